@@ -71,13 +71,9 @@ func (c *cli) assignCommand() *cobra.Command {
 	op.register(cmd)
 	c.server.register(flags)
 	cmd.Args = func(_ *cobra.Command, args []string) error {
-		switch {
-		case len(args) > 1, (len(args) == 1) == (*of != ""):
-			return errors.New("expected the id of one dead letter, or --of NAME for all that somebody has")
-		case *of != "" && (*nobody == flags.Changed("to") || flags.Changed("note") || flags.Changed("follow-up")):
-			return errors.New("--of goes with either --to or --nobody, and with nothing else")
-		case *nobody && flags.Changed("to"):
-			return errors.New("--to and --nobody are given, expected one of them")
+		to, all := flags.Changed("to"), *of != ""
+		if len(args) > 1 || (len(args) == 1) == all || *nobody && to || all && !*nobody && !to {
+			return errors.New("expected the id of one dead letter, or --of NAME for all that somebody has, with --to or --nobody")
 		}
 		return nil
 	}

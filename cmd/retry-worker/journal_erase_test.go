@@ -19,7 +19,7 @@ func TestJournalErase(t *testing.T) {
 		{"ada", "0 arguments given, expected", exitUsage, erase[:2]},
 		{"ada", "--reason", exitUsage, erase[:3]},
 		{"otto", "may not erase a subject", exitFailed, erase},
-		{"ada", "a retry of it is going on", exitFailed, erase},
+		{"ada", "a retry of it is under way", exitFailed, erase},
 		{"ada", "the journal knows no such subject", exitFailed, append(erase[:5:5], "--policy", "no-retry")},
 	} {
 		w.as(tt.who)

@@ -179,7 +179,7 @@ func (k *killing) arm(m manner, a *aim) (disarm func()) {
 		var answers atomic.Int64
 		wanted := int64(a.left)
 		a.left = 1
-		return k.Inject(gateway.Fault{SlowReply: time.Nanosecond, Match: func(c gateway.Call) bool {
+		return k.Inject(gateway.Fault{Match: func(c gateway.Call) bool {
 			if c.Answers() && answers.Add(1) == wanted {
 				time.AfterFunc(a.pause, func() { a.event() })
 			}

@@ -169,7 +169,7 @@ func TestATeamSharesItsClaims(t *testing.T) {
 		b.click(`.chips a[href*="followUp"]`)
 		b.await("what is for today", `location.search.includes("followUp") && document.querySelector(".row-link").innerText`)
 		admin.open("/")
-		admin.says("#yours", "com você", "para retomar hoje")
+		admin.says(".chips", "Minhas", "Para hoje")
 		admin.open(subject(claimID))
 		admin.click("#take [value=nobody]")
 		admin.await("that it is nobody's", `document.querySelector("#assigned").innerText.includes("Ninguém assumiu")`)

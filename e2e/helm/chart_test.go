@@ -214,6 +214,3 @@ func (r result) variables(t *testing.T) map[string]any {
 	}
 	return byName
 }
-
-// value of a variable that is written out.
-func value(variable any) string { return text(variable, "value") }

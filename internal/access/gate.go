@@ -321,10 +321,14 @@ func (g *Gate) session(ctx context.Context, value string) (*session, error) {
 	if ended, err := g.hasEnded(ctx, s); ended || err != nil {
 		return nil, err
 	}
-	if s.grant != nil {
-		return g.openID.current(ctx, s)
+	if s.grant == nil {
+		return s, nil
 	}
-	return s, nil
+	now, err := g.openID.current(ctx, s)
+	if now != nil {
+		g.openID.people.Store(s.token.Name, now.identity())
+	}
+	return now, err
 }
 
 // identity returns whose log-in it is, with the role it has now; nobody's for no session.

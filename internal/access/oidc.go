@@ -249,7 +249,6 @@ func (o *openID) session(value string) *session {
 
 func (o *openID) sessionOf(g grant, sealed string) *session {
 	t := &Token{Name: g.Name, Role: g.Role, Teams: g.Teams, hash: o.key}
-	o.people.Store(g.Name, t.identity())
 	return &session{token: t, payload: g.ID, ends: g.Began.Add(sessionLife), sealed: sealed, grant: &g}
 }
 

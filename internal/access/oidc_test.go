@@ -237,6 +237,14 @@ func TestProviderLogIn(t *testing.T) {
 		t.Fatalf("back from the provider: %d %s", status, text)
 	}
 	p.is(t, "at first", "maria operator faturamento,ti")
+	knows := func(want string) {
+		t.Helper()
+		known, others := w.accounts()
+		if got := fmt.Sprint(known, others); got != want {
+			t.Errorf("these are known: %s, want %s", got, want)
+		}
+	}
+	knows("[{crm viewer } {maria operator faturamento,ti}] true")
 	other := w.replica()
 	other.provider = w.provider
 	other.open(func() *access.Tokens { return other.tokens })
@@ -250,6 +258,7 @@ func TestProviderLogIn(t *testing.T) {
 	old := p.copied()
 	w.now = w.now.Add(time.Minute)
 	p.is(t, "when it is asked again", "maria viewer -")
+	knows("[{crm viewer } {maria viewer -}] true")
 	other.now, p.Transport = w.now, other
 	p.is(t, "at another replica, by the cookie that came back", "maria viewer -")
 	p.Transport = w

@@ -32,6 +32,8 @@ type world struct {
 	logs    *observer.ObservedLogs
 	page    access.Login // shown last
 	ended   *fakeEnded
+	// accounts are those that the Gate knows.
+	accounts func() (known []access.Identity, others bool)
 	// provider that people log in by too; nil: none.
 	provider *access.Provider
 }
@@ -131,7 +133,7 @@ func (w *world) open(tokens func() *access.Tokens) {
 		}
 		who(rw, r)
 	})
-	w.handler = gate.Middleware(mux)
+	w.handler, w.accounts = gate.Middleware(mux), gate.Accounts
 }
 
 // slow is a clock of which each line of the log takes a second: no line is left out for how many there are.

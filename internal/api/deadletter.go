@@ -9,6 +9,7 @@ import (
 	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/guard"
 	"retry-worker/internal/journal"
 )
 
@@ -300,17 +301,10 @@ func (c *call) assign(in *struct {
 	return decided(c.Assign(c.Context(), in.ID, a))
 }
 
-// Handover is what became of all that somebody had.
-type Handover struct {
-	Given int64 `json:"given" doc:"How many were given away."`
-	Left  int64 `json:"left" doc:"How many were not: one of both may not decide on them, or somebody just has."`
-}
-
 // handover answers PUT /api/v1/assignees/{name}.
 func (c *call) handover(in *struct {
 	Name     string `json:"name" in:"path" doc:"The account that has them."`
 	Assignee string `json:"assignee" doc:"The account that gets them, or me; none gives them back."`
-}) (h Handover, err error) {
-	h.Given, h.Left, err = c.Handover(c.Context(), in.Name, in.Assignee)
-	return h, err
+}) (guard.Handed, error) {
+	return c.Handover(c.Context(), in.Name, in.Assignee)
 }

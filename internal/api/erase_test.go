@@ -22,7 +22,7 @@ func TestErase(t *testing.T) {
 	}
 	c.refuses("ada", path, body, http.StatusNotFound, "subject_not_found")
 	c.Fail(decision.DefaultPolicy, claim, "TIMEOUT", -1)
-	busy("a retry of it is going on")
+	busy("a retry of it is under way")
 	id := c.permanent(claim)
 	busy("its dead letter " + id + " waits for a person")
 	c.post("otto", "/dead-letters/"+id+"/discard", `{"reason":"x"}`)

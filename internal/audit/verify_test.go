@@ -59,7 +59,7 @@ func TestVerifyAgainstAKeptHead(t *testing.T) {
 	}{
 		"a cut tail":         {cut(t).Memory, links[11], 9, "its tail was cut off"},
 		"all cut":            {testkit.NewMemory(), links[11], 1, "its tail was cut off"},
-		"written anew":       {filled(t, "TIMEOUT"), links[11], 12, "written anew"},
+		"written anew":       {filled(t, "TIMEOUT"), links[11], 12, "rewritten"},
 		"by an earlier head": {whole, links[10], 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -209,8 +209,5 @@ func (c *Calendar) Why(t time.Time) string {
 	return "outside " + c.words
 }
 
-// Windows describes the windows.
-func (c *Calendar) Windows() string { return c.words }
-
 // Zone returns the zone whose clock the windows go by.
 func (c *Calendar) Zone() *time.Location { return c.zone }

@@ -185,20 +185,6 @@ func TestSmallestCatalogue(t *testing.T) {
 	}
 }
 
-func TestLoadTellsWhatCannotBeRead(t *testing.T) {
-	dir := t.TempDir()
-	for path, want := range map[string]string{
-		filepath.Join(dir, "none.yaml"): "no such file or directory",
-		dir:                             "it is no regular file",
-		os.DevNull:                      "it is no regular file",
-	} {
-		_, err := Load(path)
-		if err == nil || !strings.HasPrefix(err.Error(), path+": the catalogue cannot be read: ") || !strings.Contains(err.Error(), want) || strings.Count(err.Error(), path) != 1 {
-			t.Errorf("%s: %v, want the path once and %q", path, err, want)
-		}
-	}
-}
-
 // TestHostileCatalogues are refused, soon, in few words and in little room.
 func TestHostileCatalogues(t *testing.T) {
 	const mib = 1 << 20

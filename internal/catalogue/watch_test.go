@@ -165,30 +165,6 @@ func mustDo(t testing.TB, err error) {
 	}
 }
 
-// TestWatcherTellsEachRejection: another mistake is another rejection, the same one again is none until the file was
-// sound in between; a sound file that is new is a change and a recovery.
-func TestWatcherTellsEachRejection(t *testing.T) {
-	rejected := func(w *watched, found string) string {
-		before, _, _ := strings.Cut(string(defaultYAML), "maxRetries: 5")
-		return fmt.Sprintf("rejected %s:%d: policies.tiss-submission.maxRetries: found %s, expected a whole number from 0 to 1000",
-			w.path, 1+strings.Count(before, "\n"), found)
-	}
-	watch(t, withRetries(5), func(w *watched) {
-		write(t, w.path, withRetries(-1))
-		w.wait(30 * time.Second)
-		w.want("5", rejected(w, "-1"))
-		write(t, w.path, withRetries(-2))
-		w.wait(30 * time.Second)
-		w.want("5", rejected(w, "-2"))
-		write(t, w.path, withRetries(3))
-		w.wait(30 * time.Second)
-		w.want("3", "changed 5 to 3", "recovered 3")
-		write(t, w.path, withRetries(-2))
-		w.wait(30 * time.Second)
-		w.want("3", rejected(w, "-2"))
-	})
-}
-
 // TestWatcherWaitsForAnEditor: a file that is empty, or half, while it is written is never read so, and what is written
 // in pieces is taken up once it stands still.
 func TestWatcherWaitsForAnEditor(t *testing.T) {

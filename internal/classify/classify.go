@@ -170,7 +170,7 @@ func (c *Classifier) Classify(message string, status int) Match {
 	return c.ClassifyWords(words, status)
 }
 
-// ClassifyWords is Classify of a message that was read.
+// ClassifyWords is Classify of a message that was read. It marks the words that begin a clause.
 func (c *Classifier) ClassifyWords(words *text.Words, status int) Match {
 	if c == nil || len(c.matchers) == 0 {
 		return NoMatch

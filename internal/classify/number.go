@@ -48,10 +48,15 @@ func (s *search) readNumbers() {
 				s.addStatus(n[inText], where)
 			}
 		}
-		for _, kind := range [...]numberKind{tissCode, tissGroup} {
-			if n[kind] != none && isTISSCode(s.Plain, from, to, kind == tissGroup) {
-				s.add(n[kind], where, "")
-			}
+		if n[tissCode] == none && n[tissGroup] == none {
+			return
+		}
+		isCode, isDenial := isTISSCode(s.Plain, from, to)
+		if n[tissCode] != none && isCode {
+			s.add(n[tissCode], where, "")
+		}
+		if n[tissGroup] != none && isDenial {
+			s.add(n[tissGroup], where, "")
 		}
 	})
 }
@@ -220,31 +225,25 @@ var (
 )
 
 // isTISSCode reports whether plain[from:to], a whole number, is marked as a code of table 38: by its element
-// (<codigoGlosa>), by the word for a denial (glosa 1308, glosas 1402 e 1308, código da glosa: 1308), or by the table.
-// One of a group is one of a denial only.
-func isTISSCode(plain []byte, from, to int, group bool) bool {
+// (<codigoGlosa>), by the word for a denial (glosa 1308, glosas 1402 e 1308, código da glosa: 1308), or by the table; and
+// whether it may be one of a group, which is one of a denial, or of the table, only.
+func isTISSCode(plain []byte, from, to int) (isCode, isDenial bool) {
 	if at(plain, to) == '/' && isDigit(at(plain, to+1)) { // 1701/2025 is numbered by the year
-		return false
+		return false, false
 	}
 	rest, word, gap := lastWord(inTag(withoutList(before(plain, from))))
 	for near(strings.Replace(gap, ".", "", 1)) && (tissOpeners[word] || tissWords[word]) {
 		rest, word, gap = lastWord(rest)
 	}
-	if !near(gap) {
-		return false
-	}
-	if word == "38" {
-		_, noun, _ := lastWord(rest)
-		return noun == "tabela"
-	}
-	if !tissElements[word] || group && !strings.Contains(word, "glosa") {
-		return false
-	}
 	rest, owner, _ := lastWord(rest)
+	if word == "38" {
+		return near(gap) && owner == "tabela", near(gap) && owner == "tabela"
+	}
 	if tissWords[owner] {
 		_, owner, _ = lastWord(rest)
 	}
-	return !uncounted[owner]
+	isCode = near(gap) && tissElements[word] && !uncounted[owner]
+	return isCode, isCode && strings.Contains(word, "glosa")
 }
 
 // withoutList returns s without the codes at its end that are listed before the one behind it: glosas 1402, 1407 e.

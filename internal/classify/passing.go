@@ -42,10 +42,10 @@ func (s *search) passes(refusal *hit) bool {
 // clauseOf returns what stands beside a hit in its clause, with courtesies behind it.
 func (s *search) clauseOf(h *hit) []byte {
 	from, to := h.from, h.to
-	for n := 0; n < passingReach && s.gapBefore(from) != text.Clause; n++ {
+	for n := 0; n < passingReach && s.GapBefore(from) != text.Clause; n++ {
 		from--
 	}
-	for n := 0; n < passingReach && (s.gapBefore(to) != text.Clause || courtesies[s.At(to)]); n++ {
+	for n := 0; n < passingReach && (s.GapBefore(to) != text.Clause || courtesies[s.At(to)]); n++ {
 		to++
 	}
 	return s.Plain[s.All[from].From:s.All[to-1].To]

@@ -49,7 +49,7 @@ var (
 // negated reports whether the words [from, to) are negated: by a negation at most others words before them, or by "false"
 // or 0 behind them. modal reports that the negation forbids: "não pode ser negativo".
 func (s *search) negated(from, to, others int) (denied, modal bool) {
-	for i := 0; i < maxFillers && s.gapBefore(from) == text.Space; i++ {
+	for i := 0; i < maxFillers && s.GapBefore(from) == text.Space; i++ {
 		from--
 		switch word := s.At(from); {
 		case quantifiers[word] || word == "longer" && negators[s.At(from-1)]:
@@ -82,11 +82,11 @@ var knowing = regexp.MustCompile(`^(?:sab|sei$|soub|confir|inform|verifi|certeza
 // isDoubted reports whether the words from the from-th on are said of a case that may be: "verificar se a senha é
 // inválida".
 func (s *search) isDoubted(from int) bool {
-	for i := 0; i < maxDistance && s.gapBefore(from) == text.Space; i++ {
+	for i := 0; i < maxDistance && s.GapBefore(from) == text.Space; i++ {
 		from--
 		word := s.At(from)
 		last := s.At(from - 1)
-		isFirst := s.gapBefore(from) != text.Space || isInfinitive(last) || knowing.MatchString(last)
+		isFirst := s.GapBefore(from) != text.Space || isInfinitive(last) || knowing.MatchString(last)
 		if word == "whether" || word == "if" || conditions[word] && isFirst {
 			return true
 		}
@@ -97,7 +97,7 @@ func (s *search) isDoubted(from int) bool {
 // isFalse reports whether what ends before the word to is called false: valid=false, recusadas: 0.
 func (s *search) isFalse(to int) bool {
 	word := s.At(to)
-	return s.gapBefore(to) == text.Pause && (word == "false" || word == "0" || word == "falso")
+	return s.GapBefore(to) == text.Pause && (word == "false" || word == "0" || word == "falso")
 }
 
 var (
@@ -108,7 +108,7 @@ var (
 // isLacking reports whether the thing that begins at a word is said not to be there: sem vínculo, não possui cadastro.
 func (s *search) isLacking(from int) bool {
 	word := s.At(from - 1)
-	return s.gapBefore(from) == text.Space &&
+	return s.GapBefore(from) == text.Space &&
 		(lacks[word] || (possession[word] || word == "such") && negators[s.At(from-2)])
 }
 
@@ -235,7 +235,7 @@ func (s *search) head(i int) *hit {
 func (s *search) distance(end, first int) int {
 	n := -1
 	for i := end; i <= first && n <= maxDistance; i++ {
-		switch s.gapBefore(i) {
+		switch s.GapBefore(i) {
 		case text.Clause:
 			return maxDistance + 1
 		case text.Pause:

@@ -18,8 +18,6 @@ type search struct {
 	hits   []hit
 	// places of the symbols of R3's form in the message.
 	places []int32
-	// contrasts are the words that begin a clause without a sign before them.
-	contrasts []int
 	// best is the strongest matcher that was found, or none, and where.
 	best  int
 	where span
@@ -99,7 +97,7 @@ func (c *Classifier) search(words *text.Words, status int, explains bool) *searc
 func (c *Classifier) weigh(words *text.Words, status int, explains bool) *search {
 	s := searches.Get().(*search)
 	*s = search{Classifier: c, Words: words, status: status, best: none, explains: explains,
-		hits: s.hits[:0], places: s.places[:0], contrasts: s.contrasts[:0]}
+		hits: s.hits[:0], places: s.places[:0]}
 	s.findCodes()
 	s.findWords()
 	s.refuse()
@@ -160,7 +158,7 @@ func (s *search) take(u use, from, to int) {
 	case tryRole:
 		s.laterTry = s.All[from].From
 	case contrastRole:
-		s.contrasts = append(s.contrasts, from)
+		s.All[from].Before = text.Clause
 	case thingRole:
 		s.takeThing(hit{u, from, to})
 	default:
@@ -184,14 +182,6 @@ func (s *search) takeThing(thing hit) {
 	case s.hits[first+i].length == thing.length && s.authorises(&thing):
 		s.hits[first+i].matcher = thing.matcher
 	}
-}
-
-// gapBefore returns what stands between the i-th word and the one before it.
-func (s *search) gapBefore(i int) text.Gap {
-	if slices.Contains(s.contrasts, i) {
-		return text.Clause
-	}
-	return s.GapBefore(i)
 }
 
 // add takes up a piece of evidence, which may be lost.

@@ -9,6 +9,7 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
+	"retry-worker/internal/guard"
 	"retry-worker/internal/journal"
 )
 
@@ -19,15 +20,9 @@ type assignedData struct {
 	Has, FollowUp string
 	// May tells that the reader may say so, Mine that it is his.
 	May, Mine bool
-	colleagues
+	guard.Colleagues
 	// To, Day and Said are what was sent, where that was refused.
 	To, Day, Said string
-}
-
-// colleagues are those to whom the reader can give a dead letter; Others tells that another name may be written, too.
-type colleagues struct {
-	Names  []string
-	Others bool
 }
 
 // assigned says who has an open dead letter; nil of any other.
@@ -46,7 +41,7 @@ func (v *visit) assigned(o *open, d *journal.DeadLetter, s *sent) *assignedData 
 	if a.Assignee != "" && a.By != a.Assignee {
 		a.Has += " " + v.T("assigned.by", a.By)
 	}
-	a.Names, a.Others = o.Colleagues(d.Team)
+	a.Colleagues = o.Colleagues(d.Team)
 	a.To = cmp.Or(a.Assignee, v.who.Name)
 	if at := a.FollowUpAt; !at.IsZero() {
 		a.FollowUp, a.Day = v.day(at), at.In(v.zone).Format(time.DateOnly)
@@ -88,31 +83,23 @@ func (p *Pages) assign(v *visit, o *open) (*page, error) {
 // handover carries out POST /assignees/{name} with assignee, and leads to what was left.
 func (p *Pages) handover(v *visit, o *open) (*page, error) {
 	of := v.r.PathValue("name")
-	_, _, err := o.Handover(v.r.Context(), of, v.r.PostForm.Get("assignee"))
+	_, err := o.Handover(v.r.Context(), of, v.r.PostForm.Get("assignee"))
 	if err != nil && deadletter.RefusalOf(err) == nil {
 		return nil, unsure("undecided", err)
 	}
 	return &page{redirect: listURL(journal.DeadLetterFilter{Assignee: of}, "")}, nil
 }
 
-// today ends then.
-func (v *visit) today() time.Time { return deadletter.EndOfDay(v.zone, v.now) }
-
 // whose are the open dead letters of a filter that the reader has, that nobody has, and that are to be looked at again
-// today. The link of what is shown leads back to all.
+// today.
 func (v *visit) whose(o *open, f journal.DeadLetterFilter) (all []viewLink, err error) {
-	for _, l := range []struct {
-		key, assignee string
-		until         time.Time
-	}{{"list.mine", v.who.Name, time.Time{}}, {"list.nobodys", journal.Nobody, time.Time{}}, {"list.today", "", v.today()}} {
-		to, whole := f, f
-		whole.Assignee, whole.FollowUp = "", time.Time{}
-		to.Assignee, to.FollowUp = l.assignee, l.until
-		link := viewLink{Name: v.T(l.key), URL: listURL(to, ""), Known: !searched(&whole)}
-		if f.Assignee == l.assignee && f.FollowUp.Equal(l.until) {
-			link.Current, link.URL = true, listURL(whole, "")
-		}
-		if link.Known {
+	mine, nobodys, today := f, f, f
+	mine.Assignee, nobodys.Assignee, today.Assignee = v.who.Name, journal.Nobody, ""
+	mine.FollowUp, nobodys.FollowUp, today.FollowUp = time.Time{}, time.Time{}, deadletter.EndOfDay(v.zone, v.now)
+	names := []string{v.T("list.mine"), v.T("list.nobodys"), v.T("list.today")}
+	for i, to := range []journal.DeadLetterFilter{mine, nobodys, today} {
+		link := viewLink{Name: names[i], URL: listURL(to, ""), Current: to == f, Known: f.Query == ""}
+		if link.Known { // a search would look at all there is once more
 			counts, failed := o.DeadLetterAssignees(v.r.Context(), to)
 			for _, n := range counts {
 				link.N += n
@@ -122,30 +109,6 @@ func (v *visit) whose(o *open, f journal.DeadLetterFilter) (all []viewLink, err 
 		all = append(all, link)
 	}
 	return all, err
-}
-
-// yours lead to what the reader has, where that is anything.
-func (v *visit) yours(o *open) (all []link, err error) {
-	f := journal.DeadLetterFilter{Assignee: v.who.Name}
-	for _, key := range []string{"overview.yours", "overview.yours.today"} {
-		counts, err := o.DeadLetterAssignees(v.r.Context(), f)
-		if n := counts[v.who.Name]; n > 0 {
-			all = append(all, link{v.Count(key, n), listURL(f, "")})
-		}
-		if err != nil {
-			return nil, err
-		}
-		f.FollowUp = v.today()
-	}
-	return all, nil
-}
-
-// assignee of a filter, in words.
-func (v *visit) assignee(name string) string {
-	if name == journal.Nobody {
-		return v.T("assigned.row.nobody")
-	}
-	return name
 }
 
 // assignedFacts say, in a line of the list, who has a dead letter and on which day it is to be looked at again.

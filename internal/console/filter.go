@@ -186,7 +186,7 @@ func (v *visit) chips(f *journal.DeadLetterFilter) (all []factLink) {
 		{fact{v.T("col.reason"), v.reason(f.Reason)}, func(f *journal.DeadLetterFilter) { f.Reason = "" }},
 		{fact{v.T("filter.ids"), v.chosen(f)}, func(f *journal.DeadLetterFilter) { f.IDs = "" }},
 		{fact{v.contextLabel(f.Policy, variable), value}, func(f *journal.DeadLetterFilter) { f.Context = "" }},
-		{fact{v.T("col.assignee"), v.assignee(f.Assignee)}, func(f *journal.DeadLetterFilter) { f.Assignee = "" }},
+		{fact{v.T("col.assignee"), v.Or("assignee."+f.Assignee, f.Assignee)}, func(f *journal.DeadLetterFilter) { f.Assignee = "" }},
 		{fact{v.T("filter.follow_up"), v.when(f.FollowUp)}, func(f *journal.DeadLetterFilter) { f.FollowUp = time.Time{} }},
 		{fact{v.T("filter.since"), v.when(f.Since)}, func(f *journal.DeadLetterFilter) { f.Since = time.Time{} }},
 		{fact{v.T("filter.until"), v.when(f.Until)}, func(f *journal.DeadLetterFilter) { f.Until = time.Time{} }},

@@ -13,6 +13,7 @@ import (
 	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/guard"
 	"retry-worker/internal/journal"
 )
 
@@ -66,7 +67,7 @@ type listData struct {
 	// Whose lead to the reader's, to nobody's and to what is to be looked at again today. Handover are those whom all that
 	// one other has can be given; nil where the list is not of one other, or the reader may not.
 	Whose    []viewLink
-	Handover *colleagues
+	Handover *guard.Colleagues
 	Token    string
 }
 
@@ -240,8 +241,7 @@ func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
 		}
 	}
 	if f.Assignee != "" && f.Assignee != journal.Nobody && f.Assignee != v.who.Name && v.who.May(access.Handover, "") {
-		names, others := o.Colleagues(f.Team)
-		d.Handover, d.Token = &colleagues{names, others}, access.FormToken(v.r.Context())
+		d.Handover, d.Token = new(o.Colleagues(f.Team)), access.FormToken(v.r.Context())
 	}
 	d.Act, err = v.act(o, f, d.Matching)
 	return d, err

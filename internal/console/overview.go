@@ -40,8 +40,8 @@ type overviewData struct {
 	Groups string
 	// New are the causes that were told of within a day.
 	New []newCause
-	// Yours lead to what the reader has, and to what of it is to be looked at again today.
-	Yours []link
+	// Whose are a list's, of the reader's team.
+	Whose []viewLink
 	// Health, Grafana, where the board is, and Untold, the teams that are told by no way, are shown to admins alone.
 	Health          []healthRow
 	Grafana, Untold string
@@ -123,7 +123,7 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	if len(d.Teams) > 0 && d.Teams[0].Team == v.mine {
 		d.Own = &d.Teams[0]
 	}
-	var health, causes, fresh, runs, yours error
+	var health, causes, fresh, runs, whose error
 	if v.who.Role == access.Admin {
 		d.Grafana, d.Untold = p.Grafana, v.teams(v.catalogue.Untold())
 		d.Health, health = p.health(v, o)
@@ -131,11 +131,11 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	d.Causes, causes = v.biggestCauses(o, own)
 	d.New, fresh = v.newCauses(o)
 	d.Runs, runs = v.activeRuns(o)
-	d.Yours, yours = v.yours(o)
+	d.Whose, whose = v.whose(o, own)
 	return &page{
 		name: "overview", section: "overview", title: v.T("overview.title"), data: d,
 		summary: v.Count("letters.open", d.Open),
-	}, errors.Join(health, causes, fresh, runs, yours)
+	}, errors.Join(health, causes, fresh, runs, whose)
 }
 
 // figuresKept for so long: they are made of ten thousands of sums, and every change of the journal asks for them.

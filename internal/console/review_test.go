@@ -147,12 +147,12 @@ func TestPeopleTakeAndGive(t *testing.T) {
 	s.page(claim).mustSay("Nobody has taken it", "Take it")
 	s.follow(to+"/assignment", url.Values{"assignee": {"me"}, "was": {""}}).mustSay("You have it", "Give it back")
 	viewer.page(claim).mustSay("ana.souza has it")
-	s.page("/").mustSay("You have 1 dead letter")
+	s.page("/").mustSay("Mine 1", "Nobody’s 1")
 	s.follow(to+"/comment", url.Values{"text": {"liguei para a operadora"}}).mustSay("liguei para a operadora")
 	s.doc(s.post(to+"/assignment", url.Values{"assignee": {"nobody"}, "was": {""}}), 409).mustSay("meanwhile somebody took it")
 	s.doc(s.post(to+"/assignment", url.Values{"assignee": {"me"}, "was": {"ana.souza"}, "followUp": {"amanhã"}}), 422).mustSay("give the day")
 	s.follow(to+"/assignment", url.Values{"assignee": {"bia"}, "was": {"ana.souza"}, "followUp": {"2026-03-01"}, "text": {"CPF 529.982.247-25"}}).
-		mustSay("bia has it", "Given by ana.souza", "Follow up on 1 Mar 2026", "CPF [CPF]", "Passed to bia")
+		mustSay("bia has it", "Given by ana.souza", "Follow up on 1 Mar 2026", "CPF [CPF]", "Who has it now: bia")
 	for address, rows := range map[string]int{"assignee=me": 0, "assignee=bia": 1, "assignee=nobody": 1, "followUp=today": 1, "assignee=bia&followUp=2026-02-28": 0} {
 		if d := s.page("/dead-letters?" + address); len(d.rowLinks()) != rows {
 			t.Errorf("%s lists %d", address, len(d.rowLinks()))

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -243,9 +244,13 @@ func (v *visit) entry(from *journal.Entry, b *entryBody) event {
 		}
 	case from.Kind == journal.BulkEntry && b.Verb != "":
 		e.Title, e.By, e.Words = v.Or("event.bulk."+string(b.Verb), v.T("event.kind.bulk")), b.By, b.Reason
+	case from.Kind == journal.NoteEntry && b.Note == journal.Assign:
+		e.Title, e.By, e.Words = v.T("event.note.assign", cmp.Or(b.Assignee, v.T("assignee.nobody"))), b.By, b.Reason
+		if !b.FollowUpAt.IsZero() {
+			e.Facts = []fact{{v.T("assigned.follow_up"), v.day(b.FollowUpAt)}}
+		}
 	case from.Kind == journal.NoteEntry && b.Note != "":
 		e.Title, e.By, e.Words = v.Or("event.note."+string(b.Note), v.T("event.kind.note")), b.By, b.Reason
-		v.assignEvent(&e, b)
 	case from.Kind == journal.GateEntry:
 		v.gateEvent(&e, from)
 	case from.Kind == journal.DestinationEntry:
@@ -277,21 +282,6 @@ func (v *visit) gateEvent(e *event, from *journal.Entry) {
 		e.Text = v.reason(b.GiveUp) + "."
 	case journal.GateAnswered:
 		e.Mark, e.Title = markRecovered, v.T("event.success")
-	}
-}
-
-// assignEvent says who has got a dead letter.
-func (v *visit) assignEvent(e *event, b *entryBody) {
-	switch {
-	case b.Note != journal.Assign:
-		return
-	case b.Assignee == "":
-		e.Title = v.T("event.given_back")
-	case b.Assignee != b.By:
-		e.Title = v.T("event.passed", b.Assignee)
-	}
-	if !b.FollowUpAt.IsZero() {
-		e.Facts = []fact{{v.T("assigned.follow_up"), v.day(b.FollowUpAt)}}
 	}
 }
 

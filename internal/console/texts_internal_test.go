@@ -141,6 +141,7 @@ func namesOfSets() []string {
 		named([]journal.NoteVerb{journal.Comment, journal.Assign, journal.DiscardLater, journal.Undo}, "event.note.*"),
 		named([]decision.UnknownError{decision.RetryUnknown, decision.GiveUpUnknown}, "limits.unknown.*"),
 		named([]decision.EmptyError{decision.RejectEmptyError, decision.AssumeTransient}, "limits.empty.*"),
+		[]string{"assignee.nobody"},
 		named([]string{"engine", "journal"}, "health.*", "health.*.down", "health.*.unknown"),
 		named([]string{journal.ReviewQueue, journal.GateQueue, journal.DiscardQueue, "events", deadletter.NoticeQueue}, "health.queue.*"),
 		named([]string{"email", "webhook"}, "health.way.*"),

@@ -200,7 +200,6 @@ const (
 	InvalidUntil       Code = "invalid_until"
 	InvalidPeriod      Code = "invalid_period"
 	InvalidFollowUp    Code = "invalid_follow_up"
-	InvalidFollowUpAt  Code = "invalid_follow_up_at"
 	InvalidAssignee    Code = "invalid_assignee"
 
 	// Of a cause, and of what is taught of it.

@@ -44,15 +44,9 @@ func EndOfDay(zone *time.Location, now time.Time) time.Time {
 }
 
 // ParseFilter reads a filter of dead letters and judges it. Its fields are state, policy, team, reason, fingerprint,
-// ids, context, assignee, followUp, q, since, until and sort; instants are read as ParseInstant says. The error is a *Refusal; what could be
-// read is returned with it.
-func ParseFilter(read Fields, zone *time.Location, now time.Time) (journal.DeadLetterFilter, error) {
-	f, wrong := readFilter(read, zone, now)
-	f, err := checkFilter(f)
-	return f, cmp.Or(wrong, err)
-}
-
-func readFilter(read Fields, zone *time.Location, now time.Time) (f journal.DeadLetterFilter, wrong error) {
+// ids, context, assignee, followUp, q, since, until and sort; instants are read as ParseInstant says. The error is a
+// *Refusal; what could be read is returned with it.
+func ParseFilter(read Fields, zone *time.Location, now time.Time) (f journal.DeadLetterFilter, wrong error) {
 	instant := func(name string) time.Time {
 		t, ok := ParseInstant(read(name), zone, now)
 		if !ok {
@@ -62,35 +56,16 @@ func readFilter(read Fields, zone *time.Location, now time.Time) (f journal.Dead
 		}
 		return t
 	}
-	return journal.DeadLetterFilter{
+	f, err := checkFilter(journal.DeadLetterFilter{
 		State: read("state"), Policy: read("policy"), Team: decision.Team(read("team")),
 		Reason: decision.Reason(read("reason")), Fingerprint: read("fingerprint"), IDs: read("ids"),
-		Context: read("context"), Assignee: read("assignee"), FollowUp: instant("followUp"), Query: read("q"), Sort: read("sort"), Since: instant("since"), Until: instant("until"),
-	}, wrong
+		Context: read("context"), Assignee: read("assignee"), Query: read("q"), Sort: read("sort"),
+		FollowUp: instant("followUp"), Since: instant("since"), Until: instant("until"),
+	})
+	return f, cmp.Or(wrong, err)
 }
 
 var invalidInstant = map[string]Code{"since": InvalidSince, "until": InvalidUntil, "followUp": InvalidFollowUp}
-
-// ParseCommand reads a command on all open dead letters of a filter and judges it, but for Reason and By, which a plan
-// does not need. Its fields are the filter's but state and sort, and action, forceRetry and fresh (true, or else false),
-// when and perMinute. The error is a *Refusal; what could be read is returned with it.
-func ParseCommand(read Fields, zone *time.Location, now time.Time) (BulkCommand, error) {
-	f, wrong := readFilter(read, zone, now)
-	c := BulkCommand{Filter: f, Action: journal.BulkAction(read("action")), When: When(read("when")),
-		Force: read("forceRetry") == "true", Fresh: read("fresh") == "true"}
-	if pace := read("perMinute"); pace != "" {
-		n, err := strconv.ParseInt(pace, 10, 64)
-		if c.PerMinute = n; err != nil || n == 0 { // 0 would be the default's
-			wrong = cmp.Or[error](wrong, badPace(pace))
-		}
-	}
-	c, err := c.checked()
-	return c, cmp.Or(wrong, err)
-}
-
-func badPace(pace any) *Refusal {
-	return refuse(InvalidPace, "perMinute is %.60v, expected 1 to %d", pace, journal.MaxPerMinute)
-}
 
 var ageForm = regexp.MustCompile(`^([1-9]\d{0,3})([mhdw])$`)
 
@@ -188,7 +163,7 @@ func (c BulkCommand) checked() (BulkCommand, error) {
 	case !slices.Contains([]journal.BulkAction{journal.BulkRetry, journal.BulkDiscard, journal.BulkAccept}, c.Action):
 		return c, refuse(InvalidAction, "action is %.60q, expected retry, discard or accept", c.Action)
 	case c.PerMinute < 1 || c.PerMinute > journal.MaxPerMinute:
-		return c, badPace(c.PerMinute)
+		return c, refuse(InvalidPace, "perMinute is %d, expected 1 to %d", c.PerMinute, journal.MaxPerMinute)
 	case c.When != Backoff && c.When != Now:
 		return c, refuse(InvalidWhen, "when is %.60q, expected backoff (after each policy's delay) or now", c.When)
 	case c.Action != journal.BulkRetry && (c.Force || c.Fresh || c.When == Now):

@@ -11,31 +11,24 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// TestParseCommand: each field comes to its place, and what cannot be read is told by its field.
-func TestParseCommand(t *testing.T) {
+// TestParseFilter: each field comes to its place, and what cannot be read is told by its field.
+func TestParseFilter(t *testing.T) {
 	const cause, id = "0123456789abcdef", "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	zone := time.FixedZone("BRT", -3*60*60)
 	all := url.Values{"policy": {"p"}, "team": {"ti"}, "reason": {"TIMEOUT"}, "fingerprint": {cause}, "ids": {id},
 		"context": {" operadora=Unimed "}, "q": {" guia "}, "since": {"2026-03-01"}, "until": {"2h"},
-		"state": {"all"}, "sort": {"age"},
-		"action": {"retry"}, "forceRetry": {"true"}, "fresh": {"true"}, "when": {"now"}, "perMinute": {"7"}}
-	filter := journal.DeadLetterFilter{Policy: "p", Team: "ti", Reason: "TIMEOUT", Fingerprint: cause, IDs: id,
+		"state": {"all"}, "sort": {"age"}}
+	filter := journal.DeadLetterFilter{State: deadletter.AllStates, Sort: deadletter.ByAge, Policy: "p", Team: "ti", Reason: "TIMEOUT", Fingerprint: cause, IDs: id,
 		Context: "operadora=Unimed", Query: "guia", Since: time.Date(2026, 3, 1, 3, 0, 0, 0, time.UTC), Until: now.Add(-2 * time.Hour)}
-
-	c, err := deadletter.ParseCommand(all.Get, zone, now)
-	testkit.Must(t, err)
-	want(t, "the command", c, deadletter.BulkCommand{Action: journal.BulkRetry, Filter: filter, Force: true, Fresh: true,
-		When: deadletter.Now, PerMinute: 7})
 
 	f, err := deadletter.ParseFilter(all.Get, zone, now)
 	testkit.Must(t, err)
-	filter.State, filter.Sort = deadletter.AllStates, deadletter.ByAge
 	want(t, "the filter", f, filter)
 
 	for field, bad := range map[string][]string{
 		"since": {"yesterday", "0d", "12345d", "2026-02-30", "9999-01-01", "2026-03-01T8:00:00Z"}, "until": {"x", "1970-01-01"},
-		"reason": {"timeout"}, "q": {strings.Repeat("x", 201)}, "action": {""}, "perMinute": {"0", "x", "99999999999999999999"},
+		"reason": {"timeout"}, "q": {strings.Repeat("x", 201)},
 	} {
 		for _, value := range bad {
 			given := url.Values{}
@@ -43,7 +36,7 @@ func TestParseCommand(t *testing.T) {
 				given[name] = values
 			}
 			given.Set(field, value)
-			_, err := deadletter.ParseCommand(given.Get, zone, now)
+			_, err := deadletter.ParseFilter(given.Get, zone, now)
 			if r := deadletter.RefusalOf(err); r == nil || r.Field() != field || !strings.Contains(r.Message, field) {
 				t.Errorf("%s=%q is answered with %v, want a refusal of that field", field, value, err)
 			}

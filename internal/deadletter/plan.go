@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -132,7 +133,8 @@ func (s *Service) plan(ctx context.Context, c BulkCommand, through int64) (p Pla
 		p.Ready, p.Cents = p.Ready+1, p.Cents+d.Cents
 		ready[ReadyCount{Policy: d.Subject.Policy, Team: d.Team, Reason: d.Reason}]++
 	}
-	p.Refused, p.Tallies = counted(refused), talliesOf(ready)
+	p.Refused = counted(refused, func(of *RefusedCount, n int64) { of.Count = n })
+	p.Tallies = counted(ready, func(of *ReadyCount, n int64) { of.Count = n })
 	p.Takes, p.Token = time.Duration(p.Ready)*interval(c.PerMinute), of.token(&c)
 	return p, of, nil
 }
@@ -156,30 +158,15 @@ func (s *Service) wouldRefuse(c *BulkCommand, d *Item) *Refusal {
 	return unfit(d, &Command{Force: c.Force, When: c.When}, s.policies()[d.Subject.Policy])
 }
 
-// counted returns the refusals with their counts, the most first.
-func counted(refused map[RefusedCount]int64) []RefusedCount {
-	all := []RefusedCount{}
-	for r, n := range refused {
-		r.Count = n
-		all = append(all, r)
-	}
-	slices.SortFunc(all, func(a, b RefusedCount) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
+// counted lists what was counted, the most first, then in the order of what it is; with adds the count.
+func counted[T comparable](counts map[T]int64, with func(of *T, n int64)) []T {
+	all := slices.AppendSeq([]T{}, maps.Keys(counts))
+	slices.SortFunc(all, func(a, b T) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)))
 	})
-	return all
-}
-
-// talliesOf returns what would be decided with the counts, the most first.
-func talliesOf(ready map[ReadyCount]int64) []ReadyCount {
-	all := []ReadyCount{}
-	for r, n := range ready {
-		r.Count = n
-		all = append(all, r)
+	for i, of := range all {
+		with(&all[i], counts[of])
 	}
-	slices.SortFunc(all, func(a, b ReadyCount) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Policy, b.Policy),
-			cmp.Compare(a.Team, b.Team), cmp.Compare(a.Reason, b.Reason))
-	})
 	return all
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -70,9 +69,6 @@ func (c *ContextValue) Time() (time.Time, bool) {
 // Amount returns hundredths with a decimal point: 1234.56.
 func Amount(cents int64) string { return fmt.Sprintf("%d.%02d", cents/100, cents%100) }
 
-// MostContext is how many values a Context has at most.
-const MostContext = 8
-
 // Context is what is known of a claim besides its failure, in the order of the policy's fields.
 type Context []ContextValue
 
@@ -84,11 +80,6 @@ func (c Context) Cents() int64 {
 		}
 	}
 	return 0
-}
-
-// Has reports whether c holds what wanted says, variable=value.
-func (c Context) Has(wanted string) bool {
-	return slices.ContainsFunc(c, func(v ContextValue) bool { return v.Variable+"="+v.Value == wanted })
 }
 
 // context reads what the values of p's fields hold, of those that came.

@@ -9,7 +9,6 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
-	"retry-worker/internal/text"
 )
 
 // TestR16Events: each outcome under each rule is the event of its §12.3, field by field, with the log
@@ -66,15 +65,5 @@ func TestEventAttempts(t *testing.T) {
 		if got := d.Event(decision.RNBIL005, "").Fields["totalAttempts"]; got != want {
 			t.Errorf("retryCount %d: %v attempts, want %d", count, got, want)
 		}
-	}
-}
-
-// TestEventDurationIsBounded: an episode from long before there were computers does not overflow.
-func TestEventDurationIsBounded(t *testing.T) {
-	v := claim("5", "TIMEOUT")
-	v.LastSubmissionTime = `"0000-01-01T00:00:00Z"`
-	d := decide(decisiontest.TISSSubmission(), v)
-	if got := d.Event(decision.RNBIL005, "").Fields["totalDuration"]; got != text.ISODuration(math.MaxInt64) {
-		t.Errorf("2025 years are %s, want the longest duration", got)
 	}
 }

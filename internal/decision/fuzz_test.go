@@ -85,24 +85,3 @@ func checkAnswer(t *testing.T, p *decision.Policy, v decision.Variables) {
 		t.Fatalf("%q: the message is not one line: %q", v, message)
 	}
 }
-
-// FuzzText: a text is read as encoding/json reads it, which is slow, and by every policy.
-func FuzzText(f *testing.F) {
-	for _, v := range []string{
-		`"TIMEOUT"`, `"at A.b(A.java:1)\n\tat C.d\r\n"`, `"\"\\\/\b\f"`, `"\u00e7\u00E3o \u003cb\u003e"`, `"\ud83d\ude00"`, `"\ud83d"`, `"\ude00\ud83d x"`, `"\u12"`, `"\u12g4"`,
-		`"\u+123"`, `"\x"`, `"\"`, `"\\"`, `"\\\"`, `"a"b"`, `"a\"b"`, "\"a\nb\"", "\"\\n\x01\"", "\"\\n\xff\"", "\"\xc3\\n\"", `"\u0000"`, `"\n"x"`, `"é\né"`, `"`, `""`, `" \n\t"`, `"\u0020"`, `"\u2028"`,
-	} {
-		f.Add(v)
-	}
-	p := assumingTransient()
-	f.Fuzz(func(t *testing.T, v string) {
-		want, ok := oracleText(decision.Value(v))
-		if !ok || !visible.MatchString(want) {
-			want = ""
-		}
-		failure, rejection := p.Read(decision.Variables{ID: `"CLM-A-1"`, Error: decision.Value(v)})
-		if rejection != nil || failure.Error != want {
-			t.Fatalf("%q is read as %q (%v), want %q", v, failure.Error, rejection, want)
-		}
-	})
-}

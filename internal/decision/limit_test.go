@@ -116,16 +116,4 @@ func TestReasonsAreClosed(t *testing.T) {
 			t.Errorf("%s is no reason", r)
 		}
 	}
-	for _, own := range []decision.Reason{decision.ReasonMaxRetries, decision.ReasonTimeLimit, decision.ReasonUnknown, decision.ReasonEmptyError, decision.ReasonReported, decision.ReasonNonRetryable} {
-		if !seen[own] {
-			t.Errorf("%s is no reason", own)
-		}
-	}
-	codes := map[decision.RejectionCode]bool{}
-	for _, c := range decision.RejectionCodes() {
-		codes[c] = true
-	}
-	if len(codes) != 10 || !codes[decision.InvalidHTTPStatus] || !codes[decision.InvalidRetryPolicy] {
-		t.Errorf("rejection codes %v", codes)
-	}
 }

@@ -120,18 +120,6 @@ func TestR15Malformed(t *testing.T) {
 	}
 }
 
-// TestR07OwnDelayInMilliseconds: a job may bring any delay, so its policy's instants have milliseconds.
-func TestR07OwnDelayInMilliseconds(t *testing.T) {
-	p := jobQueue()
-	p.Backoff.Min = time.Hour
-	v := job("0", "TIMEOUT")
-	v.MaxAttempts, v.Delay = "2", "250"
-	d := decideWith(p, v, decision.Past{}, analysed.Add(123_999_999))
-	if want := analysed.Add(373 * time.Millisecond); !d.NextRetryTime.Equal(want) {
-		t.Errorf("next retry at %s, want %s", d.NextRetryTime, want)
-	}
-}
-
 // TestHTTPStatusBeside: R13's variable; 0, null and nothing are none.
 func TestHTTPStatusBeside(t *testing.T) {
 	p := jobQueue()
@@ -181,19 +169,6 @@ func TestGiveUpUnknown(t *testing.T) {
 	wantRetry(t, decide(p, claim("1", "TIMEOUT")), decision.Transient, 2, 8, 12)
 	wantRetry(t, decide(p, claim("1", "")), decision.Transient, 2, 8, 12) // empty is not unknown
 	wantFinal(t, decide(p, claim("5", "ORA-00001")), decision.MaxRetriesExceeded, 5)
-}
-
-// TestDecisionCarriesItsSource: the catalogue's version, the rule and the text it matched.
-func TestDecisionCarriesItsSource(t *testing.T) {
-	p := decisiontest.TISSSubmission()
-	p.Catalogue = "0123456789ab"
-	for text, matched := range map[string]string{"Connection timed, TimeOut!": "TimeOut", "x (503) y": "503", "duplicate--claim": "duplicate--claim", "?": ""} {
-		for _, count := range []string{"0", "5"} {
-			if d := decide(p, claim(count, text)); d.MatchedText != matched || d.Catalogue != "0123456789ab" {
-				t.Errorf("%q at %s: matched %q by catalogue %s", text, count, d.MatchedText, d.Catalogue)
-			}
-		}
-	}
 }
 
 // TestVariablesOfAPolicy: only what it reads is asked for, each by its own name.

@@ -1,8 +1,6 @@
 package decision_test
 
 import (
-	"math"
-	"reflect"
 	"regexp"
 	"slices"
 	"testing"
@@ -89,33 +87,5 @@ func TestVariablesToFetch(t *testing.T) {
 	policies["another"].Context = []decision.ContextField{{Variable: "amount"}}
 	if got, want := policies.GateVariables(), []string{"amount", "claimId", "messageId", "operadora"}; !slices.Equal(got, want) {
 		t.Errorf("variables of what waits for a destination %v, want %v", got, want)
-	}
-}
-
-// TestMinutes: a part of a minute counts as one (the contract's backoffMinutes).
-func TestMinutes(t *testing.T) {
-	for delay, want := range map[time.Duration]int64{
-		0: 0, 1: 1, 5 * time.Second: 1, time.Minute: 1, time.Minute + 1: 2, 90 * time.Second: 2, 4 * time.Hour: 240, math.MaxInt64: 153722868,
-	} {
-		if got := decision.Minutes(delay); got != want {
-			t.Errorf("%s are %d minutes, want %d", delay, got, want)
-		}
-	}
-}
-
-// TestDecideLeavesItsArguments as they were; they are shared by every job.
-func TestDecideLeavesItsArguments(t *testing.T) {
-	p := decisiontest.TISSSubmission()
-	f, rejection := p.Read(claim("1", "TIMEOUT"))
-	if rejection != nil {
-		t.Fatal(rejection)
-	}
-	before, past := f, decision.Past{Retries: 4, FirstFailure: analysed}
-	first := decision.Decide(&f, p, past, analysed)
-	if !reflect.DeepEqual(f, before) {
-		t.Errorf("the failure has become %+v", f)
-	}
-	if second := decision.Decide(&f, p, past, analysed); first != second {
-		t.Errorf("%+v, then %+v", first, second)
 	}
 }

@@ -250,27 +250,3 @@ func TestBackoffProperties(t *testing.T) {
 		}
 	})
 }
-
-// TestNextRetryProperties: for any rule and instant, exactly now plus the backoff, and never in the past.
-func TestNextRetryProperties(t *testing.T) {
-	seeded.Check(t, func(t *rapid.T) {
-		p := patient(math.MaxInt64)
-		p.Backoff, p.TotalLimit = rules.Draw(t, "rule"), 0
-		now := instants.Draw(t, "now")
-		count := rapid.Int64Range(0, math.MaxInt64-1).Draw(t, "retryCount")
-		d := decideWith(p, claim(strconv.FormatInt(count, 10), "TIMEOUT"), decision.Past{}, now)
-		precision := time.Second
-		if p.Backoff.Min < time.Minute {
-			precision = time.Millisecond
-		}
-		if age := now.Sub(d.AnalysedAt); age < 0 || age >= precision || !d.AnalysedAt.Equal(d.AnalysedAt.Truncate(precision)) || d.AnalysedAt.Location() != time.UTC {
-			t.Fatalf("analysed at %s for %s", d.AnalysedAt, now)
-		}
-		if !d.NextRetryTime.Equal(d.AnalysedAt.Add(d.Backoff.Delay)) || !d.NextRetryTime.After(now) || d.NextRetryTime.Location() != time.UTC {
-			t.Fatalf("next retry at %s, %s after %s", d.NextRetryTime, d.Backoff.Delay, d.AnalysedAt)
-		}
-		if d.RetryCount != count+1 {
-			t.Fatalf("retry %d after %d", d.RetryCount, count)
-		}
-	})
-}

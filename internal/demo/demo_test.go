@@ -2,107 +2,13 @@ package demo
 
 import (
 	"context"
-	"encoding/json"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"retry-worker/bpmn"
 	"retry-worker/internal/api"
-	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
-
-// attributes are the values of an attribute of some elements of a model.
-func attributes(model []byte, element, attribute string) []string {
-	var all []string
-	pattern := regexp.MustCompile(`<` + element + `\b[^>]*\b` + attribute + `="([^"]*)"`)
-	for _, m := range pattern.FindAllSubmatch(model, -1) {
-		all = append(all, string(m[1]))
-	}
-	return all
-}
-
-// TestEveryBundledProcessIsPlayed: a task of a model that nobody takes would leave the demo waiting, an error code or a
-// variable of another name would be an incident.
-func TestEveryBundledProcessIsPlayed(t *testing.T) {
-	ours := []string{worker.AnalyzeRetry, worker.RecordRetryOutcome, worker.RetryReview, worker.SubmissionGate}
-	played := make(map[string]*Process)
-	for _, p := range Processes(1) {
-		played[p.ID] = p
-	}
-	for _, m := range bpmn.Models() {
-		p, there := played[m.ProcessID]
-		if !there {
-			t.Errorf("%s is not played", m.ProcessID)
-			continue
-		}
-		delete(played, m.ProcessID)
-		types := []string{p.Work.JobType}
-		for _, also := range p.Also {
-			types = append(types, also.JobType)
-		}
-		for _, jobType := range attributes(m.Content, "zeebe:taskDefinition", "type") {
-			if !slices.Contains(ours, jobType) && !slices.Contains(types, jobType) {
-				t.Errorf("%s: nobody plays %s", p.ID, jobType)
-			}
-		}
-		if codes := attributes(m.Content, "bpmn:error", "errorCode"); !slices.Contains(codes, p.Work.ErrorCode) {
-			t.Errorf("%s: throws %s, which is none of %v", p.ID, p.Work.ErrorCode, codes)
-		}
-		for _, x := range p.Samples {
-			for _, f := range x.Failures {
-				for name := range thrown(t, p, f) {
-					if !slices.Contains(attributes(m.Content, "zeebe:output", "target"), name) {
-						t.Errorf("%s: no event of the model lets %s into the process", x.ID, name)
-					}
-				}
-			}
-		}
-	}
-	if len(played) > 0 {
-		t.Errorf("no model of %v", played)
-	}
-}
-
-func thrown(t *testing.T, p *Process, f Failure) (all map[string]any) {
-	t.Helper()
-	testkit.Must(t, json.Unmarshal([]byte(p.thrown(f)), &all))
-	return all
-}
-
-func TestSamplesHaveIDsOfTheirOwn(t *testing.T) {
-	seen := make(map[string]bool)
-	for _, run := range []int64{7, 8} {
-		for _, p := range Processes(run) {
-			for _, x := range p.Samples {
-				if seen[x.ID] || strings.ContainsAny(x.ID, "%!") || x.Shows == "" {
-					t.Errorf("%s: the id %q, of what shows %q", p.ID, x.ID, x.Shows)
-				}
-				seen[x.ID] = true
-			}
-		}
-	}
-}
-
-// TestClockStepsReachEveryTimer of R5's ladder, one after the other; the worker's clock, by which they are due, stays.
-func TestClockStepsReachEveryTimer(t *testing.T) {
-	latest := []time.Duration{6 * time.Minute, 12 * time.Minute, 24 * time.Minute, 48 * time.Minute, 96 * time.Minute}
-	var clock EngineClock
-	var moved time.Duration
-	reached, steps := 0, 0
-	for step, ok := clock.Next(); ok; step, ok = clock.Next() {
-		steps++
-		if moved += step; reached < len(latest) && moved >= latest[reached] {
-			reached++
-		}
-	}
-	if reached != len(latest) || steps != 4*len(clockSteps) {
-		t.Errorf("%d steps, first %v, reach %d of %v", steps, clockSteps, reached, latest)
-	}
-}
 
 // The story of two samples: what belongs together is printed together, whatever came first, and each is summed up.
 func TestStory(t *testing.T) {

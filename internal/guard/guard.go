@@ -158,17 +158,23 @@ func (g *Guard) Note(ctx context.Context, c deadletter.Command, verb journal.Not
 	return g.to.DeadLetters.Note(ctx, c, verb)
 }
 
-// Colleagues returns the names of those accounts that may decide on a team's dead letters, in order; others tells that
-// there may be more.
-func (g *Guard) Colleagues(team decision.Team) (names []string, others bool) {
+// Colleagues are accounts that may decide on dead letters: their Names in order; Others tells that there may be more.
+type Colleagues struct {
+	Names  []string
+	Others bool
+}
+
+// Colleagues returns those who may decide on a team's, or on some team's where it is empty.
+func (g *Guard) Colleagues(team decision.Team) (c Colleagues) {
 	known, others := g.to.Accounts()
 	for _, id := range known {
-		if id.May(access.Review, string(team)) {
-			names = append(names, id.Name)
+		if id.May(access.Review, string(team)) || team == "" && id.Role.May(access.Review) {
+			c.Names = append(c.Names, id.Name)
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names), others
+	slices.Sort(c.Names)
+	c.Names, c.Others = slices.Compact(c.Names), others
+	return c
 }
 
 // Assign says who has a dead letter: deadletter.Me, who asks, or another who may decide on it, or journal.Nobody.
@@ -193,47 +199,45 @@ func (g *Guard) assignee(ctx context.Context, name string, team decision.Team) (
 	case deadletter.Me, by(ctx):
 		return by(ctx), nil
 	}
-	names, others := g.Colleagues(team)
 	known, _ := g.to.Accounts()
-	named := func(id access.Identity) bool { return id.Name == name }
-	if slices.Contains(names, name) || others && access.CheckName(name) == nil && !slices.ContainsFunc(known, named) {
+	c, named := g.Colleagues(team), func(id access.Identity) bool { return id.Name == name }
+	if slices.Contains(c.Names, name) || c.Others && access.CheckName(name) == nil && !slices.ContainsFunc(known, named) {
 		return name, nil
 	}
 	return "", &deadletter.Refusal{Code: deadletter.InvalidAssignee, Message: fmt.Sprintf("assignee is %.60q, who may not "+
-		"decide for the team %.60q, expected one of %s", name, team, strings.Join(names, ", "))}
+		"decide for the team %.60q, expected one of %s", name, team, strings.Join(c.Names, ", "))}
 }
 
-// Handover gives all that somebody has to another, or to nobody, with the days to look at it again, and returns how much
-// that was. It leaves what who asks or that other may not decide on.
-func (g *Guard) Handover(ctx context.Context, of, to string) (given, left int64, err error) {
+// Handed is what became of all that somebody had.
+type Handed struct {
+	Given int64 `json:"given" doc:"How many were given away."`
+	Left  int64 `json:"left" doc:"How many were not: one of both may not decide on them, or somebody just has."`
+}
+
+// Handover gives all that somebody has to another, or to nobody, with the days to look at it again.
+func (g *Guard) Handover(ctx context.Context, of, to string) (done Handed, err error) {
 	if err := access.Check(ctx, access.Handover); err != nil {
-		return 0, 0, err
-	}
-	if of == journal.Nobody {
-		return 0, 0, &deadletter.Refusal{Code: deadletter.InvalidAssignee, Message: "nobody has nothing to give away; name an account"}
+		return done, err
 	}
 	f := journal.DeadLetterFilter{Assignee: of, Sort: deadletter.ByAge}
-	for cursor, more := "", true; more; more = cursor != "" {
+	for cursor, more := "", of != journal.Nobody; more; more = cursor != "" {
 		var items []deadletter.Item
 		if items, cursor, err = g.List(ctx, f, cursor, deadletter.MostItems); err != nil {
-			return given, left, err
+			return done, err
 		}
 		for i := range items {
 			_, err := g.Assign(ctx, items[i].ID, journal.Assignment{Assignee: to, FollowUpAt: items[i].Assigned.FollowUpAt})
-			_, denied := errors.AsType[*access.Refusal](err)
-			switch {
-			case err == nil:
-				given++
-			case denied, deadletter.RefusalOf(err) != nil:
-				left++
-			default:
-				return given, left, err
+			if _, denied := errors.AsType[*access.Refusal](err); err == nil {
+				done.Given++
+			} else if denied || deadletter.RefusalOf(err) != nil {
+				done.Left++
+			} else {
+				return done, err
 			}
 		}
 	}
-	g.log(ctx, "all that somebody had was given away", "dead_letters_handed_over", zap.Int64("given", given),
-		zap.Int64("left", left))
-	return given, left, nil
+	g.log(ctx, "all that somebody had was given away", "dead_letters_handed_over", zap.Any("handed", done))
+	return done, nil
 }
 
 // Start begins the bulk run that token's plan was made for.

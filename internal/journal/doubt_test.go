@@ -88,7 +88,7 @@ func (b *bench) playDoubted(j *journal.Journal) {
 		}
 		return err
 	})
-	for _, verb := range []journal.NoteVerb{journal.Comment, journal.DiscardLater, journal.Undo} {
+	for _, verb := range []journal.NoteVerb{journal.Comment, journal.Assign, journal.DiscardLater, journal.Undo} {
 		b.doubted("note", func() error {
 			_, err := j.Note(ctx, &journal.Note{Subject: of, DeadLetter: letter, Verb: verb, Text: "teste", By: "ana"})
 			return err

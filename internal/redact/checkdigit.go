@@ -1,5 +1,7 @@
 package redact
 
+import "regexp"
+
 // isNumber reports whether the digits that begin s prove to be somebody's, or are as many as a CPF's.
 func isNumber(s string) bool {
 	n := 0
@@ -16,7 +18,7 @@ func verified(d []byte) kind {
 		return cpf
 	case n == 15 && isCNS(d):
 		return cns
-	case n == 14 && (isCNPJ(d) || isTimestamp(d)), n == 17 && isTimestamp(d):
+	case n == 14 && isCNPJ(d), (n == 14 || n == 17) && timestamp.Match(d):
 		return none
 	case 13 <= n && n <= 19 && isLuhn(d):
 		return card
@@ -70,38 +72,12 @@ func isLuhn(d []byte) bool {
 	return all != 0 && sum%10 == 0
 }
 
-// isTimestamp recognises 20250112104000, with or without milliseconds.
-func isTimestamp(d []byte) bool {
-	return isYear(value(d[:4])) && isDay(value(d[4:6]), value(d[6:8])) &&
-		value(d[8:10]) < 24 && value(d[10:12]) < 60 && value(d[12:14]) < 61
-}
+// timestamp is 20250112104000, with or without milliseconds.
+var timestamp = regexp.MustCompile(`^(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:[01]\d|2[0-3])[0-5]\d(?:[0-5]\d|60)`)
 
-func isYear(v int) bool       { return 1900 <= v && v < 2100 }
-func isDay(month, d int) bool { return 1 <= month && month <= 12 && 1 <= d && d <= 31 }
+// brazilian is a telephone number with an area code (DDD) in use, and perhaps 0 or 55 before it: nine digits from 9 on for
+// a mobile, eight from 2 on for a land line (from 6 on: a mobile as of old).
+var brazilian = regexp.MustCompile(`^(?:55|0)?(?:[14689][1-9]|2[12478]|3[1-578]|5[1345]|7[134579])(?:9\d{8}|[2-9]\d{7})$`)
 
-func value(d []byte) int {
-	v := 0
-	for _, c := range d {
-		v = min(v*10+int(c-'0'), 1e6)
-	}
-	return v
-}
-
-// isBrazilian checks a telephone number with its area code, and optionally 0 or 55 before it: nine
-// digits from 9 on for a mobile, eight from 2 on for a land line (from 6 on: a mobile as of old).
-func isBrazilian(d []byte) bool {
-	switch n := len(d); {
-	case n >= 12 && d[0] == '5' && d[1] == '5':
-		d = d[2:]
-	case n >= 11 && d[0] == '0':
-		d = d[1:]
-	}
-	n := len(d)
-	return n == 11 && isArea(d) && d[2] == '9' || n == 10 && isArea(d) && d[2] >= '2'
-}
-
-// areas has a bit for each second digit of the area codes (DDD) in use, by the first.
-var areas = [10]uint16{1: 0b11_1111_1110, 2: 0b01_1001_0110, 3: 0b01_1011_1110, 4: 0b11_1111_1110, 5: 0b00_0011_1010,
-	6: 0b11_1111_1110, 7: 0b10_1011_1010, 8: 0b11_1111_1110, 9: 0b11_1111_1110}
-
-func isArea(d []byte) bool { return areas[d[0]-'0']>>(d[1]-'0')&1 == 1 }
+// ip is an IPv4 address.
+var ip = regexp.MustCompile(`^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.|\b)){4}`)

@@ -18,8 +18,8 @@ const (
 // readColumns finds the data that the names of columns label.
 func (r *reader) readColumns() {
 	read := 0
-	for i := range r.tokens {
-		if start := r.start(i); start >= read && is(r.class(i), "L78NPKTXqQA") {
+	for i, c := range r.classes {
+		if start := r.start(i); isHeading[c] && start >= read {
 			read = max(read, r.columnsAt(start, max(read, start-maxHeader)))
 		}
 	}
@@ -89,19 +89,15 @@ func (r *reader) columnsAt(at, from int) int {
 
 // isText reports whether the cell c holds words that are in no column's name: paciente desconhecida.
 func (r *reader) isText(c *edit) bool {
-	for i := c.start; i < c.end; i++ {
-		if looks[r.Chars[i]] == isLetter {
-			w, end := r.lookup(i)
-			if w.class == unknown && end-i > maxShort {
-				return true
-			}
-			i = end - 1
+	for w, at := range r.words(c.start, c.end) {
+		if w.class == unknown && at.end-at.start > maxShort {
+			return true
 		}
 	}
 	return false
 }
 
-func isOfHeader(c byte) bool { return isAlnum(c) || isOneOf(c, " _.,;|\"`") }
+func isOfHeader(c byte) bool { return isAlnum(c) || is(c, " _.,;|\"`") }
 
 // leadsToRow stands between a header and a row that are quoted: "guia;nome" => "1;Ana".
 var leadsToRow = regular(`" ?(?:[=-]>|:) ?"`)
@@ -144,7 +140,7 @@ func (r *reader) cells(i int, separator, closer byte) ([]edit, int) {
 			start = i + 1
 		case c == quote:
 			quote = 0
-		case quote == 0 && isOneOf(c, `"'`) && r.pastBlanks(start) == i:
+		case quote == 0 && is(c, `"'`) && r.pastBlanks(start) == i:
 			quote = c
 		}
 	}
@@ -152,7 +148,7 @@ func (r *reader) cells(i int, separator, closer byte) ([]edit, int) {
 
 // isWide reports whether the blank at i separates columns.
 func (r *reader) isWide(i int) bool {
-	return r.Chars[i] == ' ' && (r.char(i+1) == ' ' || isOneOf(r.in[r.From[i]], "\t\\"))
+	return r.Chars[i] == ' ' && (r.char(i+1) == ' ' || is(r.in[r.From[i]], "\t\\"))
 }
 
 // trimmed returns the cell from start to end without quotation marks and blanks, and what a colon ends before it.

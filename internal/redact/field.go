@@ -25,7 +25,7 @@ func (r *reader) quotedBehind(i int) (start, end int) {
 // quotedAt returns the value that the word i, "value" or "valor", says is quoted next, if its field is personal: The
 // value 'MARIA' of element 'ans:nomeBeneficiario' is not valid.
 func (r *reader) quotedAt(i int) edit {
-	if r.classes[i] != quoting || r.tokens[i].path {
+	if r.tokens[i].path {
 		return edit{}
 	}
 	start, end := r.quotedBehind(i)
@@ -101,7 +101,7 @@ func (r *reader) fieldBefore(i, start, end int) kind {
 // not count.
 func (r *reader) fieldKind(start, end int) kind {
 	start += bytes.LastIndexAny(r.Chars[start:end], ":}") + 1
-	k, before := none, unknown
+	k, before := none, class(unknown)
 	for w := range r.words(start, end) {
 		isOwned := before == keyOwner && w.class == engineKey // API_KEY
 		before = w.class
@@ -158,13 +158,7 @@ func (r *reader) suited(start, end int, k kind) kind {
 // suits reports whether the characters from start to end may be a datum of kind k.
 func (r *reader) suits(start, end int, k kind) bool {
 	v := r.Chars[start:end]
-	digits := 0
-	for _, c := range v {
-		if looks[c] == isDigit {
-			digits++
-		}
-	}
-	letters := bytes.ContainsFunc(v, isAnyLetter)
+	digits, letters := countDigits(v), bytes.ContainsFunc(v, isAnyLetter)
 	switch k {
 	case none, nobodys:
 		return false
@@ -174,7 +168,16 @@ func (r *reader) suits(start, end int, k kind) bool {
 		return letters
 	case name:
 		w, _ := r.lookup(start)
-		return letters && (is(w.class, nameable) || looks[r.Chars[start]] != isLetter)
+		return letters && (isName[w.class] || looks[r.Chars[start]] != isLetter)
 	}
 	return digits >= min(leastQuoted, kinds[k].least) || letters && digits == leastQuoted-1
+}
+
+func countDigits(v []byte) (n int) {
+	for _, c := range v {
+		if looks[c] == isDigit {
+			n++
+		}
+	}
+	return n
 }

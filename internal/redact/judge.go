@@ -1,5 +1,7 @@
 package redact
 
+import "regexp"
+
 // readNumber returns the datum that the number i begins: the end of what stays where it is none.
 func (r *reader) readNumber(i int) edit {
 	start := r.start(i)
@@ -21,7 +23,8 @@ func (r *reader) readNumber(i int) edit {
 	if e := r.dialled(i, n); e.kind != none {
 		return e
 	}
-	if c.isKept() && !n.isPunctuated() {
+	isPunctuated := r.isPunctuated(start)
+	if c.isKept() && !isPunctuated {
 		return edit{end: max(r.keptEnd(start), n.end(1))}
 	}
 	k, groups := r.judge(i, &c, n)
@@ -29,8 +32,13 @@ func (r *reader) readNumber(i int) edit {
 		k, groups = r.labelledBehind(i, n)
 	}
 	switch {
-	case groups == 0, k != none && !n.isPunctuated() && n.holdsAddress(groups), k == phone && r.isTime(n.end(groups)):
+	case groups == 0, k == phone && r.isTime(n.end(groups)):
 		return edit{end: n.end(1)}
+	}
+	for j := 1; j < groups && k != none && !isPunctuated; j++ {
+		if n.holdsAddress(j) {
+			return edit{end: n.end(1)}
+		}
 	}
 	if end = n.end(groups); kinds[k].placeholder == kinds[id].placeholder && r.has(end, "-x") && !isAlnum(r.char(end+2)) { // an RG's check digit
 		end += len("-x")
@@ -43,22 +51,12 @@ func (r *reader) isTime(i int) bool {
 	return lower(r.char(i)) == 't' && r.matches(i+1, "00:") > 0
 }
 
-// holdsAddress reports whether an IP address begins within the first groups.
-func (n *cluster) holdsAddress(groups int) bool {
-	for i := 1; i < groups; i++ {
-		if n.address(i) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // judge says what the number begins with: a datum of so many groups, or with none so many groups that stay; 0 groups
 // where there is nothing to say.
 func (r *reader) judge(i int, c *context, n *cluster) (kind, int) {
 	size := n.size(0)
 	switch {
-	case n.isPunctuated():
+	case r.isPunctuated(r.start(i)):
 		return cpf, 4
 	case r.isMoney(i):
 		return none, n.amount()
@@ -67,8 +65,8 @@ func (r *reader) judge(i int, c *context, n *cluster) (kind, int) {
 		c.kept == company && size == 14:
 		return none, 1
 	}
-	if groups := n.address(0); groups > 0 && !(c.isPersons() && n.fits(&certain[3][0], 0)) {
-		return none, groups
+	if n.holdsAddress(0) && !(c.isPersons() && len(n.all[:n.sum[4]]) == 11) {
+		return none, 4
 	}
 	if _, groups := n.first(companies, 0, n.n, false); groups > 0 {
 		if c.isPersons() {
@@ -127,7 +125,7 @@ func (r *reader) dialled(i int, n *cluster) edit {
 	case r.tokens[i].path:
 	case opener == '+':
 		groups = n.international()
-	case opener == '(' && n.n > 1 && n.joint(1)&paren != 0 && n.size(0) <= 3:
+	case opener == '(' && n.n > 1 && n.joints[1]&paren != 0 && n.size(0) <= 3:
 		if k, likely := n.likelyFirst(true); k == phone {
 			groups = likely
 		}
@@ -138,41 +136,40 @@ func (r *reader) dialled(i int, n *cluster) edit {
 	return edit{start, n.end(groups), phone}
 }
 
-// labelledBehind returns the kind of a number of 11 or 15 digits whose label follows within the sentence: "12345678900
-// não é um CPF válido".
+// labelBehind is a number and the rest of a sentence up to a label of another.
+var labelBehind = regexp.MustCompile("^0[^0-9\n<{\x01\x02;!?&QAZJL]*[L78]")
+
+// labelledBehind returns the kind of a number of 11 or 15 digits whose label follows within the sentence, and is not the
+// next number's: "12345678900 não é um CPF válido".
 func (r *reader) labelledBehind(i int, n *cluster) (kind, int) {
-	k := none
-	switch n.size(0) {
-	case 11:
-		k = cpf
-	case 15:
-		k = cns
+	k := map[int]kind{11: cpf, 15: cns}[n.size(0)]
+	if k == none {
+		return none, 0
 	}
-	for j, words := i+1, 0; k != none && j < len(r.classes) && words < near; j++ {
-		switch class := r.classes[j]; {
-		case is(class, numberish+"456\n<{\x01\x02"+hard):
-			return none, 0
-		case is(class, labels):
-			if t := r.tokens[j].kind; (t == k || t == taxpayer && k == cpf) && !r.isBeforeNumber(j) {
-				return k, 1
-			}
-			return none, 0
-		case is(class, keeping):
-			return none, 0
-		case r.isWord(j):
-			words++
-		}
+	words := labelBehind.Find(r.classes[i:min(len(r.classes), i+2*near)])
+	label := i + max(0, len(words)-1)
+	next := label + 1
+	for next < len(r.classes) && !r.isRead(next) {
+		next++
 	}
-	return none, 0
+	isNexts := next < len(r.classes) && !r.isWord(next) && r.start(next)-r.end(label) <= 2*maxGap
+	if t := r.tokens[label].kind; len(words) == 0 || isNexts || t != k && (t != taxpayer || k != cpf) {
+		return none, 0
+	}
+	return k, 1
 }
 
-// isBeforeNumber reports whether a number or mark is soon behind the token i.
-func (r *reader) isBeforeNumber(i int) bool {
-	end := r.end(i)
-	for i++; i < len(r.classes) && !r.isWord(i); i++ {
-		if is(r.classes[i], numberish+"456") {
-			return r.start(i)-end <= 2*maxGap
-		}
+var code = regular(`[A-Za-z\d]+(?:-[A-Za-z\d]+)+`)
+
+// codeAt returns the number with letters that the word i begins behind a person's or card's label: MB-12345-678.
+func (r *reader) codeAt(i int) edit {
+	start := r.start(i)
+	if next := r.char(r.end(i)); next != '-' && looks[next] != isDigit {
+		return edit{}
 	}
-	return false
+	v := code.Find(r.Chars[start:min(len(r.Chars), start+maxRun)])
+	if countDigits(v) < leastQuoted {
+		return edit{}
+	}
+	return edit{start, start + len(v), r.context.label}
 }

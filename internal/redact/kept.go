@@ -12,7 +12,7 @@ func (r *reader) matches(i int, pattern string) int {
 	for j := range len(pattern) {
 		c := r.char(i + j)
 		switch p := pattern[j]; {
-		case p == '0' && looks[c] == isDigit, p == 'x' && isHex(c), p == '-' && isOneOf(c, "-/."), p == c:
+		case p == '0' && looks[c] == isDigit, p == 'x' && isHex(c), p == '-' && is(c, "-/."), p == c:
 		default:
 			return 0
 		}
@@ -57,7 +57,7 @@ func (r *reader) claimEnd(i int) int {
 		case looks[c] == isLetter:
 			lettered = true
 		case looks[c] == isDigit:
-		case isOneOf(c, "-_") && !r.isPunctuated(i+1), isOneOf(c, "./") && lettered && isAlnum(r.char(i+1)):
+		case is(c, "-_") && !r.isPunctuated(i+1), is(c, "./") && lettered && isAlnum(r.char(i+1)):
 			lettered = false
 		default:
 			return i
@@ -68,7 +68,7 @@ func (r *reader) claimEnd(i int) int {
 // keptEnd returns the end of the protocol number at i: groups with one of "-./_" between them that begin with a digit.
 func (r *reader) keptEnd(i int) int {
 	for isAlnum(r.char(i)) ||
-		isOneOf(r.char(i), "-./_") && looks[r.char(i+1)] == isDigit && !r.isPunctuated(i+1) {
+		is(r.char(i), "-./_") && looks[r.char(i+1)] == isDigit && !r.isPunctuated(i+1) {
 		i++
 	}
 	return i
@@ -76,38 +76,26 @@ func (r *reader) keptEnd(i int) int {
 
 const maxInstant = 48 // characters
 
-const (
-	years, days, months = `(?:19|20)\d\d`, `(?:[12]\d|3[01]|0?[1-9])`, `(?:1[0-2]|0?[1-9])`
-	minute, zone        = `[0-2]\d:[0-5]\d`, `(?:Z|[+-]\d\d(?::?\d\d)?)?`
-	second              = `:[0-6]\d(?:[.,]\d+)?`
-)
-
-// Dates with or without a time, RFC 3339 among them, and times. Without a date before it a time has seconds, for in
-// "10:11 91234-5678" the minute may be an area code.
-var (
-	yearFirst = instants(years, months, days)
-	dayFirst  = instants(days, months, years)
-	dayLater  = instants(months, days, years)
-	clock     = regular(minute + second + zone)
-)
-
-func instants(a, b, c string) *regexp.Regexp {
-	return regular(a + `(?:-` + b + `-|/` + b + `/|\.` + b + `\.)` + c +
-		`(?:[Tt _]` + minute + `(?:` + second + `)?` + zone + `)?`)
-}
+// Dates with or without a time, RFC 3339 among them, with the year first and last, and times. Without a date before it a
+// time has seconds, for in "10:11 91234-5678" the minute may be an area code.
+var yearFirst, yearLast, clock = func() (first, last, clock *regexp.Regexp) {
+	const year, day, month = `(?:19|20)\d\d`, `(?:[12]\d|3[01]|0?[1-9])`, `(?:1[0-2]|0?[1-9])`
+	const minute, second, zone = `[0-2]\d:[0-5]\d`, `:[0-6]\d(?:[.,]\d+)?`, `(?:Z|[+-]\d\d(?::?\d\d)?)?`
+	of := func(a, b, c string) string {
+		return a + `(?:-` + b + `-|/` + b + `/|\.` + b + `\.)` + c + `(?:[Tt _]` + minute + `(?:` + second + `)?` + zone + `)?`
+	}
+	return regular(of(year, month, day)), regular(of(day, month, year) + "|" + of(month, day, year)), regular(minute + second + zone)
+}()
 
 // instantEnd returns the end of the date, the time or both at i; 0 where there is none.
 func (r *reader) instantEnd(i int) int {
-	rest := r.Chars[i:min(len(r.Chars), i+maxInstant)]
-	size := 0
-	switch {
-	case looks[r.char(i+3)] == isDigit && looks[r.char(i+2)] == isDigit:
-		size = len(yearFirst.Find(rest))
-	case r.char(i+2) == ':':
-		size = len(clock.Find(rest))
-	default:
-		size = max(len(dayFirst.Find(rest)), len(dayLater.Find(rest)))
+	form := yearLast
+	if r.char(i+2) == ':' {
+		form = clock
+	} else if looks[r.char(i+2)] == isDigit {
+		form = yearFirst
 	}
+	size := len(form.Find(r.Chars[i:min(len(r.Chars), i+maxInstant)]))
 	if size == 0 || looks[r.char(i+size)] == isDigit {
 		return 0
 	}

@@ -112,6 +112,12 @@ var kept = []struct{ why, text string }{
 	{"adjectives of nothing", "carteirinha nova é obrigatória a partir de 12/03/2025; passport.js error 448120"},
 	{"folders of nobody", `C:\Users\Public\x C:\Users\svc_tiss\x /home/app/x /home/node/app /home/tiss.worker/x`},
 
+	// beside the fifth set's kinds
+	{"users of nobody", `Login failed for user 'NT AUTHORITY\SYSTEM', user HSJ\svc_tiss; User Id=tiss_app; User Id=postgres;`},
+	{"an element's path", "Patient.birthDate: minimum required = 1, but only found 0"},
+	{"a code behind a birth date's label", "data nascimento divergente codigo 1016; data de nascimento inválida, código 1016"},
+	{"claims behind a person's label", "Member ID nº CLM-001-12345678, paciente nº 123e4567-e89b-12d3-a456-426614174000"},
+
 	// words
 	{"roles without a name", "Paciente não encontrado. PACIENTE NAO CADASTRADO. Beneficiário inválido. beneficiário sem cobertura. Titular com plano suspenso. Paciente, guia e lote."},
 	{"English genitive", "the patient's chart is missing, patients' charts"},

@@ -45,14 +45,14 @@ func (c *context) crosses(sign class) {
 	case sign == ' ':
 	case sign == endTag:
 		*c = context{}
-	case isOneOf(sign, hard), isOneOf(sign, ")]}|"), sign == ',' && c.kept != keepAll:
+	case is(sign, hard), is(sign, ")]}|"), sign == ',' && c.kept != keepAll:
 		c.kept = 0
-		c.direct = c.direct && !isOneOf(sign, hard)
+		c.direct = c.direct && !is(sign, hard)
 	case sign == url:
 		c.direct = false
 	case sign == '\n':
 		c.line = true
-	case isOneOf(sign, assigning):
+	case is(sign, assigning):
 		c.signed = true
 	}
 }
@@ -94,10 +94,9 @@ func (r *reader) meets(i int) {
 // meetsWord takes account of the word i: "CPF do paciente" is a CPF's label, "CPF/CNPJ" may be a company's.
 func (r *reader) meetsWord(c *context, i int) {
 	class, k := r.classes[i], r.tokens[i].kind
-	isQuery := class == 'n' && isOneOf(r.char(r.start(i)-1), "?&") // ?numero=
-	before := r.before(i)
-	isOther := class == company && c.direct && c.label == cpf && is(r.class(before), labels) ||
-		k == cpf && r.class(before) == company
+	isQuery := class == 'n' && is(r.char(r.start(i)-1), "?&") // ?numero=
+	isOther := class == company && c.direct && c.label == cpf && is(r.class(r.before(i)), labels) ||
+		k == cpf && r.class(r.before(i)) == company
 	switch {
 	case isOther:
 		c.begin(taxpayer)
@@ -118,10 +117,10 @@ func (r *reader) meetsWord(c *context, i int) {
 		if c.kept == 0 {
 			c.kept, c.since = counter, 0
 		}
-		if isQuery {
+		if isQuery || c.label == birth { // no date
 			c.label = none
 		}
-	case !is(class, connecting+"p") && !r.isPrefix(i):
+	case !connects[class] && class != paper && !r.isPrefix(i):
 		c.kept = 0
 	default:
 		c.since++
@@ -136,7 +135,7 @@ func (r *reader) meetsWord(c *context, i int) {
 		c.label = none
 	}
 	isAdjective := is(class, "uU") && k != none // carteirinha nova
-	c.direct = c.direct && (is(class, connecting) || isAdjective || r.isPrefix(i))
+	c.direct = c.direct && (connects[class] || isAdjective || r.isPrefix(i))
 }
 
 // isMoney reports whether a currency's sign stands right before the token i.

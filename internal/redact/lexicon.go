@@ -10,36 +10,18 @@ import (
 type class = byte
 
 const (
-	unknown  class = 'u' // a word that may be a name
-	article  class = 'a'
-	given    class = 'g'
-	saint    class = 'h'
-	street   class = 'r'
-	initial  class = 'I'
-	element  class = 'E'
-	quoting  class = 'v'
-	house    class = 'd'
-	stop     class = 'x'
-	paper    class = 'p'
-	counter  class = 'o'
-	health   class = 'e'
-	filler   class = 'f'
-	number   class = '0' // digits
-	date     class = '1' // digits of a date or time
-	fixed    class = '2' // what stays whatever it holds: a UUID, a hash, a claim's id
-	hosted   class = '3' // a URL's host
-	mark     class = '4' // a placeholder
-	nameMark class = '5'
-	hidden   class = '6' // the placeholder of a secret
-	card7    class = '7' // a card's label
-	birth8   class = '8' // a birth date's label
-	endTag   class = 1   // </name
-	url      class = 2   // ://
-	wide     class = 3   // blanks, or a tab, that separate columns
-
+	unknown, article, given, saint, initial               = 'u', 'a', 'g', 'h', 'I'
+	element, quoting, house, stop, paper, counter, health = 'E', 'v', 'd', 'x', 'p', 'o', 'e'
 	keepOne, keepAll, registry, engineKey, company, claim = 'Q', 'A', 'Z', 'J', 'C', 'c'
 	person, named, vague, login, kin, staff, worker       = 'P', 'N', 'V', 'W', 'K', 'T', 'X'
 	secretive, header, opaque, scheme, digest, keyOwner   = 'S', 'D', 'O', 'B', 'M', 'w'
+
+	number, date   = '0', '1' // digits, and those of a date or time
+	fixed, hosted  = '2', '3' // what stays whatever it holds: a UUID, a hash, a claim's id; a URL's host
+	mark, nameMark = '4', '5' // a placeholder, and that of a name
+	hidden         = '6'      // that of a secret
+	endTag, url    = 1, 2     // </name and ://
+	wide           = 3        // blanks that separate columns
 )
 
 // Sets of classes.
@@ -57,8 +39,21 @@ const (
 	assigning  = ":=>\"'"
 )
 
-// is reports whether c is one of a set.
-func is(c class, set string) bool { return c != 0 && strings.IndexByte(set, c) >= 0 }
+// set is one of many.
+type set [256]bool
+
+func setOf(classes string) *set {
+	var s set
+	for _, c := range []byte(classes) {
+		s[c] = true
+	}
+	return &s
+}
+
+var (
+	isName, isHeading, isTrigger = setOf(nameable), setOf("L78NPKTXqQA"), setOf("PNKTXVW85")
+	connects, isMessage, isNoted = setOf(connecting), setOf(messages), setOf(noted)
+)
 
 // entry is what the lexicon knows of a word.
 type entry struct {
@@ -143,7 +138,7 @@ var kinds = [...]kindInfo{
 	secret:   {name: "secret", placeholder: "[SECRET]"},
 	record:   {"record", "[ID]", 3, 20, 0, 0},
 	taxpayer: {"taxpayer", "[CPF]", 8, 13, 11, 11},
-	nobodys:  {},
+	nobodys:  {name: "nobodys"},
 }
 
 // marked are the kinds that have a placeholder of their own.

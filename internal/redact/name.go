@@ -18,7 +18,7 @@ var nameForms = [...]*regexp.Regexp{nameForm("UGHRY"), nameForm("UGHRYughry")}
 func nameForm(first string) *regexp.Regexp {
 	const on = "(?:[.`-]?[" + nameable + "])*" // Costa-Lima, D'Ávila, McGregor
 	part := "(?:[" + first + "]" + on + "|I" + on + "\\.?)"
-	return regexp.MustCompile("^" + part + "(?:[ +]{1,3}(?:a[ +]{1,3})*(?:" + part + "|i)){0,11}")
+	return regexp.MustCompile("^" + part + "(?:[ +]{1,3}(?:a[ +]{1,3})*(?:" + part + "|i))*")
 }
 
 // lead is what stands between a label and the name that it lets expect.
@@ -37,24 +37,21 @@ type lead struct {
 
 // nameAt returns the name that the word i begins, or says that it follows.
 func (r *reader) nameAt(i int) edit {
-	l := lead{trigger: r.classes[i], size: r.size(i)}
-	switch {
-	case is(l.trigger, "PN") && l.size <= maxShort && r.class(r.back(i)) == house,
-		r.tokens[i].path:
-		return edit{}
-	case is(l.trigger, "PNKTXVW85"):
-		return r.nameBehind(i, &l)
-	case is(l.trigger, capitals):
+	switch c := r.classes[i]; {
+	case is(c, capitals):
 		return r.surnameFirstAt(i)
+	case !isTrigger[c], r.tokens[i].path, c == nameMark && !is(r.char(r.start(i)-1), " \"'("),
+		is(c, "PN") && r.size(i) <= maxShort && r.class(r.back(i)) == house:
+		return edit{}
 	}
-	return edit{}
+	return r.nameBehind(i, &lead{trigger: r.classes[i], size: r.size(i)})
 }
 
 // nameBehind returns the name that follows the label i.
 func (r *reader) nameBehind(i int, l *lead) edit {
 	for j := i + 1; j < len(r.classes) && j-i < maxLead; j++ {
 		switch c := r.classes[j]; {
-		case is(c, nameable) && c != article:
+		case isName[c] && c != article:
 			if e := r.nameFrom(j, l); e.kind != none {
 				return e
 			}
@@ -67,13 +64,15 @@ func (r *reader) nameBehind(i int, l *lead) edit {
 			if r.class(next) == ' ' || r.class(next) == wide {
 				next++
 			}
-			l.below = !l.sign && (next > j+1 || r.isNameLine(next)) && is(r.class(next), nameable)
+			l.below = !l.sign && (next > j+1 || r.isNameLine(next)) && isName[r.class(next)]
 			l.line = !l.sign && !l.below
 			if l.below && is(l.trigger, "PNK") && !r.beginsLine(i) {
 				return edit{}
 			}
 		case is(c, assigning):
 			l.sign, l.line, l.dash, l.tight = true, false, false, l.tight || l.words == 0
+		case c == '.' && l.size > maxShort+2 && r.isWord(j+1) && !is(r.class(j+1), capitals): // Patient.birthDate
+			return edit{}
 		case c == '-':
 			l.dash = !l.sign
 		case is(c, ",)]}|"):
@@ -99,7 +98,7 @@ func (r *reader) nameFrom(i int, l *lead) edit {
 	}
 	before := r.char(start - 1)
 	isCapital, isGiven := is(c, capitals), is(c, "gG")
-	isEnclosed := isOneOf(before, `"'(`) && r.char(start-2) == ' ' && isAlnum(r.char(start-3))
+	isEnclosed := is(before, `"'(`) && r.char(start-2) == ' ' && isAlnum(r.char(start-3))
 	if isAlnum(before) || isMark(before) || before == '_' || r.tokens[i].path || l.line && !l.sign ||
 		l.foreign && !(isEnclosed && isGiven) || l.filled && !isEnclosed {
 		return edit{} // nomeArquivo, nome_arquivo
@@ -198,47 +197,41 @@ func (r *reader) countParts(i, end int) (n int) {
 // beginsLine reports whether nothing but labels stands on the line before the token i.
 func (r *reader) beginsLine(i int) bool {
 	for i--; i >= 0 && !is(r.classes[i], "\n"+assigning); i-- {
-		if r.isWord(i) && !is(r.classes[i], "PNqKTXa") || is(r.classes[i], numberish+"456") {
+		if r.isRead(i) && !is(r.classes[i], "PNqKTXa") {
 			return false
 		}
 	}
 	return true
 }
 
+var (
+	nameLine  = regexp.MustCompile("^[" + nameable + "](?:[ +.`]*[" + nameable + "K])* *")
+	lowerName = regexp.MustCompile("^(?:[gG]|[ugUG] (?:a )*[ugUG])")
+)
+
 // isNameLine reports whether the words from i on are all of a line, and rather a name's than a message's.
 func (r *reader) isNameLine(i int) bool {
-	words, isGiven, isMessage := 0, false, false
-	for first := i; i < len(r.classes) && r.classes[i] != '\n'; i++ {
-		c := r.classes[i]
-		switch {
-		case is(c, " +.`") && i > first, c == article:
-		case words > maxNameWords, !is(c, nameable) && !(c == kin && i > first): // Ana Reis Filha
-			return false
-		default:
-			words++
-			isGiven = isGiven || is(c, "gG")
-			isMessage = isMessage || r.endsAsMessage(r.start(i), r.end(i))
-		}
-	}
-	return isGiven || words > 1 && !isMessage
+	line := nameLine.Find(r.classes[i:min(len(r.classes), i+maxLead)])
+	end := i + len(line)
+	return len(line) > 0 && (end == len(r.classes) || r.classes[end] == '\n') &&
+		(bytes.ContainsAny(line, "gG") || r.countParts(i, end) > 1 && !r.sounds(i, end, 0))
 }
 
 // isLowerName reports whether the words from i on, in small letters, are rather a name than a message: a given name,
 // or two words of which none is known nor ends as words of messages do.
 func (r *reader) isLowerName(i int) bool {
-	for words := 0; ; i++ {
-		switch c := r.class(i); {
-		case c == ' ' && words > 0, c == article && words > 0:
-		case words == 0 && is(c, "gG"):
+	words := lowerName.Find(r.classes[i:min(len(r.classes), i+maxLead)])
+	return len(words) == 1 || len(words) > 1 && !r.sounds(i, i+len(words), maxShort)
+}
+
+// sounds reports whether a word from i to end is shorter than least or ends as words of messages do.
+func (r *reader) sounds(i, end, least int) bool {
+	for ; i < end; i++ {
+		if r.isWord(i) && r.classes[i] != article && (r.size(i) < least || r.endsAsMessage(r.start(i), r.end(i))) {
 			return true
-		case !is(c, "ugUG") || r.size(i) < maxShort || r.endsAsMessage(r.start(i), r.end(i)):
-			return false
-		default:
-			if words++; words == 2 {
-				return true
-			}
 		}
 	}
+	return false
 }
 
 // endsAsMessage reports whether the word from start to end ends as words of messages do.
@@ -272,7 +265,7 @@ func (r *reader) surnameFirstAt(i int) edit {
 
 // isOpened reports whether a quotation mark or a tag stands right before i.
 func (r *reader) isOpened(i int) bool {
-	return isOneOf(r.char(i-1), `"'>`) || r.has(i-len("[CDATA["), "[CDATA[")
+	return is(r.char(i-1), `"'>`) || r.has(i-len("[CDATA["), "[CDATA[")
 }
 
 // numbered is a street's name and a number.
@@ -286,21 +279,25 @@ func (r *reader) isStreetAndNumber(i int) bool {
 // addressAt returns the address that the word i begins: all of what is quoted or tagged, or from a street's word on.
 func (r *reader) addressAt(i int) edit {
 	class, start := r.classes[i], r.start(i)
+	if r.context.label != address && !is(class, "rR") {
+		return edit{}
+	}
+	c := r.context.ofNumber()
+	isMeant := c.label == address && c.direct
 	isEnclosed, isStreet := r.isOpened(start), is(class, "rR") && (r.size(i) > 1 || r.char(r.end(i)) == '.')
 	isAssigned := r.isBehind(i, assigning) && r.size(i) > 1 && is(class, capitals)
 	if r.tokens[i].path || !isEnclosed && !isStreet && !isAssigned {
 		return edit{}
 	}
-	if c := r.context.ofNumber(); (c.label != address || !c.direct) &&
-		!(isStreet && r.isStreetAndNumber(i)) {
+	if !isMeant && !(isStreet && r.isStreetAndNumber(i)) {
 		return edit{}
 	}
 	closers := map[byte]string{'>': "<]", '[': "<]", '\'': "'", '"': `"`}[r.char(start-1)]
 	for end := start; isEnclosed && end < start+maxAddress; end++ {
 		switch c := r.char(end); {
-		case isOneOf(c, closers):
+		case is(c, closers):
 			return edit{start, end, address}
-		case c == 0 || isMark(c) || isOneOf(c, "\n:@["): // more than an address, or read before
+		case c == 0 || isMark(c) || is(c, "\n:@["): // more than an address, or read before
 			isEnclosed = false
 		}
 	}
@@ -316,7 +313,7 @@ func (r *reader) streetEnd(i int) int {
 	for words := 1; words < streetWords && i+1 < len(r.classes); {
 		i++
 		c := r.classes[i]
-		isMessage := r.isWord(i) && !is(c, nameable) && isSmall(r.Chars[r.start(i)])
+		isMessage := r.isWord(i) && !isName[c] && isSmall(r.Chars[r.start(i)])
 		if is(c, hard+assigning+"\n)]}|<{\x01456") || isMessage || is(c, labels) {
 			break
 		}

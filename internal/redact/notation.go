@@ -38,10 +38,12 @@ var checks = map[string]func(v []byte) bool{
 	"isOpaque": func(v []byte) bool {
 		return bytes.ContainsAny(v, "0123456789") && bytes.ContainsFunc(v, isSmallRune)
 	},
-	// a person's user name, and neither a host's nor a file's
+	// a person's user name, and neither a host's nor a file's nor a program's
 	"isPersons": func(v []byte) bool {
-		last := string(bytes.ToLower(v[bytes.LastIndexByte(v, '.')+1:]))
-		return !slices.Contains(strings.Fields("com br net org gov local java xml json"), last)
+		last := string(bytes.ToLower(v[bytes.LastIndexAny(v, ".\\")+1:]))
+		e := lexicon[last]
+		return len(last) > maxShort && !strings.HasPrefix(last, "svc") && (e.class == 0 || is(e.class, "ughr")) &&
+			!slices.Contains(strings.Fields(programs), last)
 	},
 	// begins as a name does and has no digit
 	"isCapital": func(v []byte) bool {
@@ -51,11 +53,15 @@ var checks = map[string]func(v []byte) bool{
 
 // isWebToken reports whether a JSON web token or the like begins at i.
 func (r *reader) isWebToken(i int) bool {
-	return isOneOf(r.Chars[i], "eA") && isOneOf(r.char(i+1), "yIKS") && isOneOf(r.char(i+2), "JzI") && r.keyEnd(i)-i > longSecret
+	return is(r.Chars[i], "eA") && is(r.char(i+1), "yIKS") && is(r.char(i+2), "JzI") && r.keyEnd(i)-i > longSecret
 }
 
+// programs are ends of hosts' and files' names, and users that are no persons.
+const programs = "com br net org gov local java xml json admin administrator postgres oracle sysdba guest public " +
+	"tissapp wildfly jboss tomcat apache nginx integrador faturista apps"
+
 const (
-	noted      = "yBbMlWqszmVErPF" // the classes of words that begin a notation whatever stands around them
+	noted      = "yBbMlWqszmVErPF0" // the classes of words that begin a notation whatever stands around them
 	privateKey = "BEGIN "
 	// Characters of a notation, but for a secret that goes on: of one that a known word begins, and of others.
 	maxNoted, maxUnknown = 640, 128
@@ -71,19 +77,21 @@ func (r *reader) notedAt(i int) int {
 		class = unknown
 	}
 	before := r.char(start - 1)
-	isOption := before == '-' && isOneOf(r.char(start-2), " -\n\x00")
-	isToken := isOneOf(r.Chars[start], "eA") && isOneOf(r.char(start+1), "yIKS") // webToken
+	isOption := before == '-' && is(r.char(start-2), " -\n\x00")
+	next := r.char(r.end(i) + 1)
 	within := maxUnknown
 	switch {
-	case is(class, noted):
+	case class == number && !is(next, "ei") && !isAlnum(next): // 482917 é sua senha
+		return 0
+	case isNoted[class]:
 		within = maxNoted
-	case !isOption && !isOneOf(before, `?&|\/`) && !isToken && !isOneOf(r.char(r.end(i)), ":-"):
+	case !isOption && !is(before, `?&|\/`) && !r.isWebToken(start) && !is(r.char(r.end(i)), ":-"):
 		return 0
 	}
 	rest := r.Chars[start:min(len(r.Chars), start+within)]
 	for k := range notations[class] {
 		n := &notations[class][k]
-		if n.before != "" && !(isOneOf(before, n.before) && (isOption || before != '-')) {
+		if n.before != "" && !(is(before, n.before) && (isOption || before != '-')) {
 			continue
 		}
 		if m := n.form.FindSubmatchIndex(rest); m != nil && (n.looks == nil || n.looks(rest[m[2]:m[3]])) {
@@ -137,12 +145,12 @@ func (r *reader) takeGroups(form *regexp.Regexp, start, within int, m []int) (re
 // wordsEnd returns where the words from start to end do that may be a name's: before the first of messages. It also
 // says how many they are, and whether a given name is among them.
 func (r *reader) wordsEnd(start, end int) (last, words int, isGiven bool) {
-	for w, to := range r.words(start, end) {
-		if !is(w.class, nameable) || words == 0 && w.class == saint { // Santa Casa
+	for w, at := range r.words(start, end) {
+		if !isName[w.class] || words == 0 && w.class == saint { // Santa Casa
 			break
 		}
 		if w.class != article {
-			last, words, isGiven = to, words+1, isGiven || w.class == given
+			last, words, isGiven = at.end, words+1, isGiven || w.class == given
 		}
 	}
 	return last, words, isGiven

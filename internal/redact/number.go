@@ -1,6 +1,7 @@
 package redact
 
 import (
+	_ "embed"
 	"strconv"
 	"strings"
 )
@@ -27,7 +28,6 @@ const (
 	colon
 
 	odd    = blank | dot | hyphen | slash | decimal | plus | low
-	spaced = blank | dot | hyphen | plus
 	dialed = blank | dot | hyphen | paren | plus
 )
 
@@ -44,6 +44,7 @@ type cluster struct {
 	n      int                   // groups of digits
 	sum    [maxGroups + 1]int    // digits before each group
 	all    [maxRead + 24]byte    // the digits
+	form   form                  // that is judged
 	until  int                   // groups before the first certain shape that does not begin it; 0 for not yet known
 }
 
@@ -70,59 +71,69 @@ func (r *reader) clusterAt(i int, dates bool) *cluster {
 	return c
 }
 
-func (c *cluster) size(i int) int         { return c.sum[i+1] - c.sum[i] }
-func (c *cluster) joint(i int) separators { return c.joints[i] }
-func (c *cluster) end(n int) int          { return c.r.end(c.groups[n-1]) }
+func (c *cluster) size(i int) int { return c.sum[i+1] - c.sum[i] }
+func (c *cluster) end(n int) int  { return c.r.end(c.groups[n-1]) }
 
 // digits returns those of the groups from and up to, but without, to.
 func (c *cluster) digits(from, to int) []byte { return c.all[c.sum[from]:c.sum[to]] }
 
-// between returns the separators between the groups from … to−1.
-func (c *cluster) between(from, to int) (seen separators) {
-	for i := from + 1; i < to; i++ {
-		seen |= c.joint(i)
-	}
-	return seen
-}
-
-// proof is what makes a shape a datum.
-type proof uint8
-
-const (
-	byShape    proof = iota // the shape alone
-	byHyphen                // a hyphen before the last group
-	byDigits                // the check digits of its kind
-	byPhone                 // a Brazilian number with its area code
-	byHyphened              // the same, with a hyphen or parentheses: it has but eight digits after the area code
-	byNine                  // a mobile number without area code
-	byAmerican              // 415-555-2671
-	byStart                 // the digits that a CNS begins with
-	byCompany               // a slash, or the check digits of a CNPJ
-)
-
-// shape is a way to write a number: how long its groups are and what may stand between them.
+// shape is a way to write a number: a part of a line of numbers.txt, which says how it is written.
 type shape struct {
 	kind    kind
-	proof   proof
+	proof   func(f *form) bool
 	between separators
-	lengths []int
+	lengths []int // of its groups
 }
+
+// form is groups of digits that are as long as those of a shape.
+type form struct {
+	digits        []byte
+	between, last separators // between all groups, and before the last but one and the last
+	before        separators
+	groups        int
+	isOpened      bool // they stand behind a '(' or '+'
+}
+
+// proofs are what makes a shape a datum.
+var proofs = map[string]func(f *form) bool{
+	"hyphen": func(f *form) bool { return f.last == hyphen },
+	"phone":  func(f *form) bool { return brazilian.Match(f.digits) },
+	// it has but eight digits after the area code
+	"hyphened": func(f *form) bool {
+		return brazilian.Match(f.digits) && (f.isOpened || f.between&(hyphen|paren) != 0)
+	},
+	"mobile": func(f *form) bool { return f.digits[0] == '9' }, // without an area code
+	"american": func(f *form) bool { // 415-555-2671
+		return f.digits[0] >= '2' && f.digits[3] >= '2' &&
+			(f.isOpened || f.groups == 3 && (f.between == hyphen || f.between == dot))
+	},
+	"cns":     func(f *form) bool { return startsCNS(f.digits) },
+	"company": func(f *form) bool { return f.before == slash || isCNPJ(f.digits) },
+}
+
+//go:embed numbers.txt
+var shapeLines string
 
 // shapes are ways to write numbers by the length of the first group, in the order they are tried.
 type shapes [maxRun + 1][]shape
 
-type ways struct {
-	kind    kind
-	proof   proof
-	between separators
-	lengths string
-}
-
-func newShapes(all ...ways) *shapes {
+// shapesOf reads the lines of numbers.txt that begin with a word.
+func shapesOf(word string) *shapes {
 	var table shapes
-	for _, w := range all {
-		for _, way := range strings.Fields(w.lengths) {
-			s := shape{w.kind, w.proof, w.between, nil}
+	for line := range strings.Lines(shapeLines) {
+		part := strings.Split(strings.TrimSpace(line), "\t")
+		if part[0] != word {
+			continue
+		}
+		s := shape{kind: kindNamed(part[1]), proof: proofs[part[2]]}
+		if part[2] == "digits" {
+			s.proof = func(f *form) bool { return verified(f.digits) == s.kind }
+		}
+		for _, c := range []byte(part[3]) {
+			s.between |= separatorSets[c]
+		}
+		for _, way := range strings.Fields(part[4]) {
+			s.lengths = nil
 			for _, length := range strings.Split(way, "-") {
 				n, _ := strconv.Atoi(length)
 				s.lengths = append(s.lengths, n)
@@ -133,79 +144,32 @@ func newShapes(all ...ways) *shapes {
 	return &table
 }
 
-// certain are the shapes that check digits prove or that are nobody else's; longer before shorter.
-var certain = newShapes(
-	ways{cpf, byShape, odd | colon, "3-3-3-2"},
-	ways{cpf, byShape, hyphen, "9-2"},
-	ways{id, byHyphen, dot | hyphen, "2-3-3-1"}, // RG
-	ways{cpf, byDigits, odd, "11 9-2 3-3-5 3-6-2 3-8 6-3-2 6-5 1-1-1-1-1-1-1-1-1-1-1"},
-	ways{cns, byDigits, odd, "15 3-4-4-4 3-12 11-4"},
-	ways{card, byDigits, spaced, "4-4-4-4-3 4-4-4-4-2 4-4-4-4-1 4-4-4-7 4-4-4-6 4-4-4-5 4-4-4-4 4-4-4-3 4-4-4-2 " +
-		"4-4-4-1 4-6-5 4-6-4"},
-	ways{card, byDigits, odd, "13 14 15 16 17 18 19"},
-)
-
-// likely are the shapes that look like a datum.
-var likely = newShapes(
-	ways{cns, byStart, spaced, "3-4-4-4"},
-	ways{phone, byPhone, dialed, "2-2-1-4-4 2-2-5-4 2-2-9 2-7-4 2-11 2-10 4-5-4 4-9 9-4 2-1-4-4 3-1-4-4 2-5-4 3-5-4 " +
-		"7-4 11 12 13"},
-	ways{phone, byHyphened, dialed, "2-2-4-4 2-2-8 2-6-4 4-4-4 2-4-4 3-4-4"},
-	ways{phone, byPhone, blank | hyphen | paren | plus, "2-9 3-9"},
-	ways{phone, byHyphened, blank | hyphen | paren, "2-8"},
-	ways{phone, byHyphened, hyphen, "6-4"},
-	ways{phone, byAmerican, dialed, "3-3-4"},
-	ways{phone, byAmerican, blank | hyphen | dot | paren, "3-7"},
-	ways{phone, byNine, hyphen, "5-4"},
-)
-
-// companies are the shapes of a CNPJ.
-var companies = newShapes(ways{nobodys, byCompany, odd, "2-3-3-4-2 8-4-2"})
-
-// fits reports whether the groups from `from` on are as long and as far apart as those of s. A comma is the decimal
-// sign unless a hyphen follows it.
-func (c *cluster) fits(s *shape, from int) bool {
-	end := from + len(s.lengths)
-	for i, n := range s.lengths {
-		if c.size(from+i) != n {
-			return false
-		}
-	}
-	between := c.between(from, end)
-	return between&^s.between == 0 && (between&decimal == 0 || c.joint(end-1)&(hyphen|slash) != 0)
-}
-
-// proves reports whether the groups are what s says they look like; opened: they stand behind a '(' or '+'.
-func (c *cluster) proves(s *shape, from int, opened bool) bool {
-	end := from + len(s.lengths)
-	d, between := c.digits(from, end), c.between(from, end)
-	switch s.proof {
-	case byHyphen:
-		return c.joint(end-1) == hyphen
-	case byDigits:
-		return verified(d) == s.kind
-	case byPhone:
-		return isBrazilian(d)
-	case byHyphened:
-		return isBrazilian(d) && (opened || between&(hyphen|paren) != 0)
-	case byNine:
-		return d[0] == '9'
-	case byAmerican:
-		return d[0] >= '2' && d[3] >= '2' && (opened || len(s.lengths) == 3 && (between == hyphen || between == dot))
-	case byStart:
-		return startsCNS(d)
-	case byCompany:
-		return c.joint(end-2) == slash || isCNPJ(d)
-	}
-	return true
-}
+var certain, likely, companies = shapesOf("certain"), shapesOf("likely"), shapesOf("company")
 
 // first returns the first of the shapes that the group `from` begins and that ends before limit: its kind and its end.
+// A comma is the decimal sign unless a hyphen or slash follows it.
 func (c *cluster) first(of *shapes, from, limit int, opened bool) (kind, int) {
-	set := of[c.size(from)]
-	for i := range set {
-		if s := &set[i]; from+len(s.lengths) <= limit && c.fits(s, from) && c.proves(s, from, opened) {
-			return s.kind, from + len(s.lengths)
+shapes:
+	for i := range of[c.size(from)] {
+		s := &of[c.size(from)][i]
+		end, between := from+len(s.lengths), separators(0)
+		if end > limit {
+			continue
+		}
+		for j, n := range s.lengths {
+			if c.size(from+j) != n {
+				continue shapes
+			}
+			if j > 0 {
+				between |= c.joints[from+j]
+			}
+		}
+		if between&^s.between != 0 || between&decimal != 0 && c.joints[end-1]&(hyphen|slash) == 0 {
+			continue
+		}
+		c.form = form{c.digits(from, end), between, c.joints[end-1], c.joints[max(0, end-2)], len(s.lengths), opened}
+		if s.proof == nil || s.proof(&c.form) {
+			return s.kind, end
 		}
 	}
 	return none, 0
@@ -244,8 +208,8 @@ func (c *cluster) international() int {
 		}
 	}
 	n, limit := 1, c.untilCertain()
-	for n < limit && c.joint(n)&^dialed == 0 && c.sum[n+1] <= 15 {
-		before := c.joint(n)
+	for n < limit && c.joints[n]&^dialed == 0 && c.sum[n+1] <= 15 {
+		before := c.joints[n]
 		if c.sum[n] >= 11 && before&blank != 0 || n > 2 && before&paren != 0 {
 			break
 		}
@@ -285,7 +249,7 @@ func (c *cluster) labelled(k kind, direct bool) int {
 func (c *cluster) most(limit, least, most int, joints separators) int {
 	best := 0
 	for n := 1; n <= limit && c.sum[n] <= most; n++ {
-		if n > 1 && c.joint(n-1)&^joints != 0 {
+		if n > 1 && c.joints[n-1]&^joints != 0 {
 			break
 		}
 		if c.sum[n] >= least {
@@ -295,30 +259,20 @@ func (c *cluster) most(limit, least, most int, joints separators) int {
 	return best
 }
 
-// isPunctuated reports whether it is 000.000.000-00: nothing but a CPF is written so.
-func (c *cluster) isPunctuated() bool { return c.r.isPunctuated(c.r.start(c.groups[0])) }
-
 // amount returns how many groups an amount has: 1.504,00.
 func (c *cluster) amount() int {
 	n := 1
-	for n < c.n && c.joint(n)&^(dot|decimal) == 0 {
+	for n < c.n && c.joints[n]&^(dot|decimal) == 0 {
 		n++
 	}
 	return n
 }
 
-// address returns how many groups the IPv4 address has that begins with the group `from`; 0 for none.
-func (c *cluster) address(from int) int {
-	end := from + 4
-	if c.n < end || c.n > end && c.joint(end) == dot {
-		return 0
+// holdsAddress reports whether an IPv4 address begins with the group i.
+func (c *cluster) holdsAddress(i int) bool {
+	if c.n < i+4 || c.n > i+4 && c.joints[i+4] == dot || c.joints[i+1] != dot {
+		return false
 	}
-	for n := from; n < end; n++ {
-		d := c.digits(n, n+1)
-		if n > from && c.joint(n) != dot ||
-			len(d) > 3 || value(d) > 255 || len(d) > 1 && d[0] == '0' {
-			return 0
-		}
-	}
-	return end - from
+	start := c.r.start(c.groups[i])
+	return len(ip.Find(c.r.Chars[start:c.end(i+4)])) == c.end(i+4)-start
 }

@@ -120,25 +120,30 @@ func (r *reader) readTokens() {
 }
 
 // readToken returns the datum that the token i begins or says that it follows.
-func (r *reader) readToken(i int) edit {
-	if e := r.boundAt(i); e.kind != none {
+func (r *reader) readToken(i int) (e edit) {
+	c := r.classes[i]
+	if e = r.boundAt(i); e.kind != none || is(c, "2346") {
 		return e
 	}
-	switch c := r.classes[i]; {
-	case c == number, c == date:
-		return r.readNumber(i)
-	case c == nameMark:
-		return r.nameAt(i)
-	case !r.isWord(i):
-		return edit{}
-	}
-	if end := r.notedAt(i); end > 0 {
-		return edit{end: end}
-	}
-	for _, find := range [...]func(*reader, int) edit{(*reader).secretAt, (*reader).quotedAt, (*reader).addressAt, (*reader).nameAt} {
-		if e := find(r, i); e.end > 0 {
+	if c == number || r.isWord(i) {
+		if e.end = r.notedAt(i); e.end > 0 {
 			return e
 		}
 	}
-	return edit{}
+	switch {
+	case c == number, c == date:
+		return r.readNumber(i)
+	case is(c, "SDOJwo"):
+		e = r.secretAt(i)
+	case c == quoting:
+		e = r.quotedAt(i)
+	case r.context.label == address, is(c, "rR"):
+		e = r.addressAt(i)
+	case r.context.direct && (r.context.label == id || r.context.label == card):
+		e = r.codeAt(i)
+	}
+	if e.end == 0 {
+		e = r.nameAt(i)
+	}
+	return e
 }

@@ -39,36 +39,7 @@ func (r *reader) secretAt(i int) edit {
 	default:
 		return edit{}
 	}
-	if e := r.labelledSecret(begin, i, class); e.kind != none || class != secretive {
-		return e
-	}
-	return r.codeBefore(begin)
-}
-
-// codeBefore returns the code that stands before its name, the word i: 482917 é o seu código de acesso.
-func (r *reader) codeBefore(i int) edit {
-	isTold, isYours := false, r.classes[i] != secretive
-	for j, words := i-1, 0; j >= 0 && words <= near/2 && !is(r.classes[j], "\n"+hard); j-- {
-		start, end := r.start(j), r.end(j)
-		switch said := string(r.Chars[start:min(end, start+longestWord)]); {
-		case is(r.classes[j], " \x03`'\""):
-			continue
-		case !isTold:
-			isTold = r.isWord(j) && slices.Contains(verbs, said)
-			isYours = isYours || said == "seu" || said == "sua" || said == "your"
-			words++
-			continue
-		}
-		for start > 0 && end-start < longSecret && (isAlnum(r.Chars[start-1]) || isOneOf(r.Chars[start-1], "@#$!-") ||
-			r.Chars[start-1] == ' ' && looks[r.Chars[start]] == isDigit && looks[r.char(start-2)] == isDigit) {
-			start--
-		}
-		if isYours && looksSecret(r.Chars[start:end], true, false) {
-			return edit{start, end, secret}
-		}
-		break
-	}
-	return edit{}
+	return r.labelledSecret(begin, i, class)
 }
 
 // way is what stands between a word and its secret.
@@ -93,9 +64,10 @@ func (r *reader) labelledSecret(begin, last int, c class) edit {
 		return edit{}
 	}
 	from, end := r.start(first), r.end(last)
-	if r.char(end) != '=' && bytes.IndexByte(r.Chars[from:end], '_') >= 0 &&
-		!bytes.ContainsFunc(r.Chars[r.start(begin):end], isSmallRune) && !r.isNameOf(first, begin, last) {
-		return edit{}
+	isShouted := bytes.IndexByte(r.Chars[from:end], '_') >= 0 && !bytes.ContainsFunc(r.Chars[r.start(begin):end], isSmallRune)
+	isFault := isMessage[r.class(first)] || bytes.IndexByte(r.classes[begin:last+1], '_') >= 0
+	if isShouted && r.char(end) != '=' && (isFault || !assignsValue.Match(r.Chars[end:min(len(r.Chars), end+maxToSecret)])) {
+		return edit{} // WRONG_PASSWORD: x, but not DB_PASSWORD: 'a'
 	}
 	if r.char(from-1) == '<' {
 		if tag := tagRest.Find(r.Chars[end:]); tag != nil {
@@ -109,7 +81,7 @@ func (r *reader) labelledSecret(begin, last int, c class) edit {
 	if r.has(from, "jsessionid") { // in a URL
 		w.ends += "?"
 	}
-	w.quoted = isOneOf(r.char(end), `"'`) && r.char(from-1) == r.char(end)
+	w.quoted = is(r.char(end), `"'`) && r.char(from-1) == r.char(end)
 	start := r.follow(&w, last+1)
 	if start == 0 || w.sign == 0 && c == header {
 		return edit{}
@@ -120,9 +92,10 @@ func (r *reader) labelledSecret(begin, last int, c class) edit {
 	} else if v.class == scheme && r.char(end) == ' ' {
 		start = r.pastBlanks(end)
 	}
-	w.line = w.line || w.quote == 0 && w.tight && c == secretive && r.isOwnLine(start)
+	isFirst := bytes.HasSuffix(bytes.TrimRight(r.Chars[max(0, from-maxToSecret):from], " -"), []byte("\n"))
+	w.line = w.line || w.quote == 0 && w.tight && c == secretive && isFirst // of a settings file
 	end = r.secretEnd(start, &w)
-	for all := r.run(start, isDigit) == end; all && isOneOf(r.char(end), " -.") && looks[r.char(end+1)] == isDigit; {
+	for all := r.run(start, isDigit) == end; all && is(r.char(end), " -.") && looks[r.char(end+1)] == isDigit; {
 		end = r.run(end+1, isDigit)
 	}
 	isObject := w.sign == 0 && w.quote != 0 && (r.has(end+1, " not found") || r.has(end+1, " is forbidden")) // Kubernetes'
@@ -153,7 +126,7 @@ func (r *reader) identifierLast(i int) (last int, ok bool) {
 		case r.class(next) == number && r.size(next) <= maxShort:
 			i = next
 		case r.isWord(next):
-			if i = next; is(r.classes[i], connecting+"E") || r.isWebToken(r.start(i)) {
+			if i = next; (connects[r.classes[i]] || r.classes[i] == element) || r.isWebToken(r.start(i)) {
 				return 0, false
 			}
 			continue
@@ -164,23 +137,8 @@ func (r *reader) identifierLast(i int) (last int, ok bool) {
 	return 0, false
 }
 
-// isNameOf reports whether the identifier in capitals from first to last, in which begin is a word for a secret, is a
-// secret's and no error's: DB_PASSWORD: 'a', not WRONG_PASSWORD: x. What it assigns is quoted, or no word.
-func (r *reader) isNameOf(first, begin, last int) bool {
-	for !r.isWord(first) {
-		first++
-	}
-	if is(r.classes[first], messages) || last > begin && bytes.IndexByte(r.classes[begin:last], '_') >= 0 {
-		return false
-	}
-	end := r.end(last)
-	if isOneOf(r.char(end), `"'`) {
-		end++
-	}
-	end = r.pastBlanks(end)
-	value := r.pastBlanks(end + 1)
-	return isOneOf(r.char(end), ":=") && (isOneOf(r.char(value), `"'`) || r.isMixed(value))
-}
+// assignsValue is a sign before what is quoted, or no word.
+var assignsValue = regular(`["']? *[:=] *(?:["']|[A-Za-z._=~+/-]*\d)`)
 
 var tagRest = regular(`(?:[^<>/]|/[^<>]){0,300}>(?:\s*<!\[CDATA\[)?\s*`)
 
@@ -222,7 +180,7 @@ func (r *reader) follow(w *way, i int) int {
 			return r.end(i)
 		case c == '\n' && w.quoted && w.words == 0 && r.char(r.pastBlanks(r.end(i))) == '\n': // a form's part
 			w.sign, w.line = ':', true
-			for i = r.end(i); isOneOf(r.char(i), " \n"); i++ {
+			for i = r.end(i); is(r.char(i), " \n"); i++ {
 			}
 			return i
 		case r.isWord(i) && r.means(w, i) && !r.isMixed(r.start(i)) && w.words < near:
@@ -230,7 +188,7 @@ func (r *reader) follow(w *way, i int) int {
 				w.words++
 				said := string(r.Chars[r.start(i):r.end(i)])
 				w.told = slices.Contains(verbs, said) || w.told && (said == "para" || said == "to")
-				w.far = (w.far || !is(c, connecting)) && !w.told
+				w.far = (w.far || !connects[c]) && !w.told
 			}
 			isSpaced, isListed = false, false
 		case w.far, !isSpaced, !isAlnum(r.Chars[r.start(i)]):
@@ -246,7 +204,7 @@ func (r *reader) follow(w *way, i int) int {
 // user admin: …
 func (r *reader) means(w *way, i int) bool {
 	c, next := r.classes[i], r.end(i)
-	return is(c, messages) || w.words > 0 && is(c, "uUk") && isOneOf(r.char(next), ":=") && r.char(next+1) != '/'
+	return isMessage[c] || w.words > 0 && is(c, "uUk") && is(r.char(next), ":=") && r.char(next+1) != '/'
 }
 
 // assigned returns where what a sign before the token i assigns begins; 0 where another key follows it.
@@ -258,7 +216,7 @@ func (r *reader) assigned(w *way, i int) int {
 		case is(c, " \x03"):
 		case c == '\n' && !isBelow:
 			isBelow = true
-		case is(c, "\"'`") && (c != '`' || isOneOf(r.char(r.start(i)), "\"'")):
+		case is(c, "\"'`") && (c != '`' || is(r.char(r.start(i)), "\"'")):
 			w.quote = r.char(r.start(i))
 			return r.end(i)
 		case isBelow && r.isKeyAt(r.start(i)):
@@ -274,7 +232,7 @@ func (r *reader) assigned(w *way, i int) int {
 
 // past returns where the letters, digits and signs at i end.
 func (r *reader) past(i int, signs string) int {
-	for isAlnum(r.char(i)) || isOneOf(r.char(i), signs) {
+	for isAlnum(r.char(i)) || is(r.char(i), signs) {
 		i++
 	}
 	return i
@@ -283,7 +241,7 @@ func (r *reader) past(i int, signs string) int {
 func (r *reader) keyEnd(i int) int { return r.past(i, "_-.") }
 
 // isKeyAt reports whether a key and the sign that assigns its value stand at i.
-func (r *reader) isKeyAt(i int) bool { return isOneOf(r.char(r.keyEnd(i)), `=:"'`) }
+func (r *reader) isKeyAt(i int) bool { return is(r.char(r.keyEnd(i)), `=:"'`) }
 
 // isMixed reports whether a digit is in the token at i, so that it is no word.
 func (r *reader) isMixed(i int) bool {
@@ -304,28 +262,17 @@ func (r *reader) secretEnd(i int, w *way) int {
 		ends, others = " \n", "" // it was cut off, perhaps
 	}
 	end := i
-	for end < len(r.Chars) && !isOneOf(r.Chars[end], ends) &&
-		(!isOneOf(r.Chars[end], others) || r.goesOnSecretly(end+1)) {
+	for end < len(r.Chars) && !is(r.Chars[end], ends) &&
+		(!is(r.Chars[end], others) || r.goesOnSecretly(end+1)) {
 		end++
 	}
 	return i + len(bytes.TrimRight(r.Chars[i:end], " "))
 }
 
-// isOwnLine reports whether nothing but a key and its sign stands before i on a line that is not the first: a part of
-// a settings file, whose values need no quotation marks.
-func (r *reader) isOwnLine(i int) bool {
-	line := bytes.LastIndexByte(r.Chars[max(0, i-maxToSecret):i], '\n')
-	if line < 0 {
-		return false
-	}
-	key := bytes.Trim(r.Chars[max(0, i-maxToSecret)+line+1:i], " -:=")
-	return !bytes.ContainsAny(key, " \n\"'(){}[]<>,;&|@/")
-}
-
 // goesOnSecretly reports whether a secret goes on at i, behind a sign that may end it: neither nothing follows nor
 // another key.
 func (r *reader) goesOnSecretly(i int) bool {
-	return (isAlnum(r.char(i)) || isOneOf(r.char(i), "!@#$%*")) && !r.isKeyAt(i) && r.keyEnd(i) < len(r.Chars) &&
+	return (isAlnum(r.char(i)) || is(r.char(i), "!@#$%*")) && !r.isKeyAt(i) && r.keyEnd(i) < len(r.Chars) &&
 		!titledKey.Match(r.Chars[i:min(len(r.Chars), i+maxToSecret)])
 }
 
@@ -339,7 +286,7 @@ func (r *reader) isSecret(start, end int, w *way) bool {
 		return false
 	}
 	first, to := r.lookup(start)
-	known := !is(first.class, "ughryat") && to > start && (to == end || isOneOf(r.char(to), " .!?"))
+	known := !is(first.class, "ughryat") && to > start && (to == end || is(r.char(to), " .!?"))
 	switch {
 	case w.sign == 0 && w.quote == 0:
 		return looksSecret(v, (w.words == 0 || w.told) && w.class == secretive, w.class == opaque)

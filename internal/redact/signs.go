@@ -59,10 +59,10 @@ func (r *reader) readSigns() {
 // begins at end.
 func (r *reader) mailAt(i, local, end, from int) edit {
 	start := local
-	for start > from && (isAlnum(r.Chars[start-1]) || isOneOf(r.Chars[start-1], ".-_'+")) {
+	for start > from && (isAlnum(r.Chars[start-1]) || is(r.Chars[start-1], ".-_'+")) {
 		start--
 	}
-	for start < local && isOneOf(r.Chars[start], ".'-+") {
+	for start < local && is(r.Chars[start], ".'-+") {
 		start++
 	}
 	form, isSpelled := domain, r.Chars[i] != '@'
@@ -73,7 +73,7 @@ func (r *reader) mailAt(i, local, end, from int) edit {
 		form = host
 	}
 	m := form.FindIndex(r.Chars[end:min(len(r.Chars), end+maxDomain)])
-	isTorn := isSpelled && (local-start > maxLocal || start > 0 && !isOneOf(r.Chars[start-1], " \n\"'<(,;:="))
+	isTorn := isSpelled && (local-start > maxLocal || start > 0 && !is(r.Chars[start-1], " \n\"'<(,;:="))
 	if m == nil || start == local || isTorn {
 		return edit{}
 	}
@@ -113,4 +113,4 @@ func (r *reader) urlEnd(i int) int {
 }
 
 // endsPath reports whether c ends the authority or path of a URL within a text.
-func endsPath(c byte) bool { return isOneOf(c, "?# \n\"'<>,;|&") }
+func endsPath(c byte) bool { return is(c, "?# \n\"'<>,;|&") }

@@ -263,6 +263,11 @@ var taken = []struct{ why, text, want string }{
 	{"adjectives", "carteirinha nova é 0865 0001 2345 6789; carteirinha antiga era 086500012345; passport no. 448120", "carteirinha nova é [CARD]; carteirinha antiga era [CARD]; passport no. [ID]"},
 	{"a user's folder", `C:\Users\eliana.portugal\Documents, /home/ondino.prates/x`, `C:\Users\[NAME]\Documents, /home/[NAME]/x`},
 
+	// the fifth set's kinds
+	{"a domain's user", `Login failed for user 'HSJ\name', usuário HSJ\carlos.lima`, `Login failed for user '[USER]', usuário [USER]`},
+	{"a connection string's user", "Server=db;User Id=carla.menezes;Timeout=3", "Server=db;User Id=[USER];Timeout=3"},
+	{"numbers with letters and hyphens", "Member ID: MB-12345-678 not found; memberId=88-4421-01; carteirinha A12-B345-C6 vencida", "Member ID: [ID] not found; memberId=[ID]; carteirinha [CARD] vencida"},
+
 	// the realistic whole
 	{"RN-BIL-005 §9.3", "INVALID_PATIENT_DATA - CPF inválido: {bad.}", "INVALID_PATIENT_DATA - CPF inválido: [CPF]"},
 	{"portal's answer", "Guia 12345678901234567890: beneficiário MARIA DA SILVA, carteira 00987654321, CPF {bad} - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00", "Guia 12345678901234567890: beneficiário [NAME], carteira [CARD], CPF [CPF] - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00"},

@@ -1,3 +1,18 @@
+// Package redact takes personal data and secrets out of error text, before every sink: log, incident, metric, journal,
+// event, page (LGPD art. 6, VIII; RN-BIL-005 §10.1, RN-BIL-004 §10.2). It is pure: no clock, no I/O, time in proportion
+// to the text, safe for concurrent use.
+//
+// A text is read as text.Reading has it, so that escapes, entities and other scripts' digits hide nothing, and split into
+// tokens: words, digits, signs. words.txt says what a word does to what follows it, notations.txt how data are written
+// that show by themselves. What is taken: numbers whose check digits or form prove them, and what is as long as a
+// label's numbers are; e-mail addresses; users and passwords in URLs; names behind a label; dates behind "nascimento";
+// addresses; what a validator quotes and what columns label; secrets. What stays: claims' ids; the number right behind
+// protocolo, guia, lote, NSU, but for a CPF with its punctuation; engines' keys, UUIDs, hashes, IP addresses; amounts,
+// dates, times, codes; hosts and paths of URLs; companies' CNPJ; words that tell what is wrong. Where a number may be
+// either, privacy wins.
+//
+// It does not find names without a label, data in base64 or spelled in words, health data, or passwords that look like
+// words without a sign before them.
 package redact
 
 import (

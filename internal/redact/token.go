@@ -177,7 +177,7 @@ func (r *reader) tokenAt(i int) int {
 		return r.wordsAt(i)
 	case isDigit:
 		end := r.run(i, isDigit)
-		if i >= r.dateEnd && isOneOf(r.char(end), "-/.:") && end-i != 3 && looks[r.char(end+1)] == isDigit {
+		if i >= r.dateEnd && is(r.char(end), "-/.:") && end-i != 3 && looks[r.char(end+1)] == isDigit {
 			r.dateEnd = r.instantEnd(i)
 		}
 		if i < r.dateEnd {
@@ -205,7 +205,7 @@ func (r *reader) wordsAt(i int) int {
 		case to == i+1 && isCapital && next == ' ' && isSmall(r.char(to+1)) && r.class(len(r.classes)-1) == ' ' &&
 			is(r.class(len(r.classes)-2), capitals):
 			e.class = 'i' // JANE A not found
-		case is(e.class, "ughr") && (isOneOf(next, "_@=") || next == ':' && !isCapital):
+		case is(e.class, "ughr") && (is(next, "_@=") || next == ':' && !isCapital):
 			e.class = 'k' // a key
 		case is(e.class, "ughry") && isCapital:
 			e.class &^= 0x20
@@ -221,7 +221,7 @@ func (r *reader) signAt(i int) int {
 	rest := r.Chars[i+1 : min(len(r.Chars), i+maxToSecret)]
 	end := i + 1
 	switch {
-	case isOneOf(c, `"'`) && looks[before] == isLetter: // it opens nothing
+	case is(c, `"'`) && looks[before] == isLetter: // it opens nothing
 		if m := serialized.Find(rest); c == '"' && m != nil {
 			c, end = ':', end+len(m)
 			break
@@ -233,7 +233,7 @@ func (r *reader) signAt(i int) int {
 		c = '`'
 	case c == '>' && before == '=':
 		end += len(typeOf.Find(rest))
-	case r.has(i, "....") || r.has(i, "____"): // leads to a value
+	case (c == '.' || c == '_') && (r.has(i, "....") || r.has(i, "____")): // leads to a value
 		for ; r.char(end) == c; end++ {
 		}
 		c = ':'
@@ -245,7 +245,7 @@ func (r *reader) signAt(i int) int {
 		if m := ending.Find(rest); m != nil { // beneficiário(a)
 			c, end = '`', end+len(m)
 		}
-	case r.has(i, "://"):
+	case c == ':' && r.has(i, "://"):
 		if i >= r.hostEnd {
 			r.hostEnd = r.authorityEnd(i + 3)
 		}
@@ -293,14 +293,20 @@ func (r *reader) tagAt(i int) int {
 	if r.has(i, cdata) {
 		return r.add(i, i+len(cdata), '>', none)
 	}
-	if tag := labelTag.Find(r.Chars[i:min(len(r.Chars), i+maxQuoted)]); tag != nil {
-		return r.add(i, i+len(tag), '>', none)
+	first := lower(r.char(i + 1))
+	if first == '/' {
+		first = lower(r.char(i + 2))
+	}
+	if is(first, "bseiltd") {
+		if tag := labelTag.Find(r.Chars[i:min(len(r.Chars), i+maxQuoted)]); tag != nil {
+			return r.add(i, i+len(tag), '>', none)
+		}
 	}
 	if r.char(i+1) != '/' {
 		return r.add(i, i+1, '<', none)
 	}
 	end := i + 1
-	for end < len(r.Chars) && (looks[r.Chars[end]] == isLetter || isOneOf(r.Chars[end], "/:-_.")) {
+	for end < len(r.Chars) && (looks[r.Chars[end]] == isLetter || is(r.Chars[end], "/:-_.")) {
 		end++
 	}
 	return r.add(i, end, endTag, none)
@@ -309,13 +315,13 @@ func (r *reader) tagAt(i int) int {
 // lookup returns what the first word of the letters at i is, and where it ends.
 func (r *reader) lookup(i int) (entry, int) { return r.wordAt(i, r.run(i, isLetter)) }
 
-// words are those from start to end, and where they end.
-func (r *reader) words(start, end int) iter.Seq2[entry, int] {
-	return func(yield func(entry, int) bool) {
+// words are those from start to end, and where they stand.
+func (r *reader) words(start, end int) iter.Seq2[entry, edit] {
+	return func(yield func(entry, edit) bool) {
 		for i := start; i < end; i++ {
 			if looks[r.Chars[i]] == isLetter {
 				e, to := r.lookup(i)
-				if !yield(e, to) {
+				if !yield(e, edit{start: i, end: to}) {
 					return
 				}
 				i = to - 1
@@ -357,10 +363,10 @@ func (r *reader) has(i int, text string) bool {
 	return i >= 0 && end <= len(r.Chars) && bytes.EqualFold(r.Chars[i:end], []byte(text))
 }
 
-// isOneOf reports whether c is one of few signs, for which a loop is quicker than strings.IndexByte.
-func isOneOf(c byte, signs string) bool {
-	for i := range len(signs) {
-		if signs[i] == c {
+// is reports whether c is one of a few, for which a loop is quicker than strings.IndexByte.
+func is(c byte, few string) bool {
+	for i := range len(few) {
+		if few[i] == c {
 			return true
 		}
 	}

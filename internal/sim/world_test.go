@@ -229,7 +229,7 @@ func newSim(p plan) *sim {
 		}
 		if dice := s.draw("hours " + name); dice.IntN(3) == 0 && s.may(name+" has hours") {
 			w.shut(dice, s.began, p.horizon)
-			s.say("%s is open %s", name, w.calendar.Windows())
+			s.say("%s is closed %v", name, w.closed)
 		}
 		s.portals[name], openings[name] = w, decision.Opening{Calendar: w.calendar, Spread: spread}
 	}

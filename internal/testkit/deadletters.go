@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
 
@@ -73,7 +74,7 @@ func (m *Memory) found(p *deadletter.Query, k *journal.KeyedDeadLetter) bool {
 	fits := slices.Contains(p.States, d.State) && d.Record < p.Before && born >= p.Since && born < p.Until &&
 		(f.Policy == "" || f.Policy == k.Subject.Policy) && (f.Team == "" || f.Team == d.Team) &&
 		(f.Reason == "" || f.Reason == d.Reason) && (f.Fingerprint == "" || f.Fingerprint == d.Fingerprint) &&
-		(f.Context == "" || d.Context.Has(f.Context)) && (f.IDs == "" || slices.Contains(strings.Split(f.IDs, ","), d.ID)) &&
+		(f.Context == "" || has(d.Context, f.Context)) && (f.IDs == "" || slices.Contains(strings.Split(f.IDs, ","), d.ID)) &&
 		(f.Assignee == "" || f.Assignee == cmp.Or(d.Assigned.Assignee, "nobody")) &&
 		(f.FollowUp.IsZero() || !d.Assigned.FollowUpAt.IsZero() && d.Assigned.FollowUpAt.Before(f.FollowUp)) &&
 		(p.After == nil || p.Compare(&at, p.After) > 0)
@@ -137,7 +138,7 @@ func (m *Memory) DeadLetterCounts(ctx context.Context) ([]deadletter.Count, erro
 // DeadLettersDue implements deadletter.Reader.
 func (m *Memory) DeadLettersDue(ctx context.Context, of string, since, until time.Time) ([]deadletter.Count, error) {
 	return m.counts(ctx, true, func(d *journal.DeadLetter) bool {
-		return d.State == journal.DeadLetterOpen && (of == "" || d.Context.Has(of)) &&
+		return d.State == journal.DeadLetterOpen && (of == "" || has(d.Context, of)) &&
 			(until.IsZero() || d.Due() >= journal.CeilMilli(since) && d.Due() < journal.CeilMilli(until))
 	})
 }
@@ -174,4 +175,9 @@ func sortItems(all []deadletter.Item, p *deadletter.Query) {
 		x, y := a.Place(), b.Place()
 		return p.Compare(&x, &y)
 	})
+}
+
+// has reports whether a context holds what wanted says, variable=value.
+func has(c decision.Context, wanted string) bool {
+	return slices.ContainsFunc(c, func(v decision.ContextValue) bool { return v.Variable+"="+v.Value == wanted })
 }

@@ -2,6 +2,7 @@
 package text
 
 import (
+	_ "embed"
 	"html"
 	"slices"
 	"strings"
@@ -140,11 +141,6 @@ func readMojibake(s string) (rune, int) {
 	return second, size + more
 }
 
-// latin folds U+00C0 to U+017F.
-const latin = "aaaaaaaceeeeiiii" + "dnooooo ouuuuyts" + "aaaaaaaceeeeiiii" + "dnooooo ouuuuyty" +
-	"aaaaaaccccccccdd" + "ddeeeeeeeeeegggg" + "gggghhhhiiiiiiii" + "iiiijjkkklllllll" +
-	"lllnnnnnnnnnoooo" + "oooorrrrrrssssss" + "ssttttttuuuuuuuu" + "uuuuwwyyyzzzzzzs"
-
 // What Likeness returns of characters that look like no ASCII one.
 const (
 	Sign   = 0xfd + iota
@@ -163,19 +159,14 @@ func Likeness(r rune) byte {
 		return ' '
 	case r == '\n', r == 0x85, r == 0x2028, r == 0x2029:
 		return '\n'
-	case 0xc0 <= r && r < 0xc0+rune(len(latin)):
-		return latinLetter(r)
+	case alike[r] != 0:
+		return alike[r]
 	case 0xff01 <= r && r <= 0xff5e: // full-width ASCII
 		return byte(r - 0xfee0)
 	case unicode.IsDigit(r):
 		return '0' + decimal(r)
 	case unicode.In(r, unicode.Cf, unicode.Cc, unicode.Mn, unicode.Me):
 		return 0
-	}
-	if c, known := likenesses[r]; known {
-		return c
-	}
-	switch {
 	case unicode.Is(unicode.Zs, r):
 		return ' '
 	case unicode.Is(unicode.Pd, r):
@@ -188,17 +179,6 @@ func Likeness(r rune) byte {
 	return Letter // of a script without cases, too
 }
 
-func latinLetter(r rune) byte {
-	switch c := latin[r-0xc0]; {
-	case c == ' ':
-		return Sign
-	case unicode.IsUpper(r):
-		return c &^ 0x20
-	default:
-		return c
-	}
-}
-
 // decimal returns the value of a Unicode decimal digit; its blocks hold tens of them from zero.
 func decimal(r rune) (value byte) {
 	for unicode.IsDigit(r - rune(value) - 1) {
@@ -207,26 +187,18 @@ func decimal(r rune) (value byte) {
 	return value % 10
 }
 
-// likenesses are characters and the ASCII ones that they look like.
-var likenesses = func() map[rune]byte {
-	table := map[rune]byte{'\u212a': 'K'} // the sign for kelvin
-	for c, alike := range map[byte]string{
-		'"': "“”„«»″", '\'': "‘’´′", '.': "·•․‧∙。｡", '/': "⁄∕", '-': "−﹣", '@': "﹫",
-		'0': "⓪⓿⁰₀🄋🄌", '1': "¹", '2': "²", '3': "³", '4': "⁴", '5': "⁵", '6': "⁶", '7': "⁷", '8': "⁸", '9': "⁹",
-		'o': "ºоο", 'a': "ªаα", 'c': "с", 'e': "е", 'p': "рρ", 's': "ѕ", 'x': "х", 'y': "у", 'i': "іι", 'j': "ј",
-		'd': "ԁ", 'w': "ԝ", 'A': "АΑ", 'B': "ВΒ", 'C': "С", 'E': "ЕΕ", 'H': "НΗ", 'I': "ІΙ", 'J': "Ј", 'K': "КΚ",
-		'M': "МΜ", 'N': "Ν", 'O': "ОΟ", 'P': "РΡ", 'S': "Ѕ", 'T': "ТΤ", 'X': "ХΧ", 'Y': "УΥ", 'Z': "Ζ",
-	} {
-		for _, r := range alike {
-			table[r] = c
+//go:embed alike.txt
+var alikeLines string
+
+// alike are the characters that look like an ASCII one: it begins their line of alike.txt.
+var alike = func() map[rune]byte {
+	table := make(map[rune]byte)
+	for line := range strings.Lines(alikeLines) {
+		for _, r := range line[len("a "):] {
+			table[r] = line[0]
 		}
 	}
-	// Digits from one on with a ring, parentheses or a period about them, or below the line.
-	for _, one := range "①⑴⒈⓵❶➀➊₁" {
-		for i := range rune(9) {
-			table[one+i] = byte('1' + i)
-		}
-	}
+	delete(table, '\n')
 	return table
 }()
 

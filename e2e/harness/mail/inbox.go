@@ -3,7 +3,6 @@ package mail
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -17,7 +16,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Message is a mail that the server has delivered into its inbox.
@@ -63,23 +61,6 @@ func delivered(file string) (at int64) {
 		return 0 // a name that Exim does not give
 	}
 	return second*1_000_000 + micro
-}
-
-// Await waits until the inbox has at least n messages, and returns all it has.
-func (s *Server) Await(ctx context.Context, n int) ([]Message, error) {
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for {
-		all, err := s.Messages()
-		if err != nil || len(all) >= n {
-			return all, err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return all, fmt.Errorf("%d mails came, expected %d: %w", len(all), n, ctx.Err())
-		}
-	}
 }
 
 // Log is what the server wrote about connections and deliveries.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 	"google.golang.org/grpc"
@@ -110,7 +109,7 @@ func (g *Gateway) answer(ctx context.Context, key int64, a *Answer, effect func(
 			a.At = g.Now()
 			note(err)
 		}
-		a.Acked = a.Accepted() && err == nil && ctx.Err() == nil && g.arrives(a.from)
+		a.Acked = a.Accepted() && err == nil && ctx.Err() == nil
 	})
 	return err
 }
@@ -131,15 +130,15 @@ func (g *Gateway) call(ctx context.Context, c Call, effect func() error) (err er
 	}()
 	md, _ := metadata.FromIncomingContext(ctx)
 	c.token = strings.TrimPrefix(strings.Join(md.Get("authorization"), ""), "Bearer ")
-	delay, slow, last := g.plan(c)
-	if err := pause(ctx, delay); err != nil {
-		return err
+	delay, last := g.plan(c)
+	if delay > 0 {
+		clock.Machine{}.Rest(ctx, delay)
+		if ctx.Err() != nil {
+			return status.FromContextError(ctx.Err()).Err()
+		}
 	}
 	if last == nil || last.DropAck || last.CutStream {
 		err = effect()
-		if waited := pause(ctx, slow); waited != nil {
-			return waited
-		}
 	}
 	switch {
 	case last == nil:
@@ -152,19 +151,8 @@ func (g *Gateway) call(ctx context.Context, c Call, effect func() error) (err er
 	case last.Hang:
 		<-ctx.Done()
 		return status.FromContextError(ctx.Err()).Err()
-	case last.DropConnection:
-		g.cut(c.from)
 	}
 	return last.err()
-}
-
-// pause waits for d, or fails with the context's status.
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	clock.Machine{}.Rest(ctx, d)
-	return status.FromContextError(ctx.Err()).Err()
 }
 
 type streamKey struct{}

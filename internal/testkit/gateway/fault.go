@@ -38,25 +38,19 @@ func (c Call) Answers() bool {
 	return c.Method == CompleteJob || c.Method == FailJob || c.Method == ThrowError
 }
 
-// Fault is something that goes wrong with calls. But for Delay, SlowReply and DropAck it keeps a call from having
-// any effect. A call meets all faults that match it, up to the first that answers it.
+// Fault is something that goes wrong with calls. But for Delay and DropAck it keeps a call from having any effect. A call meets all faults that match it, up to the first that answers it.
 type Fault struct {
 	Method Method          // whose calls; empty: all
 	Match  func(Call) bool // which of them; nil: all. Called concurrently.
 	Times  int             // how often it happens; 0: until it is removed
-	Every  int             // it happens to every so many calls that match; 0: to each
 
-	Delay     time.Duration // passes before the effect
-	SlowReply time.Duration // passes between the effect and the answer
+	Delay time.Duration // passes before the effect
 
 	Code    codes.Code // of the answer
 	Message string     // of the answer's status
-	Empty   bool       // an empty answer without an error, at once
 	Hang    bool       // no answer until the caller gives up
-	// DropConnection closes the caller's connection.
-	DropConnection bool
-	// DropAck lets the call take effect, and then answers as told by Code (UNAVAILABLE if OK), Hang or
-	// DropConnection. Jobs of a poll so lost stay locked until their time-out.
+	// DropAck lets the call take effect, and then answers as told by Code (UNAVAILABLE if OK) or Hang. Jobs of a poll so
+	// lost stay locked until their time-out.
 	DropAck bool
 	// CutStream ends a poll's answer with Code (UNAVAILABLE if OK) after CutAfter jobs; the others stay locked.
 	CutStream bool
@@ -64,14 +58,11 @@ type Fault struct {
 }
 
 func (f *Fault) answers() bool {
-	return f.Code != codes.OK || f.Empty || f.Hang || f.DropConnection || f.DropAck || f.CutStream
+	return f.Code != codes.OK || f.Hang || f.DropAck || f.CutStream
 }
 
 // err returns what the caller is told.
 func (f *Fault) err() error {
-	if f.Empty {
-		return nil
-	}
 	code, message := f.Code, f.Message
 	if code == codes.OK {
 		code = codes.Unavailable
@@ -85,8 +76,8 @@ func (f *Fault) err() error {
 // Rule is a fault in force.
 type Rule struct {
 	Fault
-	gateway    *Gateway
-	met, fired int // calls that matched, and that it happened to
+	gateway *Gateway
+	fired   int // calls that it happened to
 }
 
 // Inject puts a fault in force for calls that come from now on.
@@ -125,16 +116,15 @@ func (r *Rule) happens(c Call) (happens bool) {
 		return false
 	}
 	r.gateway.change(func() {
-		r.met++
-		if happens = (r.Times == 0 || r.fired < r.Times) && (r.Every == 0 || r.met%r.Every == 0); happens {
+		if happens = r.Times == 0 || r.fired < r.Times; happens {
 			r.fired++
 		}
 	})
 	return happens
 }
 
-// plan returns what is to happen to a call: the sum of the pauses, and the fault that answers it, or nil.
-func (g *Gateway) plan(c Call) (delay, slow time.Duration, last *Fault) {
+// plan returns what is to happen to a call: the sum of the delays, and the fault that answers it, or nil.
+func (g *Gateway) plan(c Call) (delay time.Duration, last *Fault) {
 	g.mu.Lock()
 	rules := g.rules
 	g.mu.Unlock()
@@ -142,10 +132,9 @@ func (g *Gateway) plan(c Call) (delay, slow time.Duration, last *Fault) {
 		if !r.happens(c) {
 			continue
 		}
-		delay, slow = delay+r.Delay, slow+r.SlowReply
-		if r.answers() {
-			return delay, slow, &r.Fault
+		if delay += r.Delay; r.answers() {
+			return delay, &r.Fault
 		}
 	}
-	return delay, slow, nil
+	return delay, nil
 }

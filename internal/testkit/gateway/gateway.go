@@ -60,24 +60,23 @@ type Gateway struct {
 	started  int               // instances
 	models   map[string]string // processes by tenant and headers
 
-	mu          sync.Mutex
-	changed     chan struct{}       // closed and replaced at every change
-	connections map[string]net.Conn // by name; nil: was cut
-	rules       []*Rule
-	jobs        map[int64]*job
-	elements    map[int64]int64 // to the job of each
-	instances   map[int64]scope
-	polls       []*Poll
-	workers     map[string]string // connection to the name that polled by it last
-	calls       map[outcome]int
-	counts      Counts
+	mu        sync.Mutex
+	changed   chan struct{} // closed and replaced at every change
+	rules     []*Rule
+	jobs      map[int64]*job
+	elements  map[int64]int64 // to the job of each
+	instances map[int64]scope
+	polls     []*Poll
+	workers   map[string]string // connection to the name that polled by it last
+	calls     map[outcome]int
+	counts    Counts
 }
 
 // New starts a gateway that is closed with the test.
 func New(tb testing.TB, o Options) *Gateway {
 	tb.Helper()
 	g := &Gateway{
-		options: o, network: testkit.NewNetwork(), models: map[string]string{}, changed: make(chan struct{}), connections: map[string]net.Conn{}, jobs: map[int64]*job{},
+		options: o, network: testkit.NewNetwork(), models: map[string]string{}, changed: make(chan struct{}), jobs: map[int64]*job{},
 		elements: map[int64]int64{}, instances: map[int64]scope{}, workers: map[string]string{}, calls: map[outcome]int{},
 	}
 	g.grpc = []grpc.ServerOption{grpc.WaitForHandlers(true), grpc.StreamInterceptor(g.intercept)}
@@ -88,7 +87,7 @@ func New(tb testing.TB, o Options) *Gateway {
 	var err error
 	g.engine, err = server.Open(settings)
 	testkit.Must(tb, err)
-	if g.addr = inMemory; !o.InMemory {
+	if g.addr = "127.0.0.1:26500"; !o.InMemory {
 		g.addr = testkit.Nowhere(tb)
 	}
 	if o.TLS {
@@ -107,6 +106,11 @@ func New(tb testing.TB, o Options) *Gateway {
 	return g
 }
 
+// Dial connects to a gateway that is InMemory.
+func (g *Gateway) Dial(ctx context.Context, address string) (net.Conn, error) {
+	return g.network.Dial(ctx, "tcp", address)
+}
+
 // Addr returns the gateway's host:port.
 func (g *Gateway) Addr() string { return g.addr }
 
@@ -123,7 +127,11 @@ func (g *Gateway) Up() {
 	if g.stop != nil {
 		return
 	}
-	l, err := g.listen()
+	listen := net.Listen
+	if g.options.InMemory {
+		listen = g.network.Listen
+	}
+	l, err := listen("tcp", g.addr)
 	if err != nil {
 		panic(fmt.Errorf("listen: %w", err))
 	}
@@ -152,7 +160,6 @@ func (g *Gateway) Down() {
 	if g.stop == nil {
 		return
 	}
-	g.cut("")
 	g.stop()
 	g.stop = nil
 }

@@ -19,12 +19,18 @@ func newREST(g *Gateway) *rest {
 	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.running.Add(1)
 		defer s.running.Done()
-		ctx := peer.NewContext(r.Context(), &peer.Peer{Addr: conn{name: r.RemoteAddr}})
+		ctx := peer.NewContext(r.Context(), &peer.Peer{Addr: remote(r.RemoteAddr)})
 		ctx = metadata.NewIncomingContext(ctx, metadata.Pairs("authorization", r.Header.Get("Authorization")))
 		engine.ServeHTTP(w, r.WithContext(ctx))
 	})
 	return s
 }
+
+// remote is where a request came from.
+type remote string
+
+func (r remote) Network() string { return "tcp" }
+func (r remote) String() string  { return string(r) }
 
 // Stop cuts all connections and returns when no call runs.
 func (s *rest) Stop() {

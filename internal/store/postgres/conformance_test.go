@@ -30,16 +30,25 @@ func TestStore(t *testing.T) {
 				_, err = c.Exec(ctx, statement)
 				return err
 			},
-			Pool: func(t *testing.T) *sql.DB {
-				c, err := pgx.ParseConfig(address)
-				testkit.Must(t, err)
-				pool := stdlib.OpenDB(*c)
-				t.Cleanup(func() { _ = pool.Close() })
-				return pool
-			},
+			Pool:    func(t *testing.T) *sql.DB { return poolOf(t, address) },
 			Dialect: &dialect, Body: "(%s::text || ' ')::json", Unreadable: []string{"7", `{"n":"x"}`},
 		}
 	})
+}
+
+func TestUpgrade(t *testing.T) {
+	address := realserver.Database(t)
+	storetest.RunUpgrade(t, &dialect, poolOf(t, address),
+		func(ctx context.Context) (storetest.Store, error) { return Open(ctx, address) })
+}
+
+func poolOf(t *testing.T, address string) *sql.DB {
+	t.Helper()
+	c, err := pgx.ParseConfig(address)
+	testkit.Must(t, err)
+	pool := stdlib.OpenDB(*c)
+	t.Cleanup(func() { _ = pool.Close() })
+	return pool
 }
 
 // TestErasedFromTheFiles reads those of the tables; the server's write-ahead log is its own.

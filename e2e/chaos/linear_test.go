@@ -85,7 +85,10 @@ func (a ask) after(state string) (string, bool) {
 }
 
 // person is who asks, by a token of his own.
-func (a ask) person() string { return a.words[:strings.Index(a.words, "-")] }
+func (a ask) person() string {
+	name, _, _ := strings.Cut(a.words, "-")
+	return name
+}
 
 // to is who gets a dead letter, with a blank behind the name; empty for nobody.
 func (a ask) to() string {

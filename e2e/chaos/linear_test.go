@@ -297,7 +297,7 @@ func (h *house) act(random *rand.Rand, words string) {
 	case 2:
 		a = of(portal+strconv.Itoa(now*portals/letters), "hold", "release")
 	default:
-		a = of("dead-letters/"+h.ids[min(now+random.IntN(4), letters-1)], "", "retry", "discard", "take", "pass", "give back")
+		a = of("dead-letters/"+h.ids[min(now+random.IntN(4), letters-1)], "", "", "retry", "discard", "take", "take", "pass", "pass", "give back")
 	}
 	h.ask(h.replicas[random.IntN(len(h.replicas))].address(), a)
 }

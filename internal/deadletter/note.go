@@ -190,11 +190,8 @@ type NoticeCause struct {
 type NoticeStore interface {
 	// Watermarks are all that were kept, in the order of team, channel and kind.
 	Watermarks(ctx context.Context) ([]Watermark, error)
-	// NewDeadLetters are those of a team with a record above after that are open. Its cost grows with how many those are.
-	NewDeadLetters(ctx context.Context, team decision.Team, after int64, top int) (NoticeCount, error)
-	// OpenDeadLetters are all of a team that are open. Its cost grows with how many causes there are, and where instants
-	// are asked for a little with how many are open.
-	OpenDeadLetters(ctx context.Context, team decision.Team, top int, older ...time.Time) (NoticeCount, error)
+	// OpenDeadLetters are those of a team with a record above after that are open. Its cost grows with how many those are.
+	OpenDeadLetters(ctx context.Context, team decision.Team, after int64, top int, older ...time.Time) (NoticeCount, error)
 	// MoveWatermark keeps to in place of from, of the same team, channel and kind, and puts m in the outbox (nil: nothing),
 	// both or neither. It does nothing, and returns false, where the watermark is not from any more, or m is given and a
 	// message with its queue and key waits still: news gather, they do not pile up.

@@ -118,21 +118,26 @@ func (l *glance) causes(ctx context.Context, team decision.Team, w way) (bool, e
 	if l.lately(from.At) {
 		return false, nil
 	}
-	n, to := l.newNotice(TypeCauses, team), from
+	to, told, others := from, []NewCause(nil), int64(0)
 	for i := range l.fresh {
 		c := &l.fresh[i]
 		if l.teamOf(c) != team || !c.News.At.After(from.At) {
 			continue
 		}
-		if to.At = slices.MaxFunc([]time.Time{to.At, c.News.At}, time.Time.Compare); len(n.Data.NewCauses) < topCauses {
-			n.Data.NewCauses = append(n.Data.NewCauses, l.newCause(c))
+		if to.At = slices.MaxFunc([]time.Time{to.At, c.News.At}, time.Time.Compare); len(told) < topCauses {
+			told = append(told, l.newCause(c))
 		} else {
-			n.Data.OtherCauses++
+			others++
 		}
 	}
-	if len(n.Data.NewCauses) == 0 {
+	if len(told) == 0 {
 		return false, nil
 	}
+	n, err := l.withOpen(ctx, TypeCauses, team)
+	if err != nil {
+		return false, err
+	}
+	n.Data.NewCauses, n.Data.OtherCauses = told, others
 	if l.PublicURL != "" {
 		n.Data.URL = l.PublicURL + "/"
 	}

@@ -2,7 +2,6 @@ package notify
 
 import (
 	"context"
-	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -57,7 +56,7 @@ func (l *glance) news(ctx context.Context, team decision.Team, count *deadletter
 
 // withOpen returns a notice that says how many dead letters of the team are open, without their causes.
 func (l *glance) withOpen(ctx context.Context, kind string, team decision.Team) (*Notice, error) {
-	open, err := l.Store.OpenDeadLetters(ctx, team, 1)
+	open, err := l.Store.OpenDeadLetters(ctx, team, 0, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +68,7 @@ func (l *glance) withOpen(ctx context.Context, kind string, team decision.Team) 
 
 // digest returns that of a team: what is open by cause and age, what of it is due, and the figures of its policies.
 func (l *glance) digest(ctx context.Context, team decision.Team, day string) (*Notice, error) {
-	open, err := l.Store.OpenDeadLetters(ctx, team, topCauses, l.now.Add(-kpi.Daily), l.now.Add(-kpi.Weekly),
+	open, err := l.Store.OpenDeadLetters(ctx, team, 0, topCauses, l.now.Add(-kpi.Daily), l.now.Add(-kpi.Weekly),
 		l.now.Add(toldBefore-l.Retention))
 	if err != nil {
 		return nil, err
@@ -120,15 +119,16 @@ func (l *glance) due(ctx context.Context, team decision.Team) (*Due, error) {
 	return &Due{n, amount(cents), instant(until)}, nil
 }
 
-// followUps returns what of a team's is to be looked at again today, by who has it, in order.
-func (l *glance) followUps(ctx context.Context, team decision.Team) (all []FollowUp, err error) {
+// followUps returns how many of a team's are to be looked at again today, by who has them.
+func (l *glance) followUps(ctx context.Context, team decision.Team) (map[string]int64, error) {
 	f := journal.DeadLetterFilter{Team: team, FollowUp: deadletter.EndOfDay(l.Zone, l.now)}
 	counts, err := l.Store.DeadLetterAssignees(ctx, f)
-	for _, name := range slices.Sorted(maps.Keys(counts)) {
+	shown := make(map[string]int64)
+	for name, n := range counts {
 		who, _, _ := strings.Cut(name, "@") // of whom a redaction would leave nothing
-		all = append(all, FollowUp{clean(who, maxPattern), counts[name]})
+		shown[clean(who, maxPattern)] += n
 	}
-	return all, err
+	return shown, err
 }
 
 // isMonday reports whether a digest's day is one.

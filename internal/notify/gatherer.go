@@ -216,7 +216,7 @@ func (l *glance) newer(ctx context.Context, team decision.Team, w way) error {
 	if l.lately(from.At) {
 		return nil
 	}
-	count, err := l.Store.NewDeadLetters(ctx, team, from.Record, topCauses)
+	count, err := l.Store.OpenDeadLetters(ctx, team, from.Record, topCauses)
 	if age := l.now.Sub(count.Oldest); err != nil || count.N == 0 || age.Abs() < gatherTime {
 		return err
 	}

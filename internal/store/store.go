@@ -42,60 +42,39 @@ type Reader interface {
 // sqlite:PATH is a file, for one process at a time; postgres://… a server, for many. Its errors are one line
 // that says what to do.
 func Open(ctx context.Context, url string) (Store, error) {
-	scheme, rest, _ := strings.Cut(url, ":")
-	switch scheme {
-	case "sqlite":
-		s, err := sqlite.Open(ctx, path(rest))
-		if err != nil {
-			return nil, err // and no nil pointer
-		}
-		return s, nil
-	case "postgres", "postgresql":
-		s, err := postgres.Open(ctx, url)
-		if err != nil {
-			return nil, err
-		}
-		return s, nil
-	}
-	return nil, unknown(url)
+	return at(url, func(path string) (Store, error) { return sqlite.Open(ctx, path) },
+		func() (Store, error) { return postgres.Open(ctx, url) })
 }
 
 // OpenReader opens the store at url for reading, beside the workers that write it. It makes nothing and
 // changes nothing; a file that does not exist is an error.
 func OpenReader(ctx context.Context, url string) (Reader, error) {
-	scheme, rest, _ := strings.Cut(url, ":")
-	switch scheme {
-	case "sqlite":
-		r, err := sqlite.OpenReader(ctx, path(rest))
-		if err != nil {
-			return nil, err
-		}
-		return r, nil
-	case "postgres", "postgresql":
-		r, err := postgres.OpenReader(ctx, url)
-		if err != nil {
-			return nil, err
-		}
-		return r, nil
-	}
-	return nil, unknown(url)
+	return at(url, func(path string) (Reader, error) { return sqlite.OpenReader(ctx, path) },
+		func() (Reader, error) { return postgres.OpenReader(ctx, url) })
 }
 
 // Inspect says where the store at url is, whether it may be written, and what room there is, for people. It makes nothing
 // and changes nothing. Its errors are as Open's.
 func Inspect(ctx context.Context, url string) (string, error) {
-	scheme, rest, _ := strings.Cut(url, ":")
-	switch scheme {
-	case "sqlite":
-		return sqlite.Inspect(path(rest))
-	case "postgres", "postgresql":
-		return postgres.Inspect(ctx, url)
-	}
-	return "", unknown(url)
+	return at(url, sqlite.Inspect, func() (string, error) { return postgres.Inspect(ctx, url) })
 }
 
-// path of a file behind sqlite:, where some write two slashes before it.
-func path(rest string) string { return strings.TrimPrefix(rest, "//") }
+// at returns what the file or the server gives that url names; nothing beside an error. Some write two slashes before a
+// file's path.
+func at[T any](url string, file func(path string) (T, error), server func() (T, error)) (given T, err error) {
+	switch scheme, rest, _ := strings.Cut(url, ":"); scheme {
+	case "sqlite":
+		given, err = file(strings.TrimPrefix(rest, "//"))
+	case "postgres", "postgresql":
+		given, err = server()
+	default:
+		err = unknown(url)
+	}
+	if err != nil {
+		given = *new(T) // and no nil pointer
+	}
+	return given, err
+}
 
 // unknown names the scheme alone: the rest may hold a password.
 func unknown(url string) error {

@@ -242,11 +242,6 @@ func (m *Memory) Story(ctx context.Context, s journal.Subject) (journal.Story, b
 	defer m.mu.Unlock()
 	records := m.of(s)
 	story, err := journal.Tell(s, records)
-	for i := range story.DeadLetters {
-		if d := &story.DeadLetters[i]; m.letters[d.Record] != nil {
-			d.ReviewSeen = m.letters[d.Record].DeadLetter.ReviewSeen
-		}
-	}
 	return story, m.keys[s] != 0 || len(records) > 0, err
 }
 

@@ -26,17 +26,10 @@ func (m *Memory) Watermarks(ctx context.Context) ([]deadletter.Watermark, error)
 	})
 }
 
-// NewDeadLetters implements deadletter.NoticeStore: it looks at every dead letter there is.
-func (m *Memory) NewDeadLetters(ctx context.Context, team decision.Team, after int64, top int) (deadletter.NoticeCount, error) {
-	return m.count(ctx, team, after, top, nil)
-}
-
-// OpenDeadLetters implements deadletter.NoticeStore.
-func (m *Memory) OpenDeadLetters(ctx context.Context, team decision.Team, top int, older ...time.Time) (deadletter.NoticeCount, error) {
-	return m.count(ctx, team, 0, top, older)
-}
-
-func (m *Memory) count(ctx context.Context, team decision.Team, after int64, top int, older []time.Time) (deadletter.NoticeCount, error) {
+// OpenDeadLetters implements deadletter.NoticeStore: it looks at every dead letter there is.
+func (m *Memory) OpenDeadLetters(
+	ctx context.Context, team decision.Team, after int64, top int, older ...time.Time,
+) (deadletter.NoticeCount, error) {
 	return ask(ctx, m, func() deadletter.NoticeCount {
 		sum := deadletter.NoticeCount{Through: m.head.Record}
 		if older != nil {

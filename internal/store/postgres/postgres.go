@@ -67,18 +67,6 @@ func OpenReader(ctx context.Context, url string) (*sqlstore.Reader, error) {
 	return &r, nil
 }
 
-// connection reads the address of a database, and prepares that.
-func connection(ctx context.Context, url string, written bool) (*pgx.ConnConfig, error) {
-	c, err := parse(url)
-	if err == nil {
-		err = prepare(ctx, c, written)
-	}
-	if err != nil {
-		return nil, openError(opening, err)
-	}
-	return c, nil
-}
-
 // reader sees one moment in each of its transactions, whatever is written meanwhile.
 func reader(pool *sql.DB) sqlstore.Reader {
 	return sqlstore.Reader{Dialect: &dialect, Free: pool.Close,

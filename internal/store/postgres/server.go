@@ -80,7 +80,11 @@ func (s *server) writable() error {
 
 // Inspect says what the server is, and whether its user may write the journal. It changes nothing. The error is as Open's.
 func Inspect(ctx context.Context, url string) (string, error) {
-	s, err := inspect(ctx, url)
+	config, err := parse(url)
+	var s server
+	if err == nil {
+		s, err = consult(ctx, config, true, nil)
+	}
 	if err != nil {
 		return "", openError("inspect the database", err)
 	}
@@ -88,37 +92,40 @@ func Inspect(ctx context.Context, url string) (string, error) {
 	return fmt.Sprintf("PostgreSQL %s, user %s may write, the database has %s", number, s.user, s.size), nil
 }
 
-func inspect(ctx context.Context, url string) (s server, err error) {
+// connection reads the address of a database, checks the server, and that the tables are as this binary needs them. Where
+// there are none it makes them, if the database is to be written.
+func connection(ctx context.Context, url string, written bool) (*pgx.ConnConfig, error) {
 	config, err := parse(url)
-	if err != nil {
-		return s, err
+	if err == nil {
+		_, err = consult(ctx, config, written, prepare)
 	}
+	if err != nil {
+		return nil, openError(opening, err)
+	}
+	return config, nil
+}
+
+// consult connects, asks the server, refuses one that is not fit, or not to be written where that is wanted, and runs do.
+func consult(
+	ctx context.Context, config *pgx.ConnConfig, written bool,
+	do func(ctx context.Context, c *pgx.Conn, s *server, written bool) error,
+) (s server, err error) {
 	c, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return s, err
 	}
 	defer c.Close(ctx)
-	if s, err = askServer(ctx, c); err == nil {
+	if s, err = askServer(ctx, c); err == nil && written {
 		err = s.writable()
+	}
+	if err == nil && do != nil {
+		err = do(ctx, c, &s, written)
 	}
 	return s, err
 }
 
-// prepare checks the server, and that the tables are as this binary needs them. Where there are none it makes them, if
-// the database is to be written.
-func prepare(ctx context.Context, config *pgx.ConnConfig, written bool) error {
-	c, err := pgx.ConnectConfig(ctx, config)
-	if err != nil {
-		return err
-	}
-	defer c.Close(ctx)
-	s, err := askServer(ctx, c)
-	if err == nil && written {
-		err = s.writable()
-	}
+func prepare(ctx context.Context, c *pgx.Conn, s *server, written bool) error {
 	switch {
-	case err != nil:
-		return err
 	case s.made:
 		return known(ctx, c)
 	case written:

@@ -11,33 +11,6 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// NewDeadLetters implements deadletter.NoticeStore.
-func (s *Store) NewDeadLetters(
-	ctx context.Context, team decision.Team, after int64, top int,
-) (deadletter.NoticeCount, error) {
-	return reading(ctx, &s.Reader, "count a team's new dead letters", func(s *snapshot) (deadletter.NoticeCount, error) {
-		return s.notice(team, after, top)
-	})
-}
-
-// OpenDeadLetters implements deadletter.NoticeStore.
-func (s *Store) OpenDeadLetters(
-	ctx context.Context, team decision.Team, top int, older ...time.Time,
-) (deadletter.NoticeCount, error) {
-	return reading(ctx, &s.Reader, "count a team's open dead letters", func(s *snapshot) (deadletter.NoticeCount, error) {
-		sum, err := s.notice(team, 0, top)
-		for _, t := range older {
-			var n int64
-			if err == nil {
-				_, err = s.one("SELECT count(*) FROM dead_letters WHERE state = 'open' AND team = ? AND at < ?",
-					[]any{string(team), journal.CeilMilli(t)}, &n)
-			}
-			sum.Older = append(sum.Older, n)
-		}
-		return sum, err
-	})
-}
-
 // weighed are the dead letters that get their chances in one transaction, which is short.
 const weighed = 200
 
@@ -74,6 +47,24 @@ func (s *Store) Weigh(ctx context.Context, probability func(*journal.Fingerprint
 		}
 	}
 	return nil
+}
+
+// OpenDeadLetters implements deadletter.NoticeStore.
+func (s *Store) OpenDeadLetters(
+	ctx context.Context, team decision.Team, after int64, top int, older ...time.Time,
+) (deadletter.NoticeCount, error) {
+	return reading(ctx, &s.Reader, "count a team's open dead letters", func(s *snapshot) (deadletter.NoticeCount, error) {
+		sum, err := s.notice(team, after, top)
+		for _, t := range older {
+			var n int64
+			if err == nil {
+				_, err = s.one("SELECT count(*) FROM dead_letters WHERE state = 'open' AND team = ? AND record > ? AND at < ?",
+					[]any{string(team), after, journal.CeilMilli(t)}, &n)
+			}
+			sum.Older = append(sum.Older, n)
+		}
+		return sum, err
+	})
 }
 
 // notice sums up the open dead letters of a team behind a record.

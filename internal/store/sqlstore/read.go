@@ -36,28 +36,13 @@ func (r *Reader) Story(ctx context.Context, of journal.Subject) (story journal.S
 		if found = key != 0; err != nil || !found {
 			return err
 		}
-		story, err = s.tell(key, of)
+		records, err := s.entries("WHERE r.subject = ? ORDER BY r.record", key)
+		if err == nil {
+			story, err = journal.Tell(of, records)
+		}
 		return err
 	})
 	return story, found && err == nil, err
-}
-
-func (s *snapshot) tell(key int64, of journal.Subject) (story journal.Story, err error) {
-	records, err := s.entries("WHERE r.subject = ? ORDER BY r.record", key)
-	if err != nil {
-		return story, err
-	}
-	if story, err = journal.Tell(of, records); err != nil {
-		return story, err
-	}
-	for i := range story.DeadLetters {
-		d := &story.DeadLetters[i]
-		_, err := s.one("SELECT seen FROM dead_letters WHERE record = ?", []any{d.Record}, milli{&d.ReviewSeen})
-		if err != nil {
-			return story, err
-		}
-	}
-	return story, nil
 }
 
 const selectStates = "SELECT key, tenant, policy, id, body FROM subjects"

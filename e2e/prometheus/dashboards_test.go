@@ -144,7 +144,7 @@ func TestRulesOnARealRun(t *testing.T) {
 	expected := map[string]string{ // more than 10 % are permanent, or reached the limit; the others have no reason
 		"RetryWorkerPermanentErrorsAbove10Percent": "pending", "RetryWorkerRetriesExhausted": "pending", "RetryWorkerClaimsLost": "pending",
 		"RetryWorkerDeadLettersAbove100": "pending", "RetryWorkerSuccessRateLow": states["RetryWorkerSuccessRateLow"], // as the demo goes
-		"RetryWorkerDestinationDown": "pending",
+		"RetryWorkerDestinationDown": "pending", "RetryWorkerNewCause": "pending",
 	}
 	for name := range alerts(t) {
 		want := cmp.Or(expected[name], "inactive")

@@ -1,7 +1,7 @@
 # syntax=docker/dockerfile:1
 # A static binary, the authorities' certificates, the licences, and nothing else; not root. Of any architecture Go knows:
-# `docker buildx build --platform linux/amd64,linux/arm64 …`. `--target dev` builds the development engine and the
-# samples in its place, of which the production image has nothing.
+# `docker buildx build --platform linux/amd64,linux/arm64 --build-arg VERSION=1.0.0 …`. `--target dev` builds the
+# development engine and the samples in its place, of which the production image has nothing.
 FROM --platform=$BUILDPLATFORM golang:1.26.8-bookworm AS build
 WORKDIR /src
 COPY go.mod go.sum ./

@@ -208,6 +208,15 @@ func TestAlertIsTheConsoles(t *testing.T) {
 	}
 }
 
+// TestReleaseHasOneVersion: scripts/release takes it from the chart.
+func TestReleaseHasOneVersion(t *testing.T) {
+	chart, log := testkit.Read(t, "../deploy/helm/retry-worker/Chart.yaml"), testkit.Read(t, "../CHANGELOG.md")
+	all := found(chart, `(?m)^(?:v|appV)ersion: "?([^"\s]+)`)
+	if all = append(all, found(log, `(?m)^## (\S+)`)[0]); len(all) != 3 || len(slices.Compact(all)) != 1 {
+		t.Errorf("chart, image and changelog have the versions %q, expected one", all)
+	}
+}
+
 // TestLinksLeadSomewhere follows the relative links of all pages, anchors included.
 func TestLinksLeadSomewhere(t *testing.T) {
 	for _, page := range pages(t) {

@@ -233,7 +233,7 @@ func TestRealRun(t *testing.T) {
 	v.exit()
 	v.nothingLeft(0)
 	for _, want := range []string{
-		box, "What became of them:", "Nothing is left", "Waiting for your review: 24 of SUB_06, 1 of WHATSAPP_MESSAGE.",
+		box, "What became of them:", "Nothing is kept", "Waiting for your review: 24 of SUB_06, 1 of WHATSAPP_MESSAGE.",
 		"\nSUB_06: 52 claims", "\nWHATSAPP_MESSAGE: 7 messages", "\nFAILED_JOB: 5 jobs", "\nJOB_QUEUE: 8 jobs",
 		"decided: Transient error, retry 1 of 5, in ", "decided: Permanent error, not retried; goes to cadastro",
 		"rejected: " + string(decision.InvalidRetryCount), "review by cadastro (dead letter ", "accepted by the portal", " min ahead. ---",

@@ -57,42 +57,30 @@ func (c *cli) verdictCommand(verb journal.BulkAction, example string) *cobra.Com
 
 // assignCommand returns the command that says who has one dead letter, or gives away all that somebody has.
 func (c *cli) assignCommand() *cobra.Command {
-	op, all := operationOf("PUT /dead-letters/{id}/assignment"), operationOf("PUT /assignees/{name}")
-	cmd := &cobra.Command{
-		Use: "assign ID | assign --of NAME", Short: op.Summary + " (role " + op.Action.Least().String() + ")",
-		Long: "Says who has a dead letter: you, --to another who may decide on it, or --nobody. With --of it\n" +
-			"gives away all that somebody has (role " + all.Action.Least().String() + "), such as a colleague who left.",
-		Example: "  retry-worker dead-letters assign " + anID + ` --follow-up 2026-03-04 --note "operadora responde na quarta"` +
-			"\n  retry-worker dead-letters assign --of ana.souza --to bia.lima",
-	}
+	cmd := c.action("dead-letters", &action{use: "assign ID", request: "PUT /dead-letters/{id}/assignment",
+		example: anID + ` --follow-up 2026-03-04 --note "operadora responde na quarta"`})
+	one, all := cmd.RunE, c.action("dead-letters", &action{use: "assign NAME", request: "PUT /assignees/{name}"}).RunE
+	cmd.Use += " | assign --of NAME"
+	cmd.Long += "\nWithout --to it is you. With --of it is all that somebody has, such as a colleague who left (role admin)."
+	cmd.Example += "\n  retry-worker dead-letters assign --of ana.souza --to bia.lima"
 	flags := cmd.Flags()
 	nobody := flags.Bool("nobody", false, "give it back")
 	of := flags.String("of", "", "all that this account has, instead of one")
-	op.register(cmd)
-	c.server.register(flags)
 	cmd.Args = func(_ *cobra.Command, args []string) error {
-		to, all := flags.Changed("to"), *of != ""
-		if len(args) > 1 || (len(args) == 1) == all || *nobody && to || all && !*nobody && !to {
+		to, many := flags.Changed("to"), *of != ""
+		if len(args) > 1 || (len(args) == 1) == many || *nobody && to || many && !*nobody && !to {
 			return errors.New("expected the id of one dead letter, or --of NAME for all that somebody has, with --to or --nobody")
 		}
 		return nil
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if *of != "" {
-			op, args = all, []string{*of}
-		}
 		if !*nobody && !flags.Changed("to") {
 			_ = flags.Set("to", deadletter.Me) // a text
 		}
-		r, err := op.read(cmd, args)
-		if err != nil {
-			return err
+		if *of != "" {
+			return all(cmd, []string{*of})
 		}
-		answer, err := c.ask(cmd.Context(), r)
-		if err != nil {
-			return err
-		}
-		return c.print(answer)
+		return one(cmd, args)
 	}
 	return cmd
 }

@@ -247,9 +247,6 @@ func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
 	return d, err
 }
 
-// FollowUp is the filter's, as its form has it.
-func (d *listData) FollowUp() string { return exact(d.Filter.FollowUp) }
-
 // Sorted is the value of aria-sort of a column, which some orders go by; empty where the list has another.
 func (d *listData) Sorted(orders ...string) string {
 	switch sort := deadletter.SortOf(&d.Filter); {

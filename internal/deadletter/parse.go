@@ -23,18 +23,10 @@ const (
 	Today = "today"
 )
 
-// By returns the fields with Me and Today as they are for who asks, in his zone.
+// By returns the fields with Me and Today as they are for who asks, in a zone.
 func (f Fields) By(who string, zone *time.Location, now time.Time) Fields {
-	return func(name string) string {
-		switch value := f(name); {
-		case name == "assignee" && value == Me:
-			return who
-		case name == "followUp" && value == Today:
-			return decision.Instant(EndOfDay(zone, now))
-		default:
-			return value
-		}
-	}
+	words := map[[2]string]string{{"assignee", Me}: who, {"followUp", Today}: decision.Instant(EndOfDay(zone, now))}
+	return func(name string) string { return cmp.Or(words[[2]string{name, f(name)}], f(name)) }
 }
 
 // EndOfDay returns when the next day begins in a zone.

@@ -2,7 +2,6 @@ package notify
 
 import (
 	"context"
-	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -120,15 +119,16 @@ func (l *glance) due(ctx context.Context, team decision.Team) (*Due, error) {
 	return &Due{n, amount(cents), instant(until)}, nil
 }
 
-// followUps returns what of a team's is to be looked at again today, by who has it, in order.
-func (l *glance) followUps(ctx context.Context, team decision.Team) (all []FollowUp, err error) {
+// followUps returns how many of a team's are to be looked at again today, by who has them.
+func (l *glance) followUps(ctx context.Context, team decision.Team) (map[string]int64, error) {
 	f := journal.DeadLetterFilter{Team: team, FollowUp: deadletter.EndOfDay(l.Zone, l.now)}
 	counts, err := l.Store.DeadLetterAssignees(ctx, f)
-	for _, name := range slices.Sorted(maps.Keys(counts)) {
+	shown := make(map[string]int64)
+	for name, n := range counts {
 		who, _, _ := strings.Cut(name, "@") // of whom a redaction would leave nothing
-		all = append(all, FollowUp{clean(who, maxPattern), counts[name]})
+		shown[clean(who, maxPattern)] += n
 	}
-	return all, err
+	return shown, err
 }
 
 // isMonday reports whether a digest's day is one.

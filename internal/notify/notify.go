@@ -101,8 +101,9 @@ type Data struct {
 	Expiring int64 `json:"expiring,omitempty"`
 	// Due are those of them that are due within a day, in TypeDigest only; nil where none is.
 	Due *Due `json:"due,omitempty"`
-	// FollowUps are how many are to be looked at again by the end of the day, by who has them, in TypeDigest only.
-	FollowUps []FollowUp `json:"followUps,omitempty"`
+	// FollowUps are how many are to be looked at again by the end of the day, in TypeDigest only: by the names of
+	// who has them, without what begins with @; empty for nobody.
+	FollowUps map[string]int64 `json:"followUps,omitempty"`
 	// Taught are causes that the team is responsible for and that were taught more than 90 days ago, in TypeDigest
 	// only: it is asked whether that still holds (R26).
 	Taught []Taught `json:"taught,omitempty"`
@@ -162,13 +163,6 @@ type Due struct {
 	Amount string `json:"amount,omitempty"` // what they are worth
 	// Until when they are due, RFC 3339 in UTC.
 	Until string `json:"until"`
-}
-
-// FollowUp is what somebody is to look at again.
-type FollowUp struct {
-	// Assignee has them, without the part of the name that begins with @; empty for nobody.
-	Assignee string `json:"assignee"`
-	Count    int64  `json:"count"`
 }
 
 // read returns the notice of a message's body; false where that is none.

@@ -131,7 +131,7 @@ func TestMails(t *testing.T) {
 		"up-nobody":   {notify.TypeUp, outage(notify.Outage{Until: "2026-11-21T18:20:00Z"})},
 		"digest": {notify.TypeDigest, notify.Data{Day: "2026-11-23", Open: notify.Summary{Count: 40},
 			Due:       &notify.Due{Until: "2026-11-24T10:00:00Z", Count: 12, Amount: "184200.50"},
-			FollowUps: []notify.FollowUp{{Count: 1210}, {Assignee: "ana.souza", Count: 2}}}},
+			FollowUps: map[string]int64{"": 1210, "ana.souza": 2}}},
 		"digest-whole": {notify.TypeDigest, wholeDigest()},
 		"news":         {notify.TypeNew, newsNotice().Data},
 		"cause":        {notify.TypeCauses, newCauses()[0]},

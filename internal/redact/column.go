@@ -2,7 +2,6 @@ package redact
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 )
 
@@ -38,7 +37,7 @@ func (r *reader) columnsAt(at, from int) int {
 	closer, separator := byte('\n'), columnar
 	if open := bytes.LastIndexByte(r.Chars[i:at], '"'); open >= 0 {
 		closing := bytes.IndexByte(r.Chars[at:end], '"')
-		if closing >= 0 && leadsToRow.Match(r.Chars[at+closing:min(len(r.Chars), end+maxBetween)]) {
+		if closing >= 0 && leadsToRow.Match(r.ahead(at+closing, maxBetween)) {
 			i, end, closer = i+open+1, at+closing, '"'
 		}
 	}
@@ -68,11 +67,11 @@ func (r *reader) columnsAt(at, from int) int {
 		return end
 	}
 	for isFirst := true; ; isFirst = false {
-		next := r.nextList(end, closer, len(columns))
-		if next == 0 {
+		m := leadsToRow.FindSubmatchIndex(r.ahead(end, maxBetween))
+		if m == nil || r.char(end) != closer || len(columns) == 1 && m[3] <= m[2] {
 			return end
 		}
-		values, after := r.cells(next, separator, closer)
+		values, after := r.cells(end+m[1], separator, closer)
 		isRule := closer == '\n' && len(values) > 0 && looks[r.char(values[len(values)/2].start)] == isSign
 		if len(values) != len(columns) && !isRule {
 			return end
@@ -99,24 +98,9 @@ func (r *reader) isText(c *edit) bool {
 
 func isOfHeader(c byte) bool { return isAlnum(c) || is(c, " _.,;|\"`") }
 
-// leadsToRow stands between a header and a row that are quoted: "guia;nome" => "1;Ana".
-var leadsToRow = regular(`" ?(?:[=-]>|:) ?"`)
-
-var between = regexp.MustCompile(`^\)[A-Za-z \n,]{0,20}(=? ?)\(`)
-
-// nextList returns where a list of values begins behind the list that ends at i; 0 where none does.
-func (r *reader) nextList(i int, closer byte, columns int) int {
-	if lead := leadsToRow.Find(r.Chars[i:min(len(r.Chars), i+maxBetween)]); closer == '"' && lead != nil && columns > 1 {
-		return i + len(lead)
-	}
-	switch m := between.FindSubmatchIndex(r.Chars[i:min(len(r.Chars), i+maxBetween)]); {
-	case closer == '\n' && columns > 1 && i < len(r.Chars):
-		return i + 1
-	case m != nil && (columns > 1 || m[3] > m[2]):
-		return i + m[1]
-	}
-	return 0
-}
+// leadsToRow stands between a header and a row, or two rows: "guia;nome" => "1;Ana", (nome) VALUES (. One column is
+// one of a key: (nome)=(Ana).
+var leadsToRow = regular(`\n|\)[A-Za-z \n,]{0,20}(=? ?)\(|" ?(?:[=-]>|:) ?"`)
 
 // cells returns the cells of the list at i, without kinds, and where it ends. A value may be quoted.
 func (r *reader) cells(i int, separator, closer byte) ([]edit, int) {

@@ -15,7 +15,7 @@ var quoted = regexp.MustCompile(`^\w+ ?[:=]? ?(?:'%?([^'%\n]+)%?'|"([^"\n]+)")`)
 // quotedBehind returns what is quoted right behind the word i.
 func (r *reader) quotedBehind(i int) (start, end int) {
 	at := r.start(i)
-	m := quoted.FindSubmatchIndex(r.Chars[at:min(len(r.Chars), at+maxQuoted)])
+	m := quoted.FindSubmatchIndex(r.ahead(at, maxQuoted))
 	if m == nil {
 		return 0, 0
 	}
@@ -30,7 +30,6 @@ func (r *reader) quotedAt(i int) edit {
 	}
 	start, end := r.quotedBehind(i)
 	if end == 0 {
-		r.readKey(i)
 		return edit{}
 	}
 	k := r.fieldBehind(i+1, end)
@@ -43,20 +42,6 @@ func (r *reader) quotedAt(i int) edit {
 		}
 	}
 	return edit{start, end, k}
-}
-
-// readKey takes the values that the word i says are a person's key: The duplicate key value is (12, Ana Reis).
-func (r *reader) readKey(i int) {
-	const is = " is ("
-	from := r.end(i)
-	if !r.has(from, is) || bytes.IndexByte(r.Chars[from:min(len(r.Chars), from+maxQuoted)], ')') < 0 {
-		return
-	}
-	k := r.fieldBefore(i, 0, 0)
-	values, _ := r.cells(from+len(is), ',', ')')
-	for _, v := range values {
-		r.readCell(v, k)
-	}
 }
 
 // fieldBehind returns the kind of the element, attribute or type that the rest of the sentence names, from the token i
@@ -136,7 +121,7 @@ func (r *reader) boundAt(i int) edit {
 	if r.char(start-1) != '\'' {
 		return edit{}
 	}
-	m := bound.FindSubmatchIndex(r.Chars[start:min(len(r.Chars), start+maxQuoted)])
+	m := bound.FindSubmatchIndex(r.ahead(start, maxQuoted))
 	if m == nil {
 		return edit{}
 	}

@@ -65,7 +65,7 @@ func (r *reader) judge(i int, c *context, n *cluster) (kind, int) {
 		c.kept == company && size == 14:
 		return none, 1
 	}
-	if n.holdsAddress(0) && !(c.isPersons() && len(n.all[:n.sum[4]]) == 11) {
+	if n.holdsAddress(0) && !(c.isPersons() && n.sum[4] == 11) {
 		return none, 4
 	}
 	if _, groups := n.first(companies, 0, n.n, false); groups > 0 {
@@ -116,22 +116,21 @@ func (n *cluster) inPath(c *context) (kind, int) {
 // dialled returns the telephone number that n is behind a '+' or '('.
 func (r *reader) dialled(i int, n *cluster) edit {
 	start := r.start(i) - 1
-	opener := r.char(start)
-	if opener == '(' && r.char(start-1) == '+' {
-		start, opener = start-1, '+'
-	}
-	groups := 0
-	switch {
-	case r.tokens[i].path:
-	case opener == '+':
-		groups = n.international()
-	case opener == '(' && n.n > 1 && n.joints[1]&paren != 0 && n.size(0) <= 3:
-		if k, likely := n.likelyFirst(true); k == phone {
-			groups = likely
-		}
-	}
-	if groups == 0 || r.isTime(n.end(groups)) {
+	isArea := r.char(start) == '('
+	isForeign := r.char(start) == '+' || isArea && r.char(start-1) == '+'
+	isArea = isArea && n.n > 1 && n.joints[1]&paren != 0 && n.size(0) <= 3
+	if r.tokens[i].path || !isArea && !isForeign {
 		return edit{}
+	}
+	k, groups := n.likelyFirst(true)
+	if k != phone {
+		groups = n.international()
+	}
+	switch {
+	case groups == 0, k != phone && !isForeign, r.isTime(n.end(groups)):
+		return edit{}
+	case isForeign && isArea:
+		start--
 	}
 	return edit{start, n.end(groups), phone}
 }
@@ -167,7 +166,7 @@ func (r *reader) codeAt(i int) edit {
 	if next := r.char(r.end(i)); next != '-' && looks[next] != isDigit {
 		return edit{}
 	}
-	v := code.Find(r.Chars[start:min(len(r.Chars), start+maxRun)])
+	v := code.Find(r.ahead(start, maxRun))
 	if countDigits(v) < leastQuoted {
 		return edit{}
 	}

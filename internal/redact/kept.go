@@ -95,7 +95,7 @@ func (r *reader) instantEnd(i int) int {
 	} else if looks[r.char(i+2)] == isDigit {
 		form = yearFirst
 	}
-	size := len(form.Find(r.Chars[i:min(len(r.Chars), i+maxInstant)]))
+	size := len(form.Find(r.ahead(i, maxInstant)))
 	if size == 0 || looks[r.char(i+size)] == isDigit {
 		return 0
 	}
@@ -108,7 +108,7 @@ var writtenDate = regular(`(?:0?[1-9]|[12]\d|3[01])(?:-| (?:de )?)<L>{3,9}(?:-| 
 
 // writtenDateEnd returns the end of the written date at i; 0 where there is none.
 func (r *reader) writtenDateEnd(i int) int {
-	if date := writtenDate.Find(r.Chars[i:min(len(r.Chars), i+maxInstant)]); date != nil {
+	if date := writtenDate.Find(r.ahead(i, maxInstant)); date != nil {
 		return i + len(date)
 	}
 	return 0

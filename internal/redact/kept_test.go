@@ -118,6 +118,10 @@ var kept = []struct{ why, text string }{
 	{"a code behind a birth date's label", "data nascimento divergente codigo 1016; data de nascimento inválida, código 1016"},
 	{"claims behind a person's label", "Member ID nº CLM-001-12345678, paciente nº 123e4567-e89b-12d3-a456-426614174000"},
 
+	{"Java's other validators", `type LocalDate from String "14/07/1958" (chain: Guia["dataEnvio"]); on field 'guia': rejected value [2231099]; Patient.name.given: max allowed = 1`},
+	{"bars of other things", "PACIENTE|STATUS|GUIA; paciente|não encontrado|; usuario lote.xml; host user.java.io"},
+	{"numbers of authorisations", "Autorização nº 11987654321 vencida; AIH 3524112345678; chamado 11987654321; Insured: SEE ATTACHED"},
+
 	// words
 	{"roles without a name", "Paciente não encontrado. PACIENTE NAO CADASTRADO. Beneficiário inválido. beneficiário sem cobertura. Titular com plano suspenso. Paciente, guia e lote."},
 	{"English genitive", "the patient's chart is missing, patients' charts"},

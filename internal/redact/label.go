@@ -139,7 +139,9 @@ func (r *reader) meetsWord(c *context, i int) {
 }
 
 // isMoney reports whether a currency's sign stands right before the token i.
-func (r *reader) isMoney(i int) bool { return is(r.class(r.back(i)), "$9") }
+func (r *reader) isMoney(i int) bool {
+	return r.isBehind(i, "$") || r.class(i-1) == '9' || r.class(i-1) == ' ' && r.class(i-2) == '9'
+}
 
 // isPrefix reports whether the word i is the letters of a number: MG-12.345.678.
 func (r *reader) isPrefix(i int) bool {

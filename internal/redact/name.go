@@ -6,10 +6,8 @@ import (
 )
 
 const (
-	maxNameWords = 12  // of one name
-	maxLead      = 40  // tokens between a label and its name, and of a name
-	maxAddress   = 200 // characters
-	streetWords  = 16  // words and numbers of an address that nothing encloses
+	maxLead    = 40  // tokens between a label and its name, and of a name
+	maxAddress = 200 // characters
 )
 
 // nameForms are the tokens of names: those that begin with a capital, and any.
@@ -41,7 +39,7 @@ func (r *reader) nameAt(i int) edit {
 	case is(c, capitals):
 		return r.surnameFirstAt(i)
 	case !isTrigger[c], r.tokens[i].path, c == nameMark && !is(r.char(r.start(i)-1), " \"'("),
-		is(c, "PN") && r.size(i) <= maxShort && r.class(r.back(i)) == house:
+		is(c, "PN") && r.size(i) <= maxShort && r.class(r.before(i)) == house:
 		return edit{}
 	}
 	return r.nameBehind(i, &lead{trigger: r.classes[i], size: r.size(i)})
@@ -69,6 +67,7 @@ func (r *reader) nameBehind(i int, l *lead) edit {
 			if l.below && is(l.trigger, "PNK") && !r.beginsLine(i) {
 				return edit{}
 			}
+		case c == '|' && j == i+1: // Paciente|Ana Reis
 		case is(c, assigning):
 			l.sign, l.line, l.dash, l.tight = true, false, false, l.tight || l.words == 0
 		case c == '.' && l.size > maxShort+2 && r.isWord(j+1) && !is(r.class(j+1), capitals): // Patient.birthDate
@@ -103,39 +102,17 @@ func (r *reader) nameFrom(i int, l *lead) edit {
 		l.foreign && !(isEnclosed && isGiven) || l.filled && !isEnclosed {
 		return edit{} // nomeArquivo, nome_arquivo
 	}
-	least, isPerson, isAny := 2, false, l.sign
-	switch l.trigger {
-	case person, named:
-		isPerson = true
-		if !l.dash {
-			least = 1
-		}
-	case kin:
-		isPerson = (l.tight || l.below) && !l.filled
-		if isPerson {
-			least = 1
-		} else if !isGiven && !(isCapital && isSmall(r.char(start+1))) {
-			return edit{}
-		}
-	case staff:
-		if isGiven && l.sign {
-			least = 1
-		} else if !isCapital && !isGiven {
-			return edit{}
-		}
-	case nameMark: // informado [NAME], cadastrado 'Maria'
-		if !isEnclosed || !isGiven {
-			return edit{}
-		}
-		least, isAny = 1, true
-	case worker:
-		if !isGiven {
-			return edit{}
-		}
+	least, isAny := 2, l.sign || l.trigger == nameMark
+	isTitled := isCapital && isSmall(r.char(start+1))
+	isPerson := is(l.trigger, "PN") || l.trigger == kin && (l.tight || l.below) && !l.filled
+	switch t := l.trigger; {
+	case isPerson && (t == kin || !l.dash), is(t, "TX") && isGiven && l.sign,
+		t == nameMark && isEnclosed && isGiven: // informado [NAME], cadastrado 'Maria'
+		least = 1
+	case isPerson, is(t, "VW") && !l.filled, t == '8', t == kin && (isGiven || isTitled),
+		t == staff && (isCapital || isGiven), t == worker && isGiven:
 	default:
-		if l.filled && l.trigger != '8' {
-			return edit{}
-		}
+		return edit{}
 	}
 	if !isCapital && !isAny {
 		if !isPerson || !r.isLowerName(i) {
@@ -157,7 +134,7 @@ func (r *reader) nameEnd(i int, isAny, isSurname bool) int {
 	if isAny {
 		form = nameForms[1]
 	}
-	end := i + len(form.Find(r.classes[i:min(len(r.classes), i+maxLead)]))
+	end := i + r.match(form, i)
 	for r.isWord(end) || is(r.class(end), ".-`") && r.isWord(end+1) { // its last word goes on: AxiosError
 		last := bytes.LastIndexAny(r.classes[i:end], " +")
 		if last < 0 {
@@ -172,7 +149,7 @@ func (r *reader) nameEnd(i int, isAny, isSurname bool) int {
 		}
 		isBefore := isSurname && !(r.classes[i] == 'G' && r.countParts(i, end) > 1) && (r.class(next) == 'G' ||
 			isAny && r.class(next) == 'U' && !(isSmall(r.Chars[r.end(next)-1]) && r.endsAsMessage(r.start(next), r.end(next))))
-		more := len(form.Find(r.classes[min(next, len(r.classes)):min(len(r.classes), next+maxLead)]))
+		more := r.match(form, next)
 		if !isListed && !isBefore || more == 0 {
 			break
 		}
@@ -211,17 +188,16 @@ var (
 
 // isNameLine reports whether the words from i on are all of a line, and rather a name's than a message's.
 func (r *reader) isNameLine(i int) bool {
-	line := nameLine.Find(r.classes[i:min(len(r.classes), i+maxLead)])
-	end := i + len(line)
-	return len(line) > 0 && (end == len(r.classes) || r.classes[end] == '\n') &&
-		(bytes.ContainsAny(line, "gG") || r.countParts(i, end) > 1 && !r.sounds(i, end, 0))
+	end := i + r.match(nameLine, i)
+	return end > i && (end == len(r.classes) || r.classes[end] == '\n') &&
+		(bytes.ContainsAny(r.classes[i:end], "gG") || r.countParts(i, end) > 1 && !r.sounds(i, end, 0))
 }
 
 // isLowerName reports whether the words from i on, in small letters, are rather a name than a message: a given name,
 // or two words of which none is known nor ends as words of messages do.
 func (r *reader) isLowerName(i int) bool {
-	words := lowerName.Find(r.classes[i:min(len(r.classes), i+maxLead)])
-	return len(words) == 1 || len(words) > 1 && !r.sounds(i, i+len(words), maxShort)
+	words := r.match(lowerName, i)
+	return words == 1 || words > 1 && !r.sounds(i, i+words, maxShort)
 }
 
 // sounds reports whether a word from i to end is shorter than least or ends as words of messages do.
@@ -256,7 +232,7 @@ func (r *reader) surnameFirstAt(i int) edit {
 	if !r.isBehind(i, "\n"+assigning) {
 		return edit{}
 	}
-	start, end := r.start(i), i+len(surnameFirst.Find(r.classes[i:min(len(r.classes), i+maxLead)]))
+	start, end := r.start(i), i+r.match(surnameFirst, i)
 	if end == i || bytes.ContainsFunc(r.Chars[start:r.start(end)], func(c rune) bool { return isSmall(byte(c)) }) {
 		return edit{}
 	}
@@ -268,12 +244,15 @@ func (r *reader) isOpened(i int) bool {
 	return is(r.char(i-1), `"'>`) || r.has(i-len("[CDATA["), "[CDATA[")
 }
 
+// streetForm is an address up to what is no part of one, a sign or a word of messages.
+var streetForm = regexp.MustCompile("^[" + nameable + "](?:(?:[^A-Za-z0-9;!?&:=>\"'\n)\\]}|<{\x01]|a)*[" + capitals + "ughry0123])*")
+
 // numbered is a street's name and a number.
 var numbered = regexp.MustCompile("^[rR]\\.?[ +](?:0[ +])?(?:a[ +])?[UGHRY](?:[.`-]?[" + nameable + "])*(?:[ +]+(?:a[ +]+)?[UGHRY][" + nameable + "]*){0,5}" +
 	",?[ +](?:n[o.]{0,2}[ +]?)?0")
 
 func (r *reader) isStreetAndNumber(i int) bool {
-	return r.size(i) > 1 && numbered.Match(r.classes[i:min(len(r.classes), i+maxLead)])
+	return r.size(i) > 1 && r.match(numbered, i) > 0
 }
 
 // addressAt returns the address that the word i begins: all of what is quoted or tagged, or from a street's word on.
@@ -304,23 +283,5 @@ func (r *reader) addressAt(i int) edit {
 	if r.isOpened(start) && !(isStreet && r.isStreetAndNumber(i)) {
 		return edit{}
 	}
-	return edit{start, r.streetEnd(i), address}
-}
-
-// streetEnd returns where the address ends that begins with the word i: before what is no part of one.
-func (r *reader) streetEnd(i int) int {
-	end := r.end(i)
-	for words := 1; words < streetWords && i+1 < len(r.classes); {
-		i++
-		c := r.classes[i]
-		isMessage := r.isWord(i) && !isName[c] && isSmall(r.Chars[r.start(i)])
-		if is(c, hard+assigning+"\n)]}|<{\x01456") || isMessage || is(c, labels) {
-			break
-		}
-		if r.isWord(i) || is(c, numberish) {
-			words++
-			end = r.end(i)
-		}
-	}
-	return end
+	return edit{start, r.start(i + r.match(streetForm, i)), address}
 }

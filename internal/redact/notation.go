@@ -4,7 +4,6 @@ import (
 	"bytes"
 	_ "embed"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -41,13 +40,8 @@ var checks = map[string]func(v []byte) bool{
 	// a person's user name, and neither a host's nor a file's nor a program's
 	"isPersons": func(v []byte) bool {
 		last := string(bytes.ToLower(v[bytes.LastIndexAny(v, ".\\")+1:]))
-		e := lexicon[last]
-		return len(last) > maxShort && !strings.HasPrefix(last, "svc") && (e.class == 0 || is(e.class, "ughr")) &&
-			!slices.Contains(strings.Fields(programs), last)
-	},
-	// begins as a name does and has no digit
-	"isCapital": func(v []byte) bool {
-		return looks[v[0]] == isLetter && !isSmall(v[0]) && !bytes.ContainsAny(v, "0123456789")
+		c := lexicon[last].class
+		return (len(last) > maxShort || bytes.IndexByte(v, '.') > 0) && !strings.HasPrefix(last, "svc") && (c == 0 || is(c, "ughr"))
 	},
 }
 
@@ -55,10 +49,6 @@ var checks = map[string]func(v []byte) bool{
 func (r *reader) isWebToken(i int) bool {
 	return is(r.Chars[i], "eA") && is(r.char(i+1), "yIKS") && is(r.char(i+2), "JzI") && r.keyEnd(i)-i > longSecret
 }
-
-// programs are ends of hosts' and files' names, and users that are no persons.
-const programs = "com br net org gov local java xml json admin administrator postgres oracle sysdba guest public " +
-	"tissapp wildfly jboss tomcat apache nginx integrador faturista apps"
 
 const (
 	noted      = "yBbMlWqszmVErPF0" // the classes of words that begin a notation whatever stands around them
@@ -88,7 +78,7 @@ func (r *reader) notedAt(i int) int {
 	case !isOption && !is(before, `?&|\/`) && !r.isWebToken(start) && !is(r.char(r.end(i)), ":-"):
 		return 0
 	}
-	rest := r.Chars[start:min(len(r.Chars), start+within)]
+	rest := r.ahead(start, within)
 	for k := range notations[class] {
 		n := &notations[class][k]
 		if n.before != "" && !(is(before, n.before) && (isOption || before != '-')) {
@@ -106,20 +96,21 @@ func (r *reader) notedAt(i int) int {
 // takeGroups takes what the groups m of a match at start hold, and returns where it ends; 0 where it is nobody's.
 func (r *reader) takeGroups(form *regexp.Regexp, start, within int, m []int) (read int) {
 	field := none
+	if i := form.SubexpIndex("field"); i > 0 && m[2*i] >= 0 {
+		from, end := start+m[2*i], start+m[2*i+1]
+		if field = r.fieldKind(from, end); field == none {
+			for w := range r.words(from, end) {
+				field = max(field, map[class]kind{login: user, vague: name, opaque: secret}[w.class])
+			}
+		}
+	}
 	for i, group := range form.SubexpNames() {
-		if m[2*i] < 0 || group == "" {
+		if m[2*i] < 0 || group == "" || group == "field" {
 			continue
 		}
 		from, end, k := start+m[2*i], start+m[2*i+1], kindNamed(group)
 		switch group {
-		case "field":
-			if field = r.fieldKind(from, end); field == none {
-				for w := range r.words(from, end) {
-					field = max(field, map[class]kind{login: user, vague: name, opaque: secret}[w.class])
-				}
-			}
-			continue
-		case "value":
+		case "value", "second":
 			k = r.suited(from, end, field)
 		case "person", "people":
 			words, isGiven := 0, false

@@ -202,11 +202,6 @@ func (c *cluster) untilCertain() int {
 // international returns how many groups behind a '+' are a telephone number; 0 for none. A country code and
 // eight to fifteen digits (E.164); a blank ends it once eleven are there.
 func (c *cluster) international() int {
-	if string(c.all[:2]) == "55" {
-		if k, n := c.likelyFirst(true); k == phone {
-			return n
-		}
-	}
 	n, limit := 1, c.untilCertain()
 	for n < limit && c.joints[n]&^dialed == 0 && c.sum[n+1] <= 15 {
 		before := c.joints[n]

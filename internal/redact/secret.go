@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -29,7 +30,7 @@ func (r *reader) secretAt(i int) edit {
 		(is(before, "wS") || is(before, " _-+.") && is(r.class(i-2), "wS")): // API key
 		class = secretive
 	case class == keyOwner || class == counter:
-		code := codeName.Find(r.Chars[r.start(i):min(len(r.Chars), r.start(i)+maxToSecret)])
+		code := codeName.Find(r.ahead(r.start(i), maxToSecret))
 		if code == nil {
 			return edit{}
 		}
@@ -66,7 +67,7 @@ func (r *reader) labelledSecret(begin, last int, c class) edit {
 	from, end := r.start(first), r.end(last)
 	isShouted := bytes.IndexByte(r.Chars[from:end], '_') >= 0 && !bytes.ContainsFunc(r.Chars[r.start(begin):end], isSmallRune)
 	isFault := isMessage[r.class(first)] || bytes.IndexByte(r.classes[begin:last+1], '_') >= 0
-	if isShouted && r.char(end) != '=' && (isFault || !assignsValue.Match(r.Chars[end:min(len(r.Chars), end+maxToSecret)])) {
+	if isShouted && r.char(end) != '=' && (isFault || !assignsValue.Match(r.ahead(end, maxToSecret))) {
 		return edit{} // WRONG_PASSWORD: x, but not DB_PASSWORD: 'a'
 	}
 	if r.char(from-1) == '<' {
@@ -114,27 +115,20 @@ func (r *reader) nameStart(i int) int {
 	return first
 }
 
-// identifierLast returns the last token of the identifier that the word i is a part of: senhaPrestador, client_secret_key. It
-// is no secret's name where it tells what is wrong with one: SenhaInvalida, PASSWORD_EXPIRED.
+// identifierRest is the rest of an identifier behind a word.
+var identifierRest = regexp.MustCompile("^(?:[_-]?[A-Za-z789])*(?:[_-]?0)?")
+
+// identifierLast returns the last token of the identifier that the word i is a part of: senhaPrestador,
+// client_secret_key. It is no secret's name where it tells what is wrong with one: SenhaInvalida, PASSWORD_EXPIRED.
 func (r *reader) identifierLast(i int) (last int, ok bool) {
-	for first := i; r.end(i)-r.end(first) < maxToSecret; {
-		next := i + 1
-		if is(r.class(next), "_-") {
-			next++
+	last = i + r.match(identifierRest, i+1)
+	for j := i + 1; j <= last; j++ {
+		if c := r.classes[j]; connects[c] || c == element || r.isWebToken(r.start(j)) || c == number && r.size(j) > maxShort {
+			return 0, false
 		}
-		switch {
-		case r.class(next) == number && r.size(next) <= maxShort:
-			i = next
-		case r.isWord(next):
-			if i = next; (connects[r.classes[i]] || r.classes[i] == element) || r.isWebToken(r.start(i)) {
-				return 0, false
-			}
-			continue
-		}
-		end := r.end(i)
-		return i, !isAlnum(r.char(end)) && !isMark(r.char(end))
 	}
-	return 0, false
+	end := r.end(last)
+	return last, !isAlnum(r.char(end)) && !isMark(r.char(end)) && end-r.end(i) < maxToSecret
 }
 
 // assignsValue is a sign before what is quoted, or no word.
@@ -171,7 +165,6 @@ func (r *reader) follow(w *way, i int) int {
 			isListed = true
 		case c == '`', c == '(':
 			isSpaced = isSpaced || c == '('
-		case c == ')' && r.char(r.start(i)) == ']':
 		case is(c, ":=") || c == '>' && r.size(i) > 1:
 			w.sign, w.tight = c, w.words == 0
 			return r.assigned(w, i+1)
@@ -183,7 +176,8 @@ func (r *reader) follow(w *way, i int) int {
 			for i = r.end(i); is(r.char(i), " \n"); i++ {
 			}
 			return i
-		case r.isWord(i) && r.means(w, i) && !r.isMixed(r.start(i)) && w.words < near:
+		case w.words < near && !r.isMixed(r.start(i)) && (isMessage[c] || w.words > 0 && is(c, "uUk") &&
+			is(r.char(r.end(i)), ":=") && r.char(r.end(i)+1) != '/'): // password for user admin: …
 			if c != quoting {
 				w.words++
 				said := string(r.Chars[r.start(i):r.end(i)])
@@ -200,34 +194,21 @@ func (r *reader) follow(w *way, i int) int {
 	return 0
 }
 
-// means reports whether the word i is one of messages, or another between a secret's name and its sign: password for
-// user admin: …
-func (r *reader) means(w *way, i int) bool {
-	c, next := r.classes[i], r.end(i)
-	return isMessage[c] || w.words > 0 && is(c, "uUk") && is(r.char(next), ":=") && r.char(next+1) != '/'
-}
+// behindSign is what stands between a sign and what it assigns.
+var behindSign = regexp.MustCompile("^[ \x03:=>[]*(?:\n[ \x03]*)?[\"'`]?")
 
 // assigned returns where what a sign before the token i assigns begins; 0 where another key follows it.
 func (r *reader) assigned(w *way, i int) int {
-	isBelow := false
-	for ; ; i++ {
-		switch c := r.class(i); {
-		case is(c, " \x03:=>") && !isBelow, c == '[':
-		case is(c, " \x03"):
-		case c == '\n' && !isBelow:
-			isBelow = true
-		case is(c, "\"'`") && (c != '`' || is(r.char(r.start(i)), "\"'")):
-			w.quote = r.char(r.start(i))
-			return r.end(i)
-		case isBelow && r.isKeyAt(r.start(i)):
+	behind := i + r.match(behindSign, i)
+	start := r.start(behind)
+	if is(r.char(start-1), "\"'") {
+		w.quote = r.char(start - 1)
+	} else if bytes.IndexByte(r.classes[min(i, behind):behind], '\n') >= 0 { // on the next line it has to look like one
+		if w.words++; r.isKeyAt(start) {
 			return 0
-		default:
-			if isBelow { // it has to look like one
-				w.words++
-			}
-			return r.start(i)
 		}
 	}
+	return start
 }
 
 // past returns where the letters, digits and signs at i end.
@@ -273,7 +254,7 @@ func (r *reader) secretEnd(i int, w *way) int {
 // another key.
 func (r *reader) goesOnSecretly(i int) bool {
 	return (isAlnum(r.char(i)) || is(r.char(i), "!@#$%*")) && !r.isKeyAt(i) && r.keyEnd(i) < len(r.Chars) &&
-		!titledKey.Match(r.Chars[i:min(len(r.Chars), i+maxToSecret)])
+		!titledKey.Match(r.ahead(i, maxToSecret))
 }
 
 // titledKey is another key of a connection string: Connect Timeout=15.
@@ -293,7 +274,9 @@ func (r *reader) isSecret(start, end int, w *way) bool {
 	case known && (w.sign == 0 || w.quote == 0 && (w.sign != '=' || !w.tight) || bytes.IndexByte(v, ' ') >= 0):
 		return false
 	case w.words > 0:
-		return looksSecret(v, w.class == secretive && !w.far, false)
+		isAlone := to == end && (end == len(r.Chars) || is(r.Chars[end], "\n;")) // senha do portal: Girassol
+		return w.class == secretive && isAlone && !w.tight && w.words <= near/2 && len(v) > maxShort+1 && !r.endsAsMessage(start, end) ||
+			looksSecret(v, w.class == secretive && !w.far, false)
 	case w.class == opaque && !w.quoted && (w.sign != '=' || !w.tight):
 		return bytes.ContainsFunc(v, isAnyLetter) && (len(v) >= likelySecret && mixes(v) || len(v) >= 2*longSecret)
 	}

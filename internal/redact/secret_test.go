@@ -63,6 +63,7 @@ var secrets = []struct{ why, text, want string }{
 	{"unknown words before the sign", "Password for user admin: S3cret!, senha provisória: 998877, chave da API: 9a8b7c6d", "Password for user admin: [SECRET], senha provisória: [SECRET], chave da API: [SECRET]"},
 	{"an argument", "PDO->__construct('mysql:host=h', 'user', 'pa55#x') mysqli_connect('h', 'u', 'segredo')", "PDO->__construct('mysql:host=h', 'user', '[SECRET]') mysqli_connect('h', 'u', '[SECRET]')"},
 	{"an argument of a log-in", "#2 Tiss.php(88): Tiss->login('portal', 'Verao') ftp_login($c, 'u', 'abc')", "#2 Tiss.php(88): Tiss->login('portal', '[SECRET]') ftp_login($c, 'u', '[SECRET]')"},
+	{"a word that nothing follows", "senha do portal: Girassol; login fat01/Girassol77 recusado", "senha do portal: [SECRET]; login fat01/[SECRET] recusado"},
 	{"a new one", "a senha do portal foi alterada para Trocar@31", "a senha do portal foi alterada para [SECRET]"},
 	{"PHP", "[senha] => abc [\"password\"]=>\n string(3) \"abc\"", "[senha] => [SECRET] [\"password\"]=>\n string(3) \"[SECRET]\""},
 	{"up to a query", "GET /x;jsessionid=0A1B2C?protocolo=778812, password=ab?c=d1", "GET /x;jsessionid=[SECRET]?protocolo=778812, password=[SECRET]"},
@@ -107,6 +108,7 @@ func TestWordsOfSecretsAreKept(t *testing.T) {
 		`secret "tiss-cert" not found; secrets "tiss-cert" is forbidden`,
 		"- name: PASSWORD_FILE\n  value: /run/x\n- name: TOKEN_URL\n  value: https://h/token",
 		"- name: DB_PASSWORD\n  valueFrom:\n    secretKeyRef:\n      name: tiss-db", "- name: DB_PASSWORD\n- name: X\n  value: abcdef",
+		"senha do usuário inválida: Unimed; senha do certificado: arquivo corrompido; login 10/2024; senha: Portal fora",
 		`"Seu código de acesso é inválido", o código da guia é 714092`,
 		"HTTP 401 Unauthorized: invalid_client; grant_type=client_credentials; opaquetype: bearer", "the secret is out, API key not found",
 	} {

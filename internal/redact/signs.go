@@ -72,7 +72,7 @@ func (r *reader) mailAt(i, local, end, from int) edit {
 		bytes.HasSuffix(bytes.ToLower(label), []byte("mail")) { // then any domain will do
 		form = host
 	}
-	m := form.FindIndex(r.Chars[end:min(len(r.Chars), end+maxDomain)])
+	m := form.FindIndex(r.ahead(end, maxDomain))
 	isTorn := isSpelled && (local-start > maxLocal || start > 0 && !is(r.Chars[start-1], " \n\"'<(,;:="))
 	if m == nil || start == local || isTorn {
 		return edit{}

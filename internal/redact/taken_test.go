@@ -268,6 +268,10 @@ var taken = []struct{ why, text, want string }{
 	{"a connection string's user", "Server=db;User Id=carla.menezes;Timeout=3", "Server=db;User Id=[USER];Timeout=3"},
 	{"numbers with letters and hyphens", "Member ID: MB-12345-678 not found; memberId=88-4421-01; carteirinha A12-B345-C6 vencida", "Member ID: [ID] not found; memberId=[ID]; carteirinha [CARD] vencida"},
 
+	{"an abbreviation before a person", "Data de nasc. do beneficiário (14/07/1958); Contato: Sandra, ramal 2231; Dr. Paulo Assis CRM 88213; MRN 0044718", "Data de nasc. do beneficiário ([BIRTHDATE]); Contato: [NAME], ramal 2231; Dr. [NAME] CRM 88213; MRN [ID]"},
+	{"a bar, a domain's end that is a name", "Paciente|Ondina Prates|guia; usuário ana.sa sem acesso", "Paciente|[NAME]|guia; usuário [USER] sem acesso"},
+	{"Java's validators", `type LocalDate from String "14/07/1958" (chain: Benef["dataNascimento"]); on field 'nome': rejected value [Ondina Prates]`, `type LocalDate from String "[BIRTHDATE]" (chain: Benef["dataNascimento"]); on field 'nome': rejected value [[NAME]]`},
+
 	// the realistic whole
 	{"RN-BIL-005 §9.3", "INVALID_PATIENT_DATA - CPF inválido: {bad.}", "INVALID_PATIENT_DATA - CPF inválido: [CPF]"},
 	{"portal's answer", "Guia 12345678901234567890: beneficiário MARIA DA SILVA, carteira 00987654321, CPF {bad} - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00", "Guia 12345678901234567890: beneficiário [NAME], carteira [CARD], CPF [CPF] - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00"},

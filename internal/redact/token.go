@@ -54,6 +54,14 @@ func (r *reader) char(i int) byte {
 	return r.Chars[i]
 }
 
+// ahead returns the characters from i on, at most n.
+func (r *reader) ahead(i, n int) []byte { return r.Chars[i:min(len(r.Chars), i+n)] }
+
+// match returns how many tokens from i on are as form says.
+func (r *reader) match(form *regexp.Regexp, i int) int {
+	return len(form.Find(r.classes[min(i, len(r.classes)):min(len(r.classes), i+maxLead)]))
+}
+
 // class returns that of the token i; 0 outside the text.
 func (r *reader) class(i int) class {
 	if i < 0 || i >= len(r.classes) {
@@ -84,13 +92,6 @@ var sorts = func() (table [256]look) {
 	}
 	return table
 }()
-
-// back returns the token before i that is no blank.
-func (r *reader) back(i int) int {
-	for i--; is(r.class(i), " \x03"); i-- {
-	}
-	return i
-}
 
 // before returns the word, number or mark before the token i; -1 for none.
 func (r *reader) before(i int) int {
@@ -279,7 +280,7 @@ func (r *reader) abbreviates(i int) bool {
 		return false
 	}
 	size := r.run(int(r.tokens[last].at), isLetter) - int(r.tokens[last].at)
-	return size <= maxShort || size <= maxShort+2 && is(r.classes[last], "QPXK")
+	return size <= maxShort || size <= maxShort+2 && is(r.classes[last], "QPXKL78")
 }
 
 // labelTag is what ends a label in HTML: the end of its cell and the begin of the next one, or a tag that only looks.
@@ -298,7 +299,7 @@ func (r *reader) tagAt(i int) int {
 		first = lower(r.char(i + 2))
 	}
 	if is(first, "bseiltd") {
-		if tag := labelTag.Find(r.Chars[i:min(len(r.Chars), i+maxQuoted)]); tag != nil {
+		if tag := labelTag.Find(r.ahead(i, maxQuoted)); tag != nil {
 			return r.add(i, i+len(tag), '>', none)
 		}
 	}

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -37,14 +38,25 @@ func TestMigrations(t *testing.T) {
 	})
 }
 
-// TestEditsAreFound on every column of every table.
-func TestEditsAreFound(t *testing.T) {
+func TestUpgrade(t *testing.T) {
 	address := realserver.Database(t)
+	storetest.RunUpgrade(t, &dialect, poolOf(t, address),
+		func(ctx context.Context) (storetest.Store, error) { return Open(ctx, address) })
+}
+
+func poolOf(t *testing.T, address string) *sql.DB {
+	t.Helper()
 	c, err := pgx.ParseConfig(address)
 	testkit.Must(t, err)
 	pool := stdlib.OpenDB(*c)
 	t.Cleanup(func() { _ = pool.Close() })
-	storetest.RunEdits(t, &storetest.Editable{Store: open(t, address), Pool: pool, Body: "(%s::text || ' ')::json", Dialect: &dialect})
+	return pool
+}
+
+// TestEditsAreFound on every column of every table.
+func TestEditsAreFound(t *testing.T) {
+	address := realserver.Database(t)
+	storetest.RunEdits(t, &storetest.Editable{Store: open(t, address), Pool: poolOf(t, address), Body: "(%s::text || ' ')::json", Dialect: &dialect})
 }
 
 func TestUnreadableRecord(t *testing.T) {

@@ -2,7 +2,9 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"flag"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -28,6 +30,26 @@ func TestMigrations(t *testing.T) {
 			Exclusive:  true,
 		}
 	})
+}
+
+var update = flag.Bool("update", false, "write the journal of 1.0.0 anew; never once it is released")
+
+func TestUpgrade(t *testing.T) {
+	poolOf := func(path string) *sql.DB {
+		pool, err := (&file{path}).pool(forWriting, 1)
+		testkit.Must(t, err)
+		t.Cleanup(func() { _ = pool.Close() })
+		return pool
+	}
+	if *update {
+		path := filepath.Join(t.TempDir(), "journal.db")
+		storetest.Fill(t, opened(t, path))
+		storetest.Release(t, poolOf(path))
+	}
+	path := filepath.Join(t.TempDir(), "journal.db")
+	testkit.Must(t, execute(t.Context(), path, fmt.Sprintf("PRAGMA application_id = %d", applicationID)))
+	storetest.RunUpgrade(t, &dialect, poolOf(path),
+		func(ctx context.Context) (storetest.Store, error) { return Open(ctx, path) })
 }
 
 // execute runs a statement on the database while nobody has it open.

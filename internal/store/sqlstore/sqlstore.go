@@ -18,7 +18,8 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// Version of the schema.
+// Version of the schema. What is added leaves it as it is, since the release before must go on beside this one; it is raised
+// by what takes something away that releases before that one use.
 const Version = 1
 
 //go:embed schema.sql

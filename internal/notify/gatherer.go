@@ -37,7 +37,7 @@ type Store interface {
 	Sums(ctx context.Context, from int64, names ...journal.SumName) ([]journal.Sum, error)
 	Causes(ctx context.Context, f journal.CauseFilter, after *journal.Fingerprint, limit int) ([]journal.Cause, error)
 	// DeadLettersDue and DeadLetterAssignees are deadletter.Reader's.
-	DeadLettersDue(ctx context.Context, of string, since, until time.Time) ([]journal.CauseCount, error)
+	DeadLettersDue(ctx context.Context, of string, since, until time.Time) ([]deadletter.Count, error)
 	DeadLetterAssignees(ctx context.Context, f journal.DeadLetterFilter) (map[string]int64, error)
 }
 

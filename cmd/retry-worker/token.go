@@ -115,10 +115,6 @@ func (f *tokenFlags) make(now time.Time) (string, access.Token, error) {
 		}
 		return fmt.Errorf("--%s %w", flag, err)
 	}
-	named := wrong("name is", access.CheckName(f.name))
-	if f.name == "" {
-		named = errors.New("--name is missing, expected the person or program that the token is for")
-	}
 	role, noRole := access.ParseRole(f.role)
 	expires, noExpiry := access.ParseExpiry(f.expires, now)
 	var teams access.Teams
@@ -126,7 +122,8 @@ func (f *tokenFlags) make(now time.Time) (string, access.Token, error) {
 	if f.teams != "" {
 		teams, noTeams = access.ParseTeams(f.teams)
 	}
-	err := errors.Join(named, wrong("role is", noRole), wrong("expires is", noExpiry), wrong("teams are", noTeams))
+	err := errors.Join(wrong("name is", access.CheckName(f.name)), wrong("role is", noRole), wrong("expires is", noExpiry),
+		wrong("teams are", noTeams))
 	if err != nil {
 		return "", access.Token{}, err
 	}

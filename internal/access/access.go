@@ -226,6 +226,9 @@ func askerIn(ctx context.Context) *asker {
 // wrong place.
 func shown(s string) string {
 	const most = 60
+	if s == "" {
+		return "missing"
+	}
 	if strings.Contains(strings.ToLower(s), tokenPrefix) {
 		return "a token (not shown)"
 	}

@@ -1,7 +1,7 @@
 package api
 
 import (
-	_ "embed" // refusals.txt
+	_ "embed" // operations.txt, about.txt, refusals.txt
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -32,12 +32,18 @@ type Operation struct {
 	do func(w http.ResponseWriter, c *call) (any, error)
 }
 
+//go:embed operations.txt
+var operationsText string
+
+// said is what the description says of each operation, by its id: a summary, and behind it what
+// more there is to say.
+var said = sync.OnceValue(func() map[string]string { return pairsOf(operationsText) })
+
 // op returns the operation of a handler, whose types are those of its request's fields and of its answer.
-func op[I, O any](
-	takes access.Action, request, id, summary string, do func(*call, *I) (O, error), detail ...string,
-) *Operation {
+func op[I, O any](takes access.Action, request, id string, do func(*call, *I) (O, error)) *Operation {
 	method, path, _ := strings.Cut(request, " ")
-	o := &Operation{ID: id, Method: method, Path: path, Summary: summary, Detail: strings.Join(detail, " "), Action: takes,
+	summary, detail, _ := strings.Cut(said()[id], ". ")
+	o := &Operation{ID: id, Method: method, Path: path, Summary: summary, Detail: detail, Action: takes,
 		Fields: requestFields(reflect.TypeFor[I](), method), answer: reflect.TypeFor[O]()}
 	o.do = func(w http.ResponseWriter, c *call) (any, error) {
 		in := new(I)
@@ -61,101 +67,55 @@ func (o *Operation) deciding() *Operation {
 	return o
 }
 
-// tags are the parts of the API, with the operations of each.
-func tags() []tag { return append(subjectTags(), otherTags()...) }
-
-// subjectTags are those of one claim, and of what was given up of it.
-func subjectTags() []tag {
+// tags returns the parts of the API, with the operations of each.
+func tags() []tag {
 	return []tag{
 		{"decisions", "What would be decided; nothing is remembered.", []*Operation{
-			op(access.Read, "POST /decisions", "decide", "What would be decided on a failure (a dry run)", (*call).decide).
-				withoutJournal().deciding(),
+			op(access.Read, "POST /decisions", "decide", (*call).decide).withoutJournal().deciding(),
 		}},
 		{"subjects", "A claim, message or job, by policy and id.", []*Operation{
-			op(access.Read, "GET /subjects/{policy}/{id}", "showSubject", "State, attempts and next retry", (*call).subject),
-			op(access.Read, "GET /subjects/{policy}/{id}/audit", "auditSubject", "Its audit records in order, 100 a page",
-				(*call).audit),
-			op(access.Erase, "POST /subjects/{policy}/{id}/erase", "eraseSubject",
-				"Erase its records and its name for good; digests and sums stay", (*call).erase),
-			op(access.Report, "POST /outcomes", "tellOutcome", "Tell how a retried claim ended; told twice it changes nothing",
-				(*call).conclude,
-				"Where the claim has a dead letter this ends the case, and takes what a decision takes."),
+			op(access.Read, "GET /subjects/{policy}/{id}", "showSubject", (*call).subject),
+			op(access.Read, "GET /subjects/{policy}/{id}/audit", "auditSubject", (*call).audit),
+			op(access.Erase, "POST /subjects/{policy}/{id}/erase", "eraseSubject", (*call).erase),
+			op(access.Report, "POST /outcomes", "tellOutcome", (*call).conclude),
 		}},
 		{"dead letters", "What was given up, and waits for a person.", []*Operation{
-			op(access.Read, "GET /dead-letters", "listDeadLetters", "Dead letters, the most urgent first", (*call).deadLetters),
-			op(access.Read, "GET /dead-letters/groups", "listDeadLetterGroups",
-				"Dead letters by their cause, the one with the most first", (*call).groups,
-				"Those with the same policy, reason and error, without what differs from case to case (numbers, ids, dates), are "+
-					"one group. Its fingerprint chooses them in a list and in a bulk run."),
-			op(access.Read, "GET /dead-letters/{id}", "showDeadLetter", "One dead letter", (*call).deadLetter),
-			op(access.Review, "POST /dead-letters/{id}/retry", "retryDeadLetter", "Send it again (fresh takes the role admin)",
-				(*call).retry, "Recorded when this answers; `delivery` to the process is `pending`, then `taken` or `nobody`."),
-			op(access.Review, "POST /dead-letters/{id}/discard", "discardDeadLetter", "Let it go", (*call).discard),
-			op(access.Review, "POST /dead-letters/{id}/accept", "acceptDeadLetter", "Close it as what the portal has already (R33)",
-				(*call).accept, "Only where its `accepts` is true: the process must know what to do with that answer. It is no "+
-					"success of a retry, and counts in no figure of theirs."),
-			op(access.Review, "PUT /dead-letters/{id}/assignment", "assignDeadLetter", "Say who has it (R35); that binds nobody",
-				(*call).assign),
-			op(access.Handover, "PUT /assignees/{name}", "handOver", "Give all that somebody has to another, or back",
-				(*call).handover),
-			op(access.Review, "POST /jobs/retry", "retryFailedJob", "Retry Failed Job; jobId is the dead letter's id",
-				(*call).retryJob, "As retryDeadLetter, after the policy's backoff."),
+			op(access.Read, "GET /dead-letters", "listDeadLetters", (*call).deadLetters),
+			op(access.Read, "GET /dead-letters/groups", "listDeadLetterGroups", (*call).groups),
+			op(access.Read, "GET /dead-letters/{id}", "showDeadLetter", (*call).deadLetter),
+			op(access.Review, "POST /dead-letters/{id}/retry", "retryDeadLetter", (*call).retry),
+			op(access.Review, "POST /dead-letters/{id}/discard", "discardDeadLetter", (*call).discard),
+			op(access.Review, "POST /dead-letters/{id}/accept", "acceptDeadLetter", (*call).accept),
+			op(access.Review, "PUT /dead-letters/{id}/assignment", "assignDeadLetter", (*call).assign),
+			op(access.Handover, "PUT /assignees/{name}", "handOver", (*call).handover),
+			op(access.Review, "POST /jobs/retry", "retryFailedJob", (*call).retryJob),
 		}},
-	}
-}
-
-// otherTags are those of many claims.
-func otherTags() []tag {
-	return []tag{
 		{"bulk runs", "One decision on many dead letters, planned first, carried out at a pace, verified one by one.",
 			[]*Operation{
-				op(access.Read, "POST /bulk-runs/plan", "planBulkRun", "What a bulk run would do, before anything happens",
-					(*call).planBulk, "Counts the open dead letters that the filter lets through, and says which would be refused "+
-						"and why. Its token starts just this: the very same command, as long as the same dead "+
-						"letters are still there."),
-				op(access.Bulk, "POST /bulk-runs", "startBulkRun", "Start what was planned (of all teams, or fresh, role admin)",
-					(*call).startBulk, "The run is recorded when this answers, and goes on by itself, at its pace. "+
-						"What is given up later is no part of it. A token starts one run: used again, it "+
-						"answers with that run. If you do not know whether it was carried out (503, no answer), send it again."),
-				op(access.Read, "GET /bulk-runs", "listBulkRuns", "Bulk runs, the newest first", (*call).bulkRuns),
-				op(access.Read, "GET /bulk-runs/{id}", "showBulkRun", "One bulk run, and what became of its dead letters",
-					(*call).bulkRun),
-				op(access.Read, "GET /bulk-runs/{id}/items", "listBulkItems", "A bulk run's dead letters in order",
-					(*call).bulkItems),
-				op(access.Bulk, "POST /bulk-runs/{id}/pause", "pauseBulkRun", "Decide nothing more until it is resumed",
-					steerBy(journal.BulkPause)),
-				op(access.Bulk, "POST /bulk-runs/{id}/resume", "resumeBulkRun", "Go on after a pause, at its pace",
-					steerBy(journal.BulkResume)),
-				op(access.Bulk, "POST /bulk-runs/{id}/cancel", "cancelBulkRun", "End it; what is not decided yet stays as it is",
-					steerBy(journal.BulkCancel)),
+				op(access.Read, "POST /bulk-runs/plan", "planBulkRun", (*call).planBulk),
+				op(access.Bulk, "POST /bulk-runs", "startBulkRun", (*call).startBulk),
+				op(access.Read, "GET /bulk-runs", "listBulkRuns", (*call).bulkRuns),
+				op(access.Read, "GET /bulk-runs/{id}", "showBulkRun", (*call).bulkRun),
+				op(access.Read, "GET /bulk-runs/{id}/items", "listBulkItems", (*call).bulkItems),
+				op(access.Bulk, "POST /bulk-runs/{id}/pause", "pauseBulkRun", steerBy(journal.BulkPause)),
+				op(access.Bulk, "POST /bulk-runs/{id}/resume", "resumeBulkRun", steerBy(journal.BulkResume)),
+				op(access.Bulk, "POST /bulk-runs/{id}/cancel", "cancelBulkRun", steerBy(journal.BulkCancel)),
 			}},
 		{"causes", "What failures have in common, and what people taught of it.", []*Operation{
-			op(access.Read, "GET /causes", "listCauses", "Causes of failures, the one with the most first", (*call).causes),
-			op(access.Read, "GET /causes/{id}", "showCause", "One cause, with what a person taught of it", (*call).cause),
-			op(access.Teach, "POST /causes/{id}/teach", "teachCause",
-				"Teach that it is permanent, for a team to act, or transient", (*call).teach,
-				"Holds for what is decided from then on, in place of what was taught before; evidence of rank 1 to 3 stays "+
-					"above it."),
-			op(access.Teach, "DELETE /causes/{id}/teach", "forgetCause", "Take back what was taught of it", (*call).forget),
+			op(access.Read, "GET /causes", "listCauses", (*call).causes),
+			op(access.Read, "GET /causes/{id}", "showCause", (*call).cause),
+			op(access.Teach, "POST /causes/{id}/teach", "teachCause", (*call).teach),
+			op(access.Teach, "DELETE /causes/{id}/teach", "forgetCause", (*call).forget),
 		}},
 		{"destinations", "Where claims are submitted; those of one that is down wait at its gate.", []*Operation{
-			op(access.Read, "GET /destinations", "listDestinations",
-				"All destinations that are configured or that claims went to", (*call).destinations),
-			op(access.Read, "GET /destinations/{name}", "showDestination", "One with the claims whose turn is next",
-				(*call).destination),
-			op(access.Order, "POST /destinations/{name}/hold", "holdDestination",
-				"Hold all claims until a time, at most 7 days ahead", (*call).hold,
-				"It counts as down until then; then a claim is sent ahead."),
-			op(access.Order, "POST /destinations/{name}/probe", "probeDestination", "Send one claim ahead now", (*call).probe,
-				"Where it is down and none is on its way. Success lets the others follow at a growing pace."),
-			op(access.Order, "POST /destinations/{name}/release", "releaseDestination",
-				"Let the claims go at a pace, or treat it as up until a time", (*call).release,
-				"With `perMinute` that pace holds until nobody waits or a submission fails; with `until`, at most 7 days ahead, "+
-					"all pass whatever fails."),
+			op(access.Read, "GET /destinations", "listDestinations", (*call).destinations),
+			op(access.Read, "GET /destinations/{name}", "showDestination", (*call).destination),
+			op(access.Order, "POST /destinations/{name}/hold", "holdDestination", (*call).hold),
+			op(access.Order, "POST /destinations/{name}/probe", "probeDestination", (*call).probe),
+			op(access.Order, "POST /destinations/{name}/release", "releaseDestination", (*call).release),
 		}},
 		{"description", "The API itself.", []*Operation{
-			op(access.Read, "GET /openapi.json", "describe", "This description, OpenAPI 3.1", (*call).describe).
-				withoutJournal(),
+			op(access.Read, "GET /openapi.json", "describe", (*call).describe).withoutJournal(),
 		}},
 	}
 }
@@ -176,15 +136,11 @@ func Description() (all []*Operation) {
 	return all
 }
 
+//go:embed about.txt
+var aboutText string
+
 // About is what the description says of the whole.
-const About = "Answers are JSON in UTF-8; every error is `{\"error\", \"message\"}`, `error` of a closed set, " +
-	"`message` one English line that says what to do. Texts of errors come from outside systems: personal data was taken " +
-	"out of them, and characters that a terminal, an editor or a browser acts on are written as `\\u` escapes. Keys of the " +
-	"engine are texts, since JavaScript would lose their last digits. Instants are RFC 3339 in UTC.\n\nEach GET may be " +
-	"asked by HEAD too. Ids in a path are percent-encoded, a slash as `%2F`, an id that is `..` as `%2E%2E`. Parameters " +
-	"and fields that are not known are refused, and so is one that is given twice.\n\nWho asks: with a tokens file, " +
-	"`Authorization: Bearer TOKEN` (`retry-worker token new`), or the browser's session; without one everybody on the " +
-	"same machine. What a person did is recorded under the name that was logged in with."
+var About = strings.TrimSpace(aboutText)
 
 // errorCodes are all that an error can have.
 var errorCodes = strings.Fields(`body_too_large cause_not_found deadline_missed destination_not_found duplicate_field

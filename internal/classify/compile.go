@@ -39,13 +39,11 @@ type compiler struct {
 
 // piece is an item of one of a rule's lists, and the rank that it is evidence of.
 type piece struct {
-	rule   *Rule
-	number int // of the rule among those given
-	list   string
-	item   int
-	text   string
-	rank   Rank
-	kind   numberKind
+	RuleError // of one that cannot be
+	rule      *Rule
+	text      string
+	rank      Rank
+	kind      numberKind
 }
 
 // each returns the rules that r stands for: where it has no name, one of each code, which is its own name and, unless
@@ -65,26 +63,25 @@ func (r *Rule) each() (all []Rule) {
 // New compiles rules, in their order within each rank. The catalogue's schema says what ranks, codes, statuses and codes
 // of table 38 look like: that is not looked at here. What else is wrong is an Errors.
 func New(rules []Rule, vocabulary Vocabulary) (*Classifier, error) {
-	c := compiler{Classifier: &Classifier{words: newAutomaton(), codes: newAutomaton(), numbers: make(map[string]*numberRules)}}
+	c := compiler{Classifier: &Classifier{words: newAutomaton(), codes: newAutomaton(),
+		numbers: make(map[string]*numberRules)}}
 	var pieces []piece
-	var all []Rule
 	for i := range rules {
 		for _, r := range rules[i].each() {
 			r.Rank = cmp.Or(r.Rank, Signature)
-			all = append(all, r)
+			c.rules = append(c.rules, r)
 			pieces = append(pieces, piecesOf(i, &r)...)
 		}
 	}
 	slices.SortStableFunc(pieces, func(a, b piece) int { return int(a.rank - b.rank) })
 	for _, p := range pieces {
-		c.refuse(p.number, p.list, p.item, p.text, c.add(&p))
+		c.refuse(p.RuleError, c.add(&p))
 	}
 	c.addVocabulary(vocabulary)
 	if c.wrong != nil {
 		return nil, c.wrong
 	}
-	slices.SortStableFunc(all, func(a, b Rule) int { return int(a.Rank - b.Rank) })
-	c.rules = all
+	slices.SortStableFunc(c.rules, func(a, b Rule) int { return int(a.Rank - b.Rank) })
 	c.words.build()
 	c.codes.build()
 	return c.Classifier, nil
@@ -97,10 +94,9 @@ func piecesOf(number int, r *Rule) (all []piece) {
 			if item == "" { // which the schema refuses
 				continue
 			}
-			p := piece{rule: r, number: number, list: list.Key, item: j, text: item, rank: r.Rank}
+			p := piece{RuleError{number, list.Key, j, strconv.Quote(item), ""}, r, item, r.Rank, inText}
 			switch list.Key {
 			case "httpStatuses":
-				p.kind = inText
 				all = append(all, p)
 				p.kind, p.rank = besideText, min(r.Rank, TISS)
 			case "tissFaults", "tissCodes":
@@ -120,7 +116,7 @@ var roles = map[string]role{"tissFaults": nameRole, "phrases": phraseRole, "refu
 func (c *compiler) add(p *piece) (expected string) {
 	number := len(c.matchers)
 	c.matchers = append(c.matchers, matcher{p.rule, p.rule.Name, p.rank})
-	switch p.list {
+	switch p.List {
 	case "codes":
 		c.matchers[number].name = p.text
 		c.addCode(p.text, p.rule, number)
@@ -135,15 +131,15 @@ func (c *compiler) add(p *piece) (expected string) {
 	case "patterns":
 		return c.addPattern(p.text, number)
 	default:
-		return c.addWords(p.text, use{role: roles[p.list], matcher: number})
+		return c.addWords(p.text, use{role: roles[p.List], matcher: number})
 	}
 	return ""
 }
 
-// refuse takes up what is wrong with an item, where anything else is expected.
-func (c *compiler) refuse(rule int, list string, i int, item, expected string) {
-	if expected != "" {
-		c.wrong = append(c.wrong, RuleError{rule, list, i, strconv.Quote(item), expected})
+// refuse takes up what is wrong with an item, where something else is expected.
+func (c *compiler) refuse(e RuleError, expected string) {
+	if e.Expected = expected; expected != "" {
+		c.wrong = append(c.wrong, e)
 	}
 }
 
@@ -189,7 +185,7 @@ func (c *compiler) addVocabulary(v Vocabulary) {
 		{"bystanders", v.Bystanders, thingRole}, {"", contrasts, contrastRole}, {"", laterTries(), tryRole},
 	} {
 		for i, item := range list.items {
-			c.refuse(-1, list.key, i, item, c.addWords(item, use{role: list.role, matcher: none}))
+			c.refuse(RuleError{-1, list.key, i, strconv.Quote(item), ""}, c.addWords(item, use{role: list.role, matcher: none}))
 		}
 	}
 }

@@ -243,7 +243,7 @@ func (a *App) work(stop, hard context.Context) {
 	decide := a.openReviews(memory, gates)
 	var reviewing sync.WaitGroup
 	reviewing.Go(func() { a.carryBulk(stop, hard, decide, memory) })
-	reviewing.Go(func() { decide.RunDiscards(stop, a.store, a.log) })
+	reviewing.Go(func() { decide.RunLater(stop, a.store, a.log) })
 	reviewing.Go(func() { a.newReviews(memory, relays).Run(stop, hard) })
 	reviewing.Go(func() { a.holdGates(stop, hard, gates, memory) })
 	a.newWorker(memory, gates).Run(stop, hard)

@@ -339,8 +339,8 @@ func (v *visit) around(o *open, id string) (around, error) {
 	switch {
 	case err != nil && deadletter.RefusalOf(err) == nil:
 		return a, err
-	case err == nil && before.Discarding.By == v.who.Name:
-		a.Done = &doneData{Name: before.Subject.ID, URL: at.Subject(before.Subject), Text: v.T("review.done.later"),
+	case err == nil && before.Later.By == v.who.Name:
+		a.Done = &doneData{Name: before.Subject.ID, URL: at.Subject(before.Subject), Text: v.T("review.later." + string(before.Later.Verb)),
 			Undo: "/dead-letters/" + before.ID + "/undo" + a.Place, Token: access.FormToken(v.r.Context())}
 	case err == nil && before.Review.By == v.who.Name && before.State != journal.DeadLetterOpen:
 		done := "review.done.retry"

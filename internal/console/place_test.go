@@ -50,7 +50,7 @@ func TestAListIsWorkedThrough(t *testing.T) {
 			t.Fatalf("after claim %d comes %q, want %s", n, next, wanted)
 		}
 		at, _, _ = strings.Cut(next, "#")
-		s.page(at).mustSay("It will be sent again.")
+		s.page(at).mustSay("Undo")
 	}
 	other := s.as(access.Admin)
 	other.who.Name = "bruno"

@@ -16,7 +16,7 @@ import (
 )
 
 // retry carries out POST /dead-letters/{id}/retry with reason, how (next, force, fresh), when (backoff, now), deadline
-// (none leaves it as it is) and late (after the deadline too).
+// (none leaves it as it is) and late (after the deadline too). It can be undone for journal.UndoFor.
 func (p *Pages) retry(v *visit, o *open) (*page, error) { return p.decide(v, o, journal.BulkRetry) }
 
 // discard carries out POST /dead-letters/{id}/discard with reason, which can be undone for journal.UndoFor.
@@ -45,7 +45,7 @@ func (p *Pages) decide(v *visit, o *open, verb journal.BulkAction) (*page, error
 	switch verb {
 	case journal.BulkDiscard:
 		if done, err = o.Note(v.r.Context(), c, journal.DiscardLater); err == nil {
-			done.Review = journal.ReviewNote{Discard: true, Reason: done.Discarding.Text}
+			done.Review = journal.ReviewNote{Discard: true, Reason: done.Later.Text}
 		}
 	case journal.BulkAccept:
 		c.Protocol = f.Protocol
@@ -53,7 +53,9 @@ func (p *Pages) decide(v *visit, o *open, verb journal.BulkAction) (*page, error
 	default:
 		c.Deadline, _ = v.instant(f.Deadline)
 		c.Force, c.Fresh, c.When = f.How != "next" || f.Late && c.Deadline.IsZero(), f.How == "fresh", deadletter.When(f.When)
-		done, err = o.Retry(v.r.Context(), c)
+		if done, err = o.Note(v.r.Context(), c, journal.RetryLater); err == nil {
+			done.Review = journal.ReviewNote{Reason: done.Later.Text}
+		}
 	}
 	if err != nil {
 		return v.undecided(&item, err)
@@ -143,9 +145,9 @@ func (v *visit) tooLate(item *deadletter.Item, r *deadletter.Refusal) string {
 type noteData struct {
 	// ID of the dead letter, and the list that the forms lead back to.
 	ID, Place, Token string
-	// Discarding says who discards it; DueAt is when that can be undone no longer.
-	Discarding, DiscardingFor string
-	Due                       Moment
+	// Later says who retries or discards it, and LaterFor why; Due is when that can be undone no longer.
+	Later, LaterFor string
+	Due             Moment
 	// MayUndo and MayComment are what the reader may; Said is the note that was not taken.
 	MayUndo, MayComment bool
 	Said                string
@@ -155,11 +157,11 @@ type noteData struct {
 // notes of a dead letter.
 func (v *visit) notes(o *open, d *journal.DeadLetter, at string, s *sent) *noteData {
 	n := &noteData{ID: d.ID, Place: at, Token: access.FormToken(v.r.Context()), Has: v.assigned(o, d, s)}
-	if a := &d.Discarding; a.By != "" {
-		n.Discarding, n.DiscardingFor, n.Due = v.T("note.discarding", a.By), a.Text, v.In(a.At.Add(journal.UndoFor))
+	if a := &d.Later; a.By != "" {
+		n.Later, n.LaterFor, n.Due = v.T("note.later."+string(a.Verb), a.By), a.Text, v.In(a.At.Add(journal.UndoFor))
 	}
 	n.MayComment = v.who.May(access.Review, string(d.Team))
-	n.MayUndo = n.MayComment && n.Discarding != ""
+	n.MayUndo = n.MayComment && n.Later != ""
 	if s.Verb == string(journal.Comment) {
 		n.Said = s.Form.Get("text")
 	}

@@ -56,39 +56,77 @@ func (s *site) follow(from string, form url.Values) *doc {
 	return s.page(to)
 }
 
-// TestADiscardCanBeUndone has the pending one carried out after half a minute only, by one of two replicas, and not where it was undone.
-func TestADiscardCanBeUndone(t *testing.T) {
-	for _, undo := range []bool{false, true} {
-		s, below, _ := reviewing(t)
-		s.as(access.Operator).follow("/dead-letters/"+below.ID+"/discard", url.Values{"reason": {"paciente particular, CPF 529.982.247-25"}})
-		d := s.page(subjectAddress("tiss-submission", "CLM-T-1"))
-		if !d.says("ana.souza is discarding it") || !d.says("paciente particular") || d.says("529.982") || d.id("retry") != nil {
-			t.Errorf("it says %s", text(d.id("decision")))
-		}
-		want := journal.DeadLetterDiscarded
-		if undo {
-			want = journal.DeadLetterOpen
-			s.follow("/dead-letters/"+below.ID+"/undo", nil)
-		}
-		for _, c := range []struct {
-			after time.Duration
-			want  journal.DeadLetterState
-		}{{29 * time.Second, journal.DeadLetterOpen}, {time.Second, want}, {0, want}} {
-			s.world.Advance(c.after)
-			for range 2 {
-				testkit.Must(t, s.world.DeadLetters.DiscardDue(t.Context(), s.world.Memory))
+// later has what can be undone carried out.
+func (s *site) later() {
+	s.t.Helper()
+	s.world.Advance(journal.UndoFor)
+	testkit.Must(s.t, s.world.DeadLetters.DecideDue(s.t.Context(), s.world.Memory))
+}
+
+// TestADecisionCanBeUndone has it carried out after half a minute only, by one of two replicas, and not where it was undone;
+// until then nobody else decides.
+func TestADecisionCanBeUndone(t *testing.T) {
+	for _, c := range []struct {
+		verb, says, then string
+		form             url.Values
+		want             journal.DeadLetterState
+	}{
+		{"discard", "ana.souza is discarding it", "Discarded by ana.souza", words("paciente particular, CPF 529.982.247-25", "", ""), journal.DeadLetterDiscarded},
+		{"retry", "ana.souza sends it again", "Sent again, with all retries again, by ana.souza", words("CPF 529.982.247-25 corrigido", "fresh", "now"), journal.DeadLetterReprocessing},
+	} {
+		for _, undo := range []bool{false, true} {
+			s, below, _ := reviewing(t)
+			s.as(access.Admin).follow("/dead-letters/"+below.ID+"/"+c.verb, c.form)
+			d := s.page(subjectAddress("tiss-submission", "CLM-T-1"))
+			if !d.says(c.says) || d.says("529.982") || d.id("retry") != nil {
+				t.Errorf("it says %s", text(d.id("decision")))
 			}
-			if got := s.world.letterOf(t, "CLM-T-1"); got.State != c.want {
-				t.Errorf("undone %t: it is %s after %s more, want %s", undo, got.State, c.after, c.want)
+			_, err := s.world.DeadLetters.Discard(t.Context(), deadletter.Command{ID: below.ID, Reason: "eu também", By: "bia"})
+			if why := deadletter.RefusalOf(err); why == nil || why.By != "ana.souza" {
+				t.Errorf("another decides meanwhile: %v", err)
 			}
-		}
-		if got := s.page(subjectAddress("tiss-submission", "CLM-T-1")); got.says("Discarded by ana.souza") == undo || (got.id("retry") == nil) == undo {
-			t.Errorf("undone %t: then it says %s", undo, text(got.id("decision")))
-		}
-		if waiting, _ := s.world.Memory.Backlog(t.Context()); waiting[journal.DiscardQueue] != 0 {
-			t.Error("the discard still waits")
+			want := c.want
+			if undo {
+				want = journal.DeadLetterOpen
+				s.follow("/dead-letters/"+below.ID+"/undo", nil)
+			}
+			for _, at := range []struct {
+				after time.Duration
+				want  journal.DeadLetterState
+			}{{29 * time.Second, journal.DeadLetterOpen}, {time.Second, want}, {0, want}} {
+				s.world.Advance(at.after)
+				for range 2 {
+					testkit.Must(t, s.world.DeadLetters.DecideDue(t.Context(), s.world.Memory))
+				}
+				if got := s.world.letterOf(t, "CLM-T-1"); got.State != at.want {
+					t.Errorf("%s, undone %t: it is %s after %s more, want %s", c.verb, undo, got.State, at.after, at.want)
+				}
+			}
+			if got := s.page(subjectAddress("tiss-submission", "CLM-T-1")); got.says(c.then) == undo || (got.id("retry") == nil) == undo {
+				t.Errorf("%s, undone %t: then it says %s", c.verb, undo, text(got.id("decision")))
+			}
+			if waiting, _ := s.world.Memory.Backlog(t.Context()); waiting[journal.LaterQueue] != 0 {
+				t.Errorf("the %s still waits", c.verb)
+			}
 		}
 	}
+}
+
+// TestWhatCannotBeCarriedOutIsUndone: a retry that was in time when it was asked for, and is not when it is carried out.
+func TestWhatCannotBeCarriedOutIsUndone(t *testing.T) {
+	w := newWorld(t, now)
+	w.Due = now.Add(time.Minute)
+	w.fails("tiss-submission", "CLM-T-1", "INVALID_PATIENT_DATA: carteira")
+	item := w.letterOf(t, "CLM-T-1")
+	w.Await(item.ID)
+	s := open(t, w)
+	s.follow("/dead-letters/"+item.ID+"/retry", words("ok", "next", "now"))
+	s.world.Advance(2 * time.Minute) // nobody runs
+	s.later()
+	if d := s.page(subjectAddress("tiss-submission", "CLM-T-1")); d.id("retry") == nil || d.id("later") != nil {
+		t.Errorf("it says %s", text(d.id("decision")))
+	}
+	s.page(subjectAddress("tiss-submission", "CLM-T-1")).mustSay("The decision was undone.", "deadline")
 }
 
 // TestAcceptedAlready: a person closes what the insurer has, with its number there, where the process takes that (R33).
@@ -127,9 +165,15 @@ func TestSentLate(t *testing.T) {
 		s, form := open(t, w), words("ok", "next", "now")
 		extra, _ := url.ParseQuery(sent)
 		maps.Copy(form, extra)
-		if to := "/dead-letters/" + item.ID + "/retry"; want != "" && !strings.HasPrefix(want, "New") {
+		to := "/dead-letters/" + item.ID + "/retry"
+		if want != "" && !strings.HasPrefix(want, "New") {
 			s.doc(s.post(to, form), 422).mustSay(want, "The deadline has passed", "Deadline overdue by 1 min")
-		} else if s.follow(to, form).mustSay(want); w.letterOf(t, "CLM-T-1").Review.Force != (want == "") {
+			continue
+		}
+		s.follow(to, form)
+		s.later()
+		s.page(subjectAddress("tiss-submission", "CLM-T-1")).mustSay(want)
+		if w.letterOf(t, "CLM-T-1").Review.Force != (want == "") {
 			t.Errorf("%s is not forced, or is in time", sent)
 		}
 	}
@@ -160,7 +204,9 @@ func TestPeopleTakeAndGive(t *testing.T) {
 	}
 	s.page("/dead-letters").mustSay("Mine 0", "Nobody’s 1", "For today 1", "with bia · follow up on 1 Mar")
 	s.doc(s.post(to+"/comment", url.Values{"text": {" "}}), 422).mustSay("write the reason")
-	s.follow(to+"/retry", words("ok", "next", "now")).mustNotSay("bia has it")
+	s.follow(to+"/retry", words("ok", "next", "now"))
+	s.later()
+	s.page(claim).mustNotSay("bia has it")
 	if has := s.world.Item(below.ID).Assigned; has != (journal.Assignment{}) {
 		t.Errorf("what is decided is with %+v", has)
 	}
@@ -254,7 +300,7 @@ func TestTheSecondOfTwoIsToldWhoWasFirst(t *testing.T) {
 	if got := text(d.id("wrong")); !strings.Contains(got, "ana.souza has sent it again already (today 14:") && !strings.Contains(got, "ana.souza has sent it again already") {
 		t.Errorf("it says %q", got)
 	}
-	if s.world.letterOf(t, "CLM-T-1").State != journal.DeadLetterReprocessing {
+	if s.later(); s.world.letterOf(t, "CLM-T-1").State != journal.DeadLetterReprocessing {
 		t.Error("the second one won")
 	}
 }
@@ -280,6 +326,7 @@ func TestWithoutAProcessItCanOnlyBeDiscarded(t *testing.T) {
 func TestARetryThatFoundNobodyIsOpenAgain(t *testing.T) {
 	s, below, _ := reviewing(t)
 	s.follow("/dead-letters/"+below.ID+"/retry", words("tentativa", "next", "now"))
+	s.later()
 	s.world.Deliver(false)
 	d := s.page(subjectAddress("tiss-submission", "CLM-T-1"))
 	if !d.says("nothing was sent again") || !d.says("tentativa") || d.id("discard") == nil || d.id("retry") != nil {
@@ -292,7 +339,7 @@ type failing struct{ *deadletter.Service }
 
 var errUnwritable = errors.New("the journal cannot be written: secret detail")
 
-func (failing) Retry(context.Context, deadletter.Command) (deadletter.Item, error) {
+func (failing) Note(context.Context, deadletter.Command, journal.NoteVerb) (deadletter.Item, error) {
 	return deadletter.Item{}, errUnwritable
 }
 

@@ -163,7 +163,7 @@ func (p *Pages) subject(v *visit, o *open) (*page, error) {
 		}
 		d.Letter.Notes = v.notes(o, &d.Letter.DeadLetter, d.Around.Place, &sent)
 		d.Letter.Wrong = sent.Wrong
-		if d.Letter.Open && d.Letter.Discarding.By == "" {
+		if d.Letter.Open && d.Letter.Later.By == "" {
 			d.Letter.Form = v.form(d.Letter, v.catalogue.Policies[s.Policy], d.Around.Place, &sent)
 		}
 	}

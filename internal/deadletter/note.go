@@ -13,8 +13,8 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// Note takes what a person says of a dead letter without deciding on it; of c it looks at ID, Reason and By. Its errors
-// are Retry's.
+// Note takes what a person says of a dead letter without deciding on it at once; of c it looks at ID, Reason and By, and for
+// RetryLater at all that Retry does. Its errors are Retry's.
 func (s *Service) Note(ctx context.Context, c Command, verb journal.NoteVerb) (Item, error) {
 	if verb != journal.Undo {
 		reason, err := CheckReason(c.Reason)
@@ -23,7 +23,14 @@ func (s *Service) Note(ctx context.Context, c Command, verb journal.NoteVerb) (I
 		}
 		c.Reason = reason
 	}
-	return s.note(ctx, c.ID, &journal.Note{Verb: verb, Text: c.Reason, By: c.By})
+	n := &journal.Note{Verb: verb, Text: c.Reason, By: c.By, When: string(c.When)}
+	if verb == journal.RetryLater {
+		var err error
+		if _, n.Retry, err = s.retryOf(ctx, c); err != nil {
+			return Item{}, err
+		}
+	}
+	return s.note(ctx, c.ID, n)
 }
 
 // Assign says who has an open dead letter (R35); of a it looks at Assignee, FollowUpAt, Text, which may be empty, and By.
@@ -46,20 +53,20 @@ func (s *Service) note(ctx context.Context, id string, n *journal.Note) (Item, e
 	n.Subject, n.DeadLetter = d.Subject, d.ID
 	after, err := s.memory.Note(ctx, n)
 	if err != nil {
-		return Item{}, s.refusal(err, &d)
+		return Item{}, s.refusal(err, &d, n.Retry)
 	}
 	d.DeadLetter = after
 	return d, nil
 }
 
-// discardsAtOnce are looked at together.
-const discardsAtOnce = 200
+// laterAtOnce are looked at together.
+const laterAtOnce = 200
 
-// DiscardDue carries the discards out that can be undone no longer. Of several replicas that do so at once one does.
+// DecideDue carries the decisions out that can be undone no longer. Of several replicas that do so at once one does.
 // One that fails for what is kept of its dead letter holds up no other; the error tells of the first.
-func (s *Service) DiscardDue(ctx context.Context, box journal.Outbox) (failed error) {
+func (s *Service) DecideDue(ctx context.Context, box journal.Outbox) (failed error) {
 	for after, more := int64(0), true; more; {
-		waiting, err := box.Pending(ctx, journal.DiscardQueue, after, discardsAtOnce)
+		waiting, err := box.Pending(ctx, journal.LaterQueue, after, laterAtOnce)
 		if err != nil {
 			return err
 		}
@@ -73,7 +80,7 @@ func (s *Service) DiscardDue(ctx context.Context, box journal.Outbox) (failed er
 			if m.Held() != nil { // it is not what was signed
 				continue
 			}
-			switch one := s.discardAsked(ctx, m); {
+			switch one := s.decideLater(ctx, m); {
 			case one == nil:
 				done = append(done, m.Sequence)
 			case concernsOneAlone(one):
@@ -88,7 +95,7 @@ func (s *Service) DiscardDue(ctx context.Context, box journal.Outbox) (failed er
 		if err != nil {
 			return err
 		}
-		more = len(waiting) == discardsAtOnce
+		more = len(waiting) == laterAtOnce
 	}
 	return failed
 }
@@ -99,27 +106,46 @@ func concernsOneAlone(err error) bool {
 	return errors.Is(err, journal.ErrInvalid) || errors.Is(err, journal.ErrUnreadable)
 }
 
-// discardAsked carries out the discard that m asks for, unless it was undone or somebody has decided since.
-func (s *Service) discardAsked(ctx context.Context, m *journal.Message) error {
+// decideLater carries out the decision that m asks for, unless it was undone or somebody has decided since. What can be
+// carried out no more is undone, with the reason.
+func (s *Service) decideLater(ctx context.Context, m *journal.Message) error {
 	d, err := s.Show(ctx, m.Key)
-	if asked := &d.Discarding; err == nil && *asked != (journal.Mark{}) && asked.At.Equal(m.At) {
-		_, err = s.record(ctx, &d, &journal.Review{Subject: d.Subject, DeadLetter: d.ID, Discard: true,
-			Reason: asked.Text, By: asked.By, Note: asked.Record})
+	asked := &d.Later
+	if err != nil || *asked == (journal.Later{}) || !asked.At.Equal(m.At) {
+		return unlessRefused(err)
 	}
+	wanted := &journal.Review{Subject: d.Subject, DeadLetter: d.ID, Discard: true, Reason: asked.Text, By: asked.By}
+	if asked.Verb == journal.RetryLater {
+		_, wanted, err = s.retryOf(ctx, Command{ID: d.ID, Reason: asked.Text, By: asked.By, Force: asked.Force,
+			Fresh: asked.Fresh, When: When(asked.When), Deadline: asked.Deadline})
+	}
+	if err == nil {
+		wanted.Note = asked.Record
+		_, err = s.record(ctx, &d, wanted)
+	}
+	if why := RefusalOf(err); why != nil {
+		_, err = s.note(ctx, d.ID, &journal.Note{Verb: journal.Undo, Text: why.Message, By: asked.By, Undoes: asked.Record})
+	}
+	return unlessRefused(err)
+}
+
+// unlessRefused returns nil for a *Refusal.
+func unlessRefused(err error) error {
 	if RefusalOf(err) != nil {
-		err = nil
+		return nil
 	}
 	return err
 }
 
-// RunDiscards carries discards out as they come due, until ctx ends. What fails is tried again, and told once.
-func (s *Service) RunDiscards(ctx context.Context, box journal.Outbox, log *zap.Logger) {
+// RunLater carries out the decisions that can be undone as they come due, until ctx ends. What fails is tried again, and told
+// once.
+func (s *Service) RunLater(ctx context.Context, box journal.Outbox, log *zap.Logger) {
 	for told := ""; ctx.Err() == nil; rest(ctx, time.Second) {
 		says := ""
-		if err := s.DiscardDue(ctx, box); err != nil && ctx.Err() == nil {
+		if err := s.DecideDue(ctx, box); err != nil && ctx.Err() == nil {
 			if says = err.Error(); says != told {
-				log.Warn("a discard that was asked for cannot be carried out; tried on, others go on unless the journal is down",
-					zap.String("event", "discard_fails"), zap.Error(err))
+				log.Warn("a decision that can be undone no longer cannot be carried out; tried on, others go on unless the journal is down",
+					zap.String("event", "decision_fails"), zap.Error(err))
 			}
 		}
 		told = says

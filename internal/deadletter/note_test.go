@@ -38,8 +38,8 @@ func unreadable(t *testing.T, test func(f *fixture, letters []string, damage fun
 	})
 }
 
-// TestDiscardsBehindOneThatFails: they are carried out, and what fails is told, once.
-func TestDiscardsBehindOneThatFails(t *testing.T) {
+// TestDecisionsBehindOneThatFails: they are carried out, and what fails is told, once.
+func TestDecisionsBehindOneThatFails(t *testing.T) {
 	unreadable(t, func(f *fixture, letters []string, damage func()) {
 		for _, id := range letters {
 			_, err := f.DeadLetters.Note(f.t.Context(), deadletter.Command{ID: id, Reason: "paga em mãos", By: "ana"}, journal.DiscardLater)
@@ -48,12 +48,12 @@ func TestDiscardsBehindOneThatFails(t *testing.T) {
 		damage()
 		ctx, stop := context.WithCancel(context.Background())
 		done := make(chan struct{})
-		go func() { defer close(done); f.DeadLetters.RunDiscards(ctx, f.Store, f.log) }()
+		go func() { defer close(done); f.DeadLetters.RunLater(ctx, f.Store, f.log) }()
 		time.Sleep(journal.UndoFor + time.Minute)
 		d, err := f.DeadLetters.Show(f.t.Context(), letters[1])
 		testkit.Must(f.t, err)
 		want(f.t, "the one behind", d.State, journal.DeadLetterDiscarded)
-		told := f.logs.FilterMessageSnippet("discard").All()
+		told := f.logs.FilterMessageSnippet("decision").All()
 		if len(told) != 1 || !strings.Contains(told[0].ContextMap()["error"].(string), letters[0]) {
 			f.t.Errorf("it says %v, want once that %s cannot be discarded", told, letters[0])
 		}

@@ -93,28 +93,34 @@ func (s *Service) judge(i *Item) {
 // Retry sends a dead letter's work again (R17). When it returns without an error that is durable, and the process gets
 // it as soon as the engine takes it. Its errors hold a *Refusal, or are the journal's.
 func (s *Service) Retry(ctx context.Context, c Command) (Item, error) {
+	d, wanted, err := s.retryOf(ctx, c)
+	if err != nil {
+		return Item{}, err
+	}
+	return s.record(ctx, &d, wanted)
+}
+
+// retryOf returns the dead letter that c is about, and the retry that it asks for.
+func (s *Service) retryOf(ctx context.Context, c Command) (Item, *journal.Review, error) {
 	switch {
 	case c.When != "" && c.When != Backoff && c.When != Now:
-		return Item{}, refuse(InvalidWhen, "when is %.60q, expected backoff (after the policy's delay) or now", c.When)
+		return Item{}, nil, refuse(InvalidWhen, "when is %.60q, expected backoff (after the policy's delay) or now", c.When)
 	case c.Fresh && !c.Force:
-		return Item{}, unforced()
+		return Item{}, nil, unforced()
 	}
 	d, err := s.decidable(ctx, &c)
 	if err != nil {
-		return Item{}, err
+		return d, nil, err
 	}
 	policy := s.policies()[d.Subject.Policy] // once: a reload may take it away
 	if why := unfit(&d, &c, policy); why != nil {
-		return Item{}, why
+		return d, nil, why
 	}
 	delay, err := s.delay(ctx, &c, &d, policy)
-	if err != nil {
-		return Item{}, err
-	}
-	return s.record(ctx, &d, &journal.Review{
+	return d, &journal.Review{
 		Subject: d.Subject, DeadLetter: d.ID, Force: c.Force, Fresh: c.Fresh, Policy: policy,
 		Delay: delay, Deadline: c.Deadline, Reason: c.Reason, By: c.By, Run: c.Run,
-	})
+	}, err
 }
 
 // unfit returns why a dead letter is not sent again as c asks; nil where it is, unless the journal finds out that it
@@ -224,11 +230,8 @@ func (s *Service) ownPolicy(ctx context.Context, p *decision.Policy, d *Item) (o
 // record has the journal take the decision, unless somebody was faster.
 func (s *Service) record(ctx context.Context, d *Item, wanted *journal.Review) (Item, error) {
 	done, err := s.memory.Review(ctx, wanted)
-	switch {
-	case errors.Is(err, journal.ErrDeadlineMissed):
-		return Item{}, missed(cmp.Or(wanted.Deadline, d.Deadline))
-	case err != nil:
-		return Item{}, s.refusal(err, d)
+	if err != nil {
+		return Item{}, s.refusal(err, d, wanted)
 	}
 	after := *d
 	after.DeadLetter = done.DeadLetter
@@ -236,8 +239,9 @@ func (s *Service) record(ctx context.Context, d *Item, wanted *journal.Review) (
 	return after, nil
 }
 
-// refusal is what the journal says to a decision, in words: what it finds may be newer than d.
-func (s *Service) refusal(err error, d *Item) error {
+// refusal is what the journal says to a decision, in words: what it finds may be newer than d. wanted is nil where none is
+// asked for.
+func (s *Service) refusal(err error, d *Item, wanted *journal.Review) error {
 	decided, _ := errors.AsType[*journal.DecidedError](err)
 	switch {
 	case decided != nil:
@@ -246,6 +250,8 @@ func (s *Service) refusal(err error, d *Item) error {
 		return notFound()
 	case errors.Is(err, journal.ErrMaxRetriesExceeded):
 		return exceeded(&d.DeadLetter)
+	case errors.Is(err, journal.ErrDeadlineMissed):
+		return missed(cmp.Or(wanted.Deadline, d.Deadline))
 	case errors.Is(err, journal.ErrNotListed):
 		return unlisted()
 	case errors.Is(err, journal.ErrInvalidRetryState):

@@ -151,7 +151,7 @@ func (g *Guard) decide(
 
 // Note takes what a person says of a dead letter.
 func (g *Guard) Note(ctx context.Context, c deadletter.Command, verb journal.NoteVerb) (deadletter.Item, error) {
-	if _, err := g.For(ctx, access.Review, c.ID); err != nil {
+	if _, err := g.For(ctx, access.Review.Anew(verb == journal.RetryLater && c.Fresh), c.ID); err != nil {
 		return deadletter.Item{}, err
 	}
 	c.By = by(ctx)

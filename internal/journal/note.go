@@ -19,27 +19,36 @@ const (
 	Comment NoteVerb = "comment"
 	// Assign says who has it (R35), which binds nobody.
 	Assign NoteVerb = "assign"
-	// DiscardLater lets it go after UndoFor, unless Undo comes first.
+	// RetryLater sends it again, and DiscardLater lets it go, after UndoFor, unless Undo comes first.
+	RetryLater   NoteVerb = "retry"
 	DiscardLater NoteVerb = "discard"
 	Undo         NoteVerb = "undo"
 )
 
-// DiscardQueue is the outbox's queue of discards that can still be undone; UndoFor is for how long they can.
+// later reports whether the verb is a decision that can be undone.
+func (v NoteVerb) later() bool { return v == RetryLater || v == DiscardLater }
+
+// LaterQueue is the outbox's queue of decisions that can still be undone; UndoFor is for how long they can.
 const (
-	DiscardQueue = "discards"
-	UndoFor      = 30 * time.Second
+	LaterQueue = "decisions"
+	UndoFor    = 30 * time.Second
 )
 
-// ErrUndone is an ErrInvalidRetryState: the discard that was to be carried out is wanted no longer.
-var ErrUndone = fmt.Errorf("%w: the discard was undone", ErrInvalidRetryState)
+// ErrUndone is an ErrInvalidRetryState: the decision that was to be carried out is wanted no longer.
+var ErrUndone = fmt.Errorf("%w: the decision was undone", ErrInvalidRetryState)
 
 // Note is what a person says of a dead letter without deciding on it.
 type Note struct {
 	Subject    Subject
 	DeadLetter string
 	Verb       NoteVerb
-	// Text and By are the person's words, which Undo has none of and Assign may have, and name.
+	// Text and By are the person's words, which Assign and Undo may have, and name.
 	Text, By string
+	// Retry is what RetryLater is to do, whose delay is found out anew by When; nil otherwise.
+	Retry *Review
+	When  string
+	// Undoes is the record of the decision that Undo is about; 0 for whichever stands.
+	Undoes int64
 	// Assignee and FollowUpAt are of Assign.
 	Assignee   string
 	FollowUpAt time.Time
@@ -52,6 +61,31 @@ type noteBody struct {
 	By         string    `json:"by"`
 	Assignee   string    `json:"assignee,omitempty"`
 	FollowUpAt time.Time `json:"followUpAt,omitzero"`
+	RetryOptions
+}
+
+// RetryOptions are how a dead letter is to be sent again: as a Review says, and When, which the caller gives.
+type RetryOptions struct {
+	Force    bool      `json:"forceRetry,omitempty"`
+	Fresh    bool      `json:"fresh,omitempty"`
+	When     string    `json:"when,omitempty"`
+	Deadline time.Time `json:"submissionDeadline,omitzero"`
+}
+
+// Later is a decision that can still be undone. Its zero value is none.
+type Later struct {
+	Verb NoteVerb `json:"verb"`
+	RetryOptions
+	Mark
+}
+
+// decided is why somebody else may not decide while l can be undone.
+func (l *Later) decided() *DecidedError {
+	state := DeadLetterReprocessing
+	if l.Verb == DiscardLater {
+		state = DeadLetterDiscarded
+	}
+	return &DecidedError{By: l.By, At: l.At, State: state}
 }
 
 // Mark is what a note leaves on a dead letter. Its zero value is nothing.
@@ -82,24 +116,32 @@ func (j *Journal) Note(ctx context.Context, n *Note) (DeadLetter, error) {
 		func(b *batch, h *History) (DeadLetter, error) { return b.note(n, h) })
 }
 
-// note records a note. To undo what is not about to be discarded changes nothing, nor does to assign as it is assigned.
+// note records a note. To undo what is not about to be decided changes nothing, nor does to assign as it is assigned.
 func (b *batch) note(n *Note, h *History) (DeadLetter, error) {
 	d, until := h.DeadLetter, n.FollowUpAt.UTC().Truncate(time.Millisecond)
-	body := &noteBody{n.Verb, n.DeadLetter, storable(redact.Line(n.Text, maxReasonBytes)), bounded(n.By), bounded(n.Assignee), until}
+	body := &noteBody{n.Verb, n.DeadLetter, storable(redact.Line(n.Text, maxReasonBytes)), bounded(n.By),
+		bounded(n.Assignee), until, RetryOptions{}}
 	switch {
 	case d == nil || d.ID != n.DeadLetter:
 		return DeadLetter{}, ErrDeadLetterUnknown
 	case n.Verb == Comment:
 	case d.State != DeadLetterOpen || h.Episode.DeadLetter != d.ID:
 		return DeadLetter{}, d.Decided()
-	case n.Verb == Undo && d.Discarding == Mark{}, n.Verb == DiscardLater && d.Discarding != Mark{},
-		n.Verb == Assign && d.Assigned.is(body):
+	case n.Verb == Undo && (d.Later == Later{} || n.Undoes != 0 && n.Undoes != d.Later.Record),
+		n.Verb == d.Later.Verb && n.By == d.Later.By, n.Verb == Assign && d.Assigned.is(body):
 		return *d, nil
+	case n.Verb.later() && d.Later != Later{}:
+		return DeadLetter{}, d.Later.decided()
+	case n.Verb == RetryLater:
+		if _, err := n.Retry.judged(h, b.now.Add(UndoFor)); err != nil {
+			return DeadLetter{}, err
+		}
+		body.RetryOptions = RetryOptions{n.Retry.Force, n.Retry.Fresh, n.When, n.Retry.Deadline.UTC().Truncate(time.Millisecond)}
 	}
 	b.entry(h, n.Subject, NoteEntry, body, Happening{})
-	if n.Verb == DiscardLater {
-		b.changes.Outbox = append(b.changes.Outbox, Message{ID: d.ID + "/" + strconv.FormatInt(d.Discarding.Record, 10),
-			Queue: DiscardQueue, Key: d.ID, Subject: h.Key, Type: string(n.Verb), Body: "{}", At: d.Discarding.At})
+	if n.Verb.later() {
+		b.changes.Outbox = append(b.changes.Outbox, Message{ID: d.ID + "/" + strconv.FormatInt(d.Later.Record, 10),
+			Queue: LaterQueue, Key: d.ID, Subject: h.Key, Type: string(n.Verb), Body: "{}", At: d.Later.At})
 	}
 	return *d, nil
 }
@@ -115,10 +157,10 @@ func (b *noteBody) fold(p *projection, h *History) {
 	case Comment:
 	case Assign:
 		d.Assigned = Assignment{b.Assignee, b.FollowUpAt, m}
-	case DiscardLater:
-		d.Discarding = m
+	case RetryLater, DiscardLater:
+		d.Later = Later{b.Note, b.RetryOptions, m}
 	case Undo:
-		d.Discarding = Mark{}
+		d.Later = Later{}
 	}
 }
 
@@ -130,9 +172,9 @@ func (a *Assignment) is(b *noteBody) bool {
 // unmark takes what notes left on a dead letter that is open no longer.
 func (d *DeadLetter) unmark() {
 	if d.State != DeadLetterOpen {
-		d.Assigned, d.Discarding = Assignment{}, Mark{}
+		d.Assigned, d.Later = Assignment{}, Later{}
 	}
 }
 
-// undone reports that a discard is asked for by a note that stands no longer.
-func (r *Review) undone(d *DeadLetter) bool { return r.Note != 0 && r.Note != d.Discarding.Record }
+// undone reports that a decision is asked for by a note that stands no longer.
+func (r *Review) undone(d *DeadLetter) bool { return r.Note != 0 && r.Note != d.Later.Record }

@@ -203,9 +203,9 @@ type DeadLetter struct {
 	Answer int64 `json:"answer,omitempty"`
 	// Run is the bulk run that Review belongs to; empty where a person decided on this one alone.
 	Run string `json:"bulkRun,omitempty"`
-	// Assigned and Discarding are what notes of the verbs Assign and DiscardLater left, while it is open.
-	Assigned   Assignment `json:"assigned,omitzero"`
-	Discarding Mark       `json:"discarding,omitzero"`
+	// Assigned is what a note of the verb Assign left, Later what RetryLater or DiscardLater did, while it is open.
+	Assigned Assignment `json:"assigned,omitzero"`
+	Later    Later      `json:"later,omitzero"`
 }
 
 // Delivery is what became of the answer to the process that waits for a review. The set is closed.

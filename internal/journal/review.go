@@ -31,7 +31,7 @@ type Review struct {
 	Reason, By string
 	// Run is the bulk run that decides; empty for a person's decision on this dead letter alone.
 	Run string
-	// Note is the record of the note that asked for a discard; it must still stand. 0 where none did.
+	// Note is the record of the note that asked for it; it must still stand. 0 where none did.
 	Note int64
 }
 
@@ -150,6 +150,8 @@ func (b *batch) review(r *Review, h *History) (Reviewed, error) {
 		return Reviewed{}, d.Decided()
 	case r.undone(d):
 		return Reviewed{}, ErrUndone
+	case r.Note == 0 && b.now.Before(d.Later.At.Add(UndoFor)):
+		return Reviewed{}, d.Later.decided()
 	case r.Discard:
 		return b.reviewed(r, h, DeadLetterDiscarded, time.Time{}), nil
 	case !d.Waits():
@@ -158,14 +160,27 @@ func (b *batch) review(r *Review, h *History) (Reviewed, error) {
 		return Reviewed{}, ErrNotListed
 	case r.Accepted != nil:
 		return b.reviewed(r, h, DeadLetterAccepted, time.Time{}), nil
-	case d.AtLimit() && !r.Force:
-		return Reviewed{}, ErrMaxRetriesExceeded
 	}
-	next := r.next(h, b.now)
-	if until := r.until(d); !until.IsZero() && next.After(until) {
-		return Reviewed{}, ErrDeadlineMissed
+	next, err := r.judged(h, b.now)
+	if err != nil {
+		return Reviewed{}, err
 	}
 	return b.reviewed(r, h, DeadLetterReprocessing, next), nil
+}
+
+// judged returns when what is sent again is due, reviewed at now, or why it cannot be.
+func (r *Review) judged(h *History, now time.Time) (next time.Time, err error) {
+	switch d := h.DeadLetter; {
+	case !d.Waits():
+		return next, ErrNobodyWaits
+	case d.AtLimit() && !r.Force:
+		return next, ErrMaxRetriesExceeded
+	}
+	next = r.next(h, now)
+	if until := r.until(h.DeadLetter); !until.IsZero() && next.After(until) {
+		return next, ErrDeadlineMissed
+	}
+	return next, nil
 }
 
 // AtLimit reports whether its retries are used up.

@@ -137,16 +137,17 @@ func (s *sim) checkRecord(r *journal.Record) {
 			DeadLetterID, By, Reason string
 			Assignee                 string
 			FollowUpAt               time.Time
+			journal.RetryOptions
 		}
 		_ = json.Unmarshal([]byte(r.Entry.Body), &b)
 		d, m := s.letters[b.DeadLetterID], journal.Mark{By: b.By, Text: b.Reason, At: r.Entry.At, Record: r.Number()}
 		switch b.Note {
 		case journal.Assign:
 			d.Assigned = journal.Assignment{Assignee: b.Assignee, FollowUpAt: b.FollowUpAt, Mark: m}
-		case journal.DiscardLater, journal.Undo:
+		case journal.RetryLater, journal.DiscardLater, journal.Undo:
 			s.due[b.DeadLetterID+b.By] = time.Now().Add(journal.UndoFor - s.apart())
-			if d.Discarding = m; b.Note == journal.Undo {
-				d.Discarding = journal.Mark{}
+			if d.Later = (journal.Later{Verb: b.Note, RetryOptions: b.RetryOptions, Mark: m}); b.Note == journal.Undo {
+				d.Later = journal.Later{}
 			}
 		}
 		s.letters[b.DeadLetterID] = d

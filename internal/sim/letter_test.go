@@ -57,7 +57,7 @@ func (s *sim) checkSubject(of journal.Subject) {
 		}
 		want := s.letters[d.ID]
 		if d.State != journal.DeadLetterOpen {
-			want.Assigned, want.Discarding = journal.Assignment{}, journal.Mark{}
+			want.Assigned, want.Later = journal.Assignment{}, journal.Later{}
 		}
 		if lasting(d) != lasting(&want) && !strings.HasPrefix(of.ID, "erased-") {
 			s.fail("the dead letter of %s is %s, and is to be %s", of.ID, lasting(d), lasting(&want))

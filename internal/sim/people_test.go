@@ -128,7 +128,7 @@ func (r *replica) decide(who string, how int) {
 		r.say("somebody says of %s: %d, %v", d.Subject.ID, what, r.told(who, err))
 		return
 	case how%4 == 1: // in the console, where it can be undone
-		verb := []journal.NoteVerb{journal.DiscardLater, journal.DiscardLater, journal.Undo}[r.draw("undo").IntN(3)]
+		verb := []journal.NoteVerb{journal.DiscardLater, journal.RetryLater, journal.Undo}[r.draw("undo").IntN(3)]
 		for _, d := range items[:min(5, len(items))] {
 			c.ID = d.ID
 			_, err = r.letters.Note(as(r.life, who), c, verb)
@@ -185,24 +185,24 @@ func (r *replica) teach() {
 // discards has a replica carry the discards out that are due, and none of them is forgotten.
 func (s *sim) discards(open []deadletter.Item) {
 	up, box := s.up(), s.memory.Outbox()
-	if i := slices.IndexFunc(box, func(m journal.Message) bool { return m.Queue == journal.DiscardQueue }); len(up) > 0 && i >= 0 {
-		n := s.draw("discards").IntN(12)
+	if i := slices.IndexFunc(box, func(m journal.Message) bool { return m.Queue == journal.LaterQueue }); len(up) > 0 && i >= 0 {
+		n := s.draw("later").IntN(12)
 		r, other, d := up[n%len(up)], up[(n+1)%len(up)], s.letter(box[i].Key)
 		if time.Since(box[i].At) > journal.UndoFor && s.sometimes("undone as it is carried out", 1, 4) {
 			r.slow = time.Now().Add(time.Second)
 			s.running.Go(func() {
 				other.port(other.name + " undoes " + d.ID)
-				_, _ = other.letters.Note(as(other.life, d.Discarding.By), deadletter.Command{ID: d.ID, By: d.Discarding.By}, journal.Undo)
+				_, _ = other.letters.Note(as(other.life, d.Later.By), deadletter.Command{ID: d.ID, By: d.Later.By}, journal.Undo)
 			})
 		}
 		s.running.Go(func() {
 			r.port(r.name + " discards")
-			_ = r.letters.DiscardDue(r.life, r.store)
+			_ = r.letters.DecideDue(r.life, r.store)
 		})
 	}
 	for _, d := range open {
-		if d.Discarding != (journal.Mark{}) && min(time.Since(d.Discarding.At), time.Since(s.storeAway), time.Since(s.started)) > atOnce {
-			s.fail("the dead letter of %s is open, and was to be discarded at %s", d.Subject.ID, d.Discarding.At.Sub(s.began))
+		if d.Later != (journal.Later{}) && min(time.Since(d.Later.At), time.Since(s.storeAway), time.Since(s.started)) > atOnce {
+			s.fail("the dead letter of %s is open, and was to be discarded at %s", d.Subject.ID, d.Later.At.Sub(s.began))
 		}
 	}
 }
@@ -339,7 +339,7 @@ func (s *sim) checkReview(e *journal.Entry) {
 	d.Review = journal.ReviewNote{Discard: b.Decision == string(journal.DeadLetterDiscarded), Accepted: b.Accepted, Force: b.ForceRetry, Fresh: b.Fresh, Reason: b.Reason,
 		By: b.By, At: e.At, NextRetryTime: b.NextRetryTime, Deadline: b.SubmissionDeadline}
 	d.Deadline = cmp.Or(b.SubmissionDeadline, d.Deadline)
-	d.Run, d.Assigned, d.Discarding = b.BulkRun, journal.Assignment{}, journal.Mark{}
+	d.Run, d.Assigned, d.Later = b.BulkRun, journal.Assignment{}, journal.Later{}
 	s.letters[b.DeadLetterID] = d
 	s.decided[b.DeadLetterID] = b.Decision
 	b.record = e.Record

@@ -119,7 +119,7 @@ func testEraseOne(t *testing.T, s Store) {
 			left[a.Subject()] = a.JobKey
 		}
 		var asked []string
-		for _, m := range pending(t, s, journal.DiscardQueue, 99) {
+		for _, m := range pending(t, s, journal.LaterQueue, 99) {
 			asked = append(asked, m.Key)
 		}
 		discards = discards[1:]

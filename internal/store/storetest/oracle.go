@@ -209,10 +209,13 @@ var oracleAssignees = []string{"", "ana", "nobody2", "já"}
 
 // note says something of a dead letter.
 func (o *oracle) note(ctx context.Context, r *rapid.T, of journal.Subject, letter string) error {
-	verb := rapid.SampledFrom([]journal.NoteVerb{journal.Comment, journal.Assign, journal.Assign, journal.DiscardLater, journal.Undo}).Draw(r, "verb")
+	verb := rapid.SampledFrom([]journal.NoteVerb{journal.Comment, journal.Assign, journal.Assign, journal.RetryLater, journal.DiscardLater, journal.Undo}).Draw(r, "verb")
 	n := &journal.Note{Subject: of, DeadLetter: letter, Verb: verb, Text: "x" + text().Draw(r, "said"), By: text().Draw(r, "by")}
-	if verb == journal.Assign {
+	switch verb {
+	case journal.Assign:
 		n.Assignee, n.FollowUpAt = rapid.SampledFrom(oracleAssignees).Draw(r, "to"), o.bound(r, "follow up")
+	case journal.RetryLater:
+		n.Retry = &journal.Review{Subject: of, DeadLetter: letter, Force: rapid.Bool().Draw(r, "force")}
 	}
 	_, err := o.journal.Note(ctx, n)
 	return err

@@ -121,9 +121,11 @@ func (r *reader) takeGroups(form *regexp.Regexp, start, within int, m []int) (re
 			}
 		}
 		if end == start+within { // it goes on
-			if over := bytes.Index(r.Chars[end:], []byte("-----END")); !r.has(start, privateKey) {
-				end += max(0, bytes.IndexAny(r.Chars[end:], " \n\"'"))
-			} else if end += over; over < 0 {
+			over := bytes.IndexAny(r.Chars[end:], " \n\"'")
+			if r.has(start, privateKey) {
+				over = bytes.Index(r.Chars[end:], []byte("-----END"))
+			}
+			if end += over; over < 0 {
 				end = len(r.Chars)
 			}
 		}

@@ -284,8 +284,8 @@ func (r *reader) abbreviates(i int) bool {
 }
 
 // labelTag is what ends a label in HTML: the end of its cell and the begin of the next one, or a tag that only looks.
-var labelTag = regular(`</(?:td|th|dt|label|span)>[ \n:]*<(?:td|dd|span)\b[^<>]{0,200}>|` +
-	`</?(?:b|strong|em|i|label|span)(?: [^<>]{0,200})?>`)
+var labelTag = regular(`</(?:td|th|dt|label|span)>[ \n:]*<(?:td|dd|span)\b(?:\d{0,3}[^<>\d.])*>|` +
+	`</?(?:b|strong|em|i|label|span)(?: (?:\d{0,3}[^<>\d.])*)?>`) // no attribute holds a person's number
 
 const cdata = "<![CDATA["
 

@@ -58,7 +58,7 @@ type BulkRun struct {
 	EndedAt   *string           `json:"endedAt" format:"date-time"`
 	Total     int64             `json:"total" doc:"How many dead letters it is about."`
 	// Counts by outcome, all of them.
-	Counts map[journal.BulkOutcome]int64 `json:"counts" doc:"How many came to each outcome; they add up to the total."`
+	Counts map[journal.BulkOutcome]int64 `json:"counts" doc:"How many came to each outcome; not those that are expunged."`
 }
 
 // BulkItem is one dead letter of a bulk run.

@@ -41,7 +41,6 @@ type DeadLetter struct {
 	ReviewJobKey        *string                 `json:"reviewJobKey" doc:"The job by which the process waits."`
 	PossiblyAccepted    bool                    `json:"possiblyAccepted" doc:"Whether the portal may have it: a submission was not answered (R33)."`
 	Accepts             bool                    `json:"accepts" doc:"Whether that process can close it as accepted (R33)."`
-	ReviewSeen          *string                 `json:"reviewSeen" format:"date-time" doc:"When that was offered last."`
 	Review              *Review                 `json:"review" doc:"What was decided; null where nothing was."`
 	BulkRun             *string                 `json:"bulkRun" format:"uuid" doc:"The bulk run that decided it."`
 	Assignment          *Assignment             `json:"assignment" doc:"Who has it, while it is open; null where nobody said."`
@@ -93,7 +92,7 @@ func deadLetterOf(i *deadletter.Item) DeadLetter {
 		CreatedAt: decision.Instant(i.CreatedAt), ChangedAt: decision.Instant(i.ChangedAt),
 		ProcessInstanceKey: i.ProcessInstanceKey, Process: cmp.Or(i.Process, answered),
 		Delivery:         cmp.Or(string(i.Delivery), noDelivery),
-		PossiblyAccepted: i.PossiblyAccepted, Accepts: i.Accepts, ReviewSeen: journal.InstantOrNull(i.ReviewSeen), Review: reviewOf(&i.Review), BulkRun: journal.OrNull(i.Run),
+		PossiblyAccepted: i.PossiblyAccepted, Accepts: i.Accepts, Review: reviewOf(&i.Review), BulkRun: journal.OrNull(i.Run),
 	}
 	if a := &i.Assigned; !a.At.IsZero() {
 		d.Assignment = &Assignment{journal.OrNull(a.Assignee), journal.InstantOrNull(a.FollowUpAt), a.Text, a.By,

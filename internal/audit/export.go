@@ -56,26 +56,6 @@ const exportPage = 1000
 func Export(
 	ctx context.Context, a journal.Archive, w io.Writer, s Selection, f Format, progress Progress,
 ) (written int64, err error) {
-	return Write(w, f, func(yield func(Record, error) bool) {
-		selected := int64(0)
-		told := func(at, of int64) { progress.tell(at, of, selected) }
-		for r, err := range archived(ctx, a, s.RecordFilter, told) {
-			if err != nil {
-				yield(Record{}, err)
-				return
-			}
-			if !s.takes(r) {
-				continue
-			}
-			if selected++; !yield(Of(r), nil) {
-				return
-			}
-		}
-	})
-}
-
-// Write writes records to w as Export does, up to the first error, and returns how many it wrote.
-func Write(w io.Writer, f Format, records iter.Seq2[Record, error]) (written int64, err error) {
 	buffer := bufio.NewWriterSize(w, 64<<10)
 	var write func(*Record) error
 	switch f {
@@ -88,11 +68,15 @@ func Write(w io.Writer, f Format, records iter.Seq2[Record, error]) (written int
 	default:
 		return 0, fmt.Errorf("the format is %q, expected one of %q", f, Formats())
 	}
-	for r, err := range records {
-		if err == nil {
-			err = write(&r)
+	told := func(at, of int64) { progress.tell(at, of, written) }
+	for r, err := range archived(ctx, a, s.RecordFilter, told) {
+		switch {
+		case err != nil:
+			return written, err
+		case !s.takes(r):
+			continue
 		}
-		if err != nil {
+		if err := write(new(Of(r))); err != nil {
 			return written, err
 		}
 		written++

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -104,9 +103,9 @@ type verifier struct {
 	message int64
 	letGo   journal.Runs
 	record  int64 // the last one that was gone past
-	// next gives the records one after the other, ahead is one that was read and not gone past.
-	next  func() (*journal.Entry, error, bool)
-	ahead *journal.Entry
+	// ahead are records that were read and not gone past; read tells that there are no more.
+	ahead []journal.Entry
+	read  bool
 }
 
 func (v *verifier) verify(recordsAlone bool) (err error) {
@@ -138,10 +137,6 @@ const beforeAll = -1 << 62
 
 // walk goes over the links, and over the records that they vouch for.
 func (v *verifier) walk() error {
-	number := func(r *journal.Entry) int64 { return r.Record }
-	next, stop := iter.Pull2(each(v.ctx, 0, recordPage, v.Entries, number, nil))
-	defer stop()
-	v.next = next
 	told := func(int64) { v.progress.tell(v.record, v.head.Record, v.report.Records) }
 	for l, err := range each(v.ctx, 0, linkPage, v.Links, func(l *journal.Link) int64 { return l.Number }, told) {
 		if err == nil {
@@ -223,17 +218,18 @@ func (v *verifier) hold(l *journal.Link, want journal.Digest) error {
 
 // at returns the record with that number; nil where it is not there. It is asked for one after the other.
 func (v *verifier) at(n int64) (*journal.Entry, error) {
-	if v.ahead == nil {
-		var err error
-		if v.ahead, err, _ = v.next(); err != nil {
+	if len(v.ahead) == 0 && !v.read {
+		page, err := v.Entries(n-1, recordPage)
+		if err != nil {
 			return nil, err
 		}
+		v.ahead, v.read = page, len(page) == 0
 	}
-	r := v.ahead
-	if r == nil || r.Record != n {
+	if len(v.ahead) == 0 || v.ahead[0].Record != n {
 		return nil, nil
 	}
-	v.ahead = nil
+	r := &v.ahead[0]
+	v.ahead = v.ahead[1:]
 	return r, nil
 }
 

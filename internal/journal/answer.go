@@ -152,8 +152,8 @@ func encoded(v any) json.RawMessage {
 	return text
 }
 
-// ReviewSeen notes that the review job of a dead letter came; that it came again is a heartbeat, and no record. Where
-// the dead letter is open no more, the process gets its answer: what was decided, or that nobody decides any longer. It
+// ReviewSeen records that the review job of a dead letter came, where that is not known. Where the dead letter is open no
+// more, the process gets its answer: what was decided, or that nobody decides any longer. It
 // returns the dead letter as it stands then; its Delivery is pending where an answer is on its way. It returns as
 // Analyze does, or with ErrDeadLetterUnknown.
 func (j *Journal) ReviewSeen(ctx context.Context, r *ReviewJob) (DeadLetter, error) {
@@ -176,11 +176,7 @@ func (b *batch) seen(r *ReviewJob, h *History) (DeadLetter, error) {
 		b.answerAgain(r.Subject, h, body)
 	case d.ReviewJobKey != r.JobKey, d.State == DeadLetterOpen && d.Delivery != DeliveryNone: // somebody waits who did not
 		b.entry(h, r.Subject, DeliveryEntry, body, Happening{})
-	default: // a heartbeat
-		b.key(h)
 	}
-	d.ReviewSeen = b.milli()
-	b.letters[d.ID] = KeyedDeadLetter{h.Key, r.Subject, *d}
 	return *d, nil
 }
 

@@ -150,29 +150,27 @@ type BulkRun struct {
 	Ended int64 `json:"ended,omitempty"`
 	// Total dead letters in it, at most MostBulkItems.
 	Total int64 `json:"total,omitempty"`
-	// Counts of them by outcome, which add up to Total. Those that are 0 are absent.
+	// Counts of those that are not expunged, by outcome. Those that are 0 are absent.
 	Counts map[BulkOutcome]int64 `json:"-"`
 }
 
 // MostBulkItems dead letters are in a bulk run.
 const MostBulkItems = 10_000
 
-// BulkItem is one dead letter of a bulk run. It goes with its run: when that has ended, and the record of its start is
-// purged.
+// BulkItem is one dead letter of a bulk run. It goes with the dead letter, or with its run: when that has ended, and the
+// record of its start is purged.
 type BulkItem struct {
-	Run string `json:"bulkRun"`
+	Run string
 	// Number in the run, from 1 on, the most urgent dead letter first. Record is the one that the dead letter was born with.
-	Number int64 `json:"number"`
-	Record int64 `json:"record"`
-	// DeadLetter and Subject are its id and name, as a store finds them; empty where it is gone.
-	DeadLetter string      `json:"-"`
-	Subject    Subject     `json:"-"`
-	Outcome    BulkOutcome `json:"outcome"`
+	Number, Record int64
+	// DeadLetter and Subject are its id and name, as a store finds them.
+	DeadLetter string
+	Subject    Subject
+	Outcome    BulkOutcome
 	// Code of a refusal (review.Code); empty otherwise.
-	Code string `json:"code,omitempty"`
+	Code string
 	// ChangedAt is when Outcome was last changed; DecidedAt the decision's instant, the zero time where there is none.
-	ChangedAt time.Time `json:"changedAt,omitzero"`
-	DecidedAt time.Time `json:"decidedAt,omitzero"`
+	ChangedAt, DecidedAt time.Time
 }
 
 // Became has i be what became of it, which c says.

@@ -59,7 +59,7 @@ func (b *batch) next() int64 { return b.head.Record + int64(len(b.changes.Link.D
 // seal completes the changes; nil where there are none.
 func (b *batch) seal() *Changes {
 	c := &b.changes
-	if c.Seal(b.head, b.now); c.Link.empty() && len(b.letters) == 0 {
+	if c.Seal(b.head, b.now); c.Link.empty() {
 		return nil
 	}
 	b.grow(c)

@@ -226,7 +226,7 @@ func (c *committer) transact(kill context.Context, t *transaction) error {
 		err = c.decide(ctx, t)
 	}
 	if err != nil {
-		t.inDoubt = kindOf(err) == Ambiguous && t.saved != nil && !t.saved.Link.empty()
+		t.inDoubt = kindOf(err) == Ambiguous && t.saved != nil
 		if !t.inDoubt {
 			c.putBack(t.marks)
 		}

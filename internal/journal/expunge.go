@@ -48,13 +48,12 @@ type SignedRecord struct {
 	Digest Digest
 }
 
-// Expungeable is a subject with all its records, in order, the bulk runs' items that are about its dead letters, of those
-// runs one that has not ended, and its messages, where it is to be erased.
+// Expungeable is a subject with all its records, in order, a bulk run that has not ended and is about one of its dead
+// letters, and its messages, where it is to be erased.
 type Expungeable struct {
 	Key     int64
 	Subject Subject
 	Records []SignedRecord
-	Items   []BulkItem
 	Run     string
 	Waiting []Message
 }
@@ -68,7 +67,7 @@ type folded struct {
 	ended  int
 }
 
-// Expunged is what goes.
+// Expunged is what goes: with a dead letter its place in bulk runs.
 type Expunged struct {
 	Records []Run
 	// Subjects by their keys, DeadLetters by their records, Runs by their ids.
@@ -91,8 +90,6 @@ type expungeBody struct {
 	Gone   []Run         `json:"gone,omitempty"`
 	Sums   []Sum         `json:"sums,omitempty"`
 	Causes []Fingerprint `json:"causes,omitempty"`
-	// Items are those of bulk runs that stay, as their dead letters left them.
-	Items []BulkItem `json:"items,omitempty"`
 }
 
 // expunge has a step made, and returns its changes.
@@ -144,7 +141,6 @@ func (p *Expunging) Purge(head Head, at time.Time, confirmed bool, publish Publi
 		}
 	}
 	x.out.Runs = slices.Sorted(maps.Keys(runs))
-	x.body.Items = slices.DeleteFunc(x.body.Items, func(i BulkItem) bool { return runs[i.Run] })
 	if x.body.Through, x.body.Confirmed = p.Last, confirmed; len(x.gone.All()) == 0 && !confirmed {
 		return x.seal(), nil // what has expired
 	}
@@ -244,11 +240,6 @@ func (x *expunge) takeFirst(s *folded, n int) {
 	for _, d := range s.whole.deadLetters() {
 		if left.letters[d.ID] == nil {
 			x.out.DeadLetters = append(x.out.DeadLetters, d.Record)
-		}
-	}
-	for _, i := range s.Items {
-		if slices.Contains(x.out.DeadLetters, i.Record) {
-			x.body.Items = append(x.body.Items, i)
 		}
 	}
 	if n < len(s.Records) {

@@ -371,12 +371,12 @@ func (b *deliveryBody) fold(p *projection, h *History) {
 	p.touch(d)
 	switch b.Delivery {
 	case deliveryWaiting:
-		b.waits(d, p.at)
+		b.waits(d)
 		if d.State == DeadLetterOpen {
 			d.Delivery = DeliveryNone
 		}
 	case DeliveryPending:
-		if b.waits(d, p.at); b.Taken {
+		if b.waits(d); b.Taken {
 			d.Delivery = DeliveryTaken
 		}
 		p.answer(d)
@@ -389,8 +389,8 @@ func (b *deliveryBody) fold(p *projection, h *History) {
 }
 
 // waits notes which process waits, and by which job.
-func (b *deliveryBody) waits(d *DeadLetter, at time.Time) {
-	d.ReviewJobKey, d.ReviewProcess, d.ReviewSeen, d.Accepts = b.JobKey, b.Process, at, b.Accepts
+func (b *deliveryBody) waits(d *DeadLetter) {
+	d.ReviewJobKey, d.ReviewProcess, d.Accepts = b.JobKey, b.Process, b.Accepts
 }
 
 // reopen gives a dead letter back to people that was sent again to nobody, unless its episode has gone on all the same.

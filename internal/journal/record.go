@@ -190,10 +190,8 @@ type DeadLetter struct {
 	FirstFailure time.Time `json:"firstFailure,omitzero"`
 	CreatedAt    time.Time `json:"createdAt,omitzero"`
 	ChangedAt    time.Time `json:"changedAt,omitzero"`
-	// ReviewJobKey of the job by which the process waits for a review, and when it was last seen; 0 where none was. That
-	// it was seen again is no record.
-	ReviewJobKey int64     `json:"reviewJobKey,string,omitempty"`
-	ReviewSeen   time.Time `json:"-"`
+	// ReviewJobKey of the job by which the process waits for a review; 0 where none was seen.
+	ReviewJobKey int64 `json:"reviewJobKey,string,omitempty"`
 	// ReviewProcess is the process instance of that job, where it is another than ProcessInstanceKey.
 	ReviewProcess int64 `json:"reviewProcess,string,omitempty"`
 	// Accepts tells that this process knows what to do with what the other side has already (its task's header decisions).

@@ -25,8 +25,8 @@ func (b *Broken) Error() string {
 	return fmt.Sprintf("%s %d %s", b.What, b.Number, b.Problem)
 }
 
-// inHand are columns that no record tells: a review job's heartbeat, a chance that was learnt, and when a cause was new.
-var inHand = []string{"seen", "chance", "began", "prior", "told", "news"}
+// inHand are columns that no record tells: a chance that was learnt, and when a cause was new.
+var inHand = []string{"chance", "began", "prior", "told", "news"}
 
 // differ compares a row with what the records say.
 func (t *Table) differ(got, want Row) error {
@@ -114,11 +114,6 @@ func (f *Refold) expunged(b *expungeBody) {
 	for i := range b.Causes {
 		f.addCause(&b.Causes[i])
 	}
-	for i := range b.Items {
-		if r := f.runs[b.Items[i].Run]; r != nil {
-			r.items[b.Items[i].Record] = &b.Items[i]
-		}
-	}
 }
 
 // addCause adds what records that are gone counted of a cause.
@@ -197,9 +192,12 @@ func (f *Refold) Rows(t *Table, got []Row) (all []Row) {
 			all = append(all, r.Row())
 		}
 	case ItemsTable:
+		gone := f.Gone()
 		for _, r := range f.runs {
 			for _, i := range r.items {
-				all = append(all, i.Row())
+				if !gone.Holds(i.Record) {
+					all = append(all, i.Row())
+				}
 			}
 		}
 	}
@@ -256,7 +254,7 @@ func (f *Refold) Anew(p *SubjectPage) (subjects, letters []Row, err error) {
 		for i := range born {
 			letter := born[i].Row()
 			if before, known := there[born[i].DeadLetter.Record]; known {
-				copy(letter[9:11], before[9:11]) // when it was seen, and its chance
+				letter[9] = before[9] // its chance
 			}
 			letters = append(letters, letter)
 			f.letters++

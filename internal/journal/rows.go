@@ -22,7 +22,7 @@ func table(name string, keys int, columns string) *Table {
 var (
 	SubjectsTable    = table("subjects", 1, "key tenant policy id last dead_letter destination body")
 	DeadLettersTable = table("dead_letters", 1,
-		"record id subject state policy team reason fingerprint at seen chance deadline cents assignee follow_up body")
+		"record id subject state policy team reason fingerprint at chance deadline cents assignee follow_up body")
 	SumsTable         = table("sums", 6, "slot name policy cause destination bucket n")
 	FingerprintsTable = table("fingerprints", 1,
 		"id policy reason classification pattern first_seen last_seen began prior told news")
@@ -76,7 +76,7 @@ func (d *DeadLetter) Place() Place { return Place{d.Due(), d.Cents, d.Chance, d.
 func (k *KeyedDeadLetter) Row() Row {
 	d := &k.DeadLetter
 	return Row{d.Record, d.ID, k.Key, string(d.State), k.Subject.Policy, string(d.Team), string(d.Reason), d.Fingerprint,
-		Milli(d.CreatedAt), Milli(d.ReviewSeen), d.Chance, d.Due(), d.Cents, d.Assigned.Assignee, Milli(d.Assigned.FollowUpAt), string(encoded(d))}
+		Milli(d.CreatedAt), d.Chance, d.Due(), d.Cents, d.Assigned.Assignee, Milli(d.Assigned.FollowUpAt), string(encoded(d))}
 }
 
 // Row returns the sum's row.

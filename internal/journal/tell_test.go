@@ -59,7 +59,7 @@ func (s *stage) letter(id string) string {
 
 // changes tells what is new in the subject's story since it was last told.
 func (s *stage) changes(subject journal.Subject) string {
-	story, _, err := s.told(subject)
+	story, _, err := s.memory.Story(s.t.Context(), subject)
 	if err != nil {
 		return "error: " + err.Error() + "\n"
 	}
@@ -78,19 +78,8 @@ func (s *stage) changes(subject journal.Subject) string {
 	return text
 }
 
-// told is a subject's story, with the heartbeats of its reviews.
-func (s *stage) told(subject journal.Subject) (journal.Story, bool, error) {
-	story, known, err := s.memory.Story(s.t.Context(), subject)
-	for i := range story.DeadLetters {
-		d := &story.DeadLetters[i]
-		now, _, _ := s.memory.DeadLetter(s.t.Context(), d.ID)
-		d.ReviewSeen = now.ReviewSeen
-	}
-	return story, known, err
-}
-
 func (s *stage) history(a *arguments) (string, error) {
-	story, known, err := s.told(s.subject(a))
+	story, known, err := s.memory.Story(s.t.Context(), s.subject(a))
 	if !known {
 		return "nothing is known\n", err
 	}
@@ -126,7 +115,7 @@ func (s *stage) story(story journal.Story) string {
 func tellProcess(d *journal.DeadLetter) string {
 	text := ""
 	if d.ReviewJobKey != 0 {
-		text = fmt.Sprintf(", review job %d seen %s", d.ReviewJobKey, clock(d.ReviewSeen))
+		text = fmt.Sprintf(", review job %d", d.ReviewJobKey)
 	}
 	if d.Delivery != journal.DeliveryNone {
 		text += ", delivery " + string(d.Delivery)

@@ -121,9 +121,8 @@ func (m *Memory) BulkItems(ctx context.Context, id string, outcome journal.BulkO
 		if r := m.runs[id]; r != nil {
 			for _, i := range r.items {
 				if i.Number > after && (outcome == "" || i.Outcome == outcome) {
-					if d := m.letters[i.Record]; d != nil {
-						i.DeadLetter, i.Subject = d.DeadLetter.ID, d.Subject
-					}
+					d := m.letters[i.Record]
+					i.DeadLetter, i.Subject = d.DeadLetter.ID, d.Subject
 					all = append(all, i)
 				}
 			}

@@ -102,10 +102,11 @@ func (m *Memory) expungeable(key int64) journal.Expungeable {
 	}
 	for _, id := range slices.Sorted(maps.Keys(m.runs)) {
 		for _, i := range m.runs[id].items {
+			if m.runs[id].State.Ended() {
+				break
+			}
 			if d := m.letters[i.Record]; d != nil && d.Key == key {
-				if s.Items = append(s.Items, i); !m.runs[id].State.Ended() {
-					s.Run = id
-				}
+				s.Run = id
 			}
 		}
 	}
@@ -157,6 +158,9 @@ func (m *Memory) expunge(e *journal.Expunged) {
 	}
 	for _, record := range e.DeadLetters {
 		delete(m.letters, record)
+		for _, r := range m.runs {
+			r.items = slices.DeleteFunc(r.items, func(i journal.BulkItem) bool { return i.Record == record })
+		}
 	}
 	for _, id := range e.Runs {
 		delete(m.runs, id)

@@ -22,8 +22,8 @@ import (
 const DeadLetterVariable = "deadLetterId"
 
 const (
-	// reviewTime is how long a review job stays with this worker once it is recorded; then the engine offers it again,
-	// which is its heartbeat (contract, job types).
+	// reviewTime is how long a review job stays with this worker once it is recorded; then the engine offers it again
+	// (contract, job types).
 	reviewTime = 24 * time.Hour
 	// reviewTakeTime is how long it stays until it is: what a process that is killed has activated and not recorded, or
 	// what never arrived, comes again while it is still expected, and not tomorrow.

@@ -73,9 +73,9 @@ func (r *Reader) BulkItems(
 
 // items are bulk runs' items i.
 func (s *snapshot) items(clause string, args ...any) ([]journal.BulkItem, error) {
-	const query = `SELECT i.run, i.number, i.record, i.outcome, i.code, i.changed, i.decided, COALESCE(d.id, ''),
-		COALESCE(s.tenant, ''), COALESCE(s.policy, ''), COALESCE(s.id, '')
-		FROM bulk_items i LEFT JOIN dead_letters d ON d.record = i.record LEFT JOIN subjects s ON s.key = d.subject`
+	const query = `SELECT i.run, i.number, i.record, i.outcome, i.code, i.changed, i.decided, d.id,
+		s.tenant, s.policy, s.id
+		FROM bulk_items i JOIN dead_letters d ON d.record = i.record JOIN subjects s ON s.key = d.subject`
 	return collect(s, query+clause, args, func(scan scanner, i *journal.BulkItem) error {
 		return scan(&i.Run, &i.Number, &i.Record, &i.Outcome, &i.Code, milli{&i.ChangedAt}, milli{&i.DecidedAt}, &i.DeadLetter,
 			&i.Subject.Tenant, &i.Subject.Policy, &i.Subject.ID)

@@ -138,16 +138,16 @@ func (s *snapshot) letters(w where, limit int, by string, args ...any) ([]deadle
 	})
 }
 
-const letterColumns = "s.tenant, s.policy, s.id, d.seen, d.chance, d.body"
+const letterColumns = "s.tenant, s.policy, s.id, d.chance, d.body"
 
 // scanDeadLetter scans a dead letter from letterColumns, and what stands behind them.
 func scanDeadLetter(scan scanner, of *journal.Subject, d *journal.DeadLetter, behind ...any) error {
-	var seen, chance int64
+	var chance int64
 	var text string
-	if err := scan(append([]any{&of.Tenant, &of.Policy, &of.ID, &seen, &chance, &text}, behind...)...); err != nil {
+	if err := scan(append([]any{&of.Tenant, &of.Policy, &of.ID, &chance, &text}, behind...)...); err != nil {
 		return err
 	}
-	read, err := readLetter(text, seen, chance)
+	read, err := readLetter(text, chance)
 	if err == nil {
 		*d = *read
 	}

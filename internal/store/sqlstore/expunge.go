@@ -134,26 +134,14 @@ func (w *writer) expungeable(keys []int64) (all []journal.Expungeable, err error
 		s := &all[place[r.Key]]
 		s.Subject, s.Records = r.Subject, append(s.Records, r)
 	}
-	err = w.each("SELECT d.subject, r.state, i.run, i.number, i.record, i.outcome, i.code, i.changed, i.decided "+
-		"FROM dead_letters d JOIN bulk_items i ON i.record = d.record JOIN bulk_runs r ON r.id = i.run WHERE d."+these,
-		func(scan scanner) error {
-			var key int64
-			var state journal.BulkState
-			var i journal.BulkItem
-			err := scan(&key, &state, &i.Run, &i.Number, &i.Record, &i.Outcome, &i.Code, milli{&i.ChangedAt},
-				milli{&i.DecidedAt})
-			s := &all[place[key]]
-			if s.Items = append(s.Items, i); !state.Ended() {
-				s.Run = max(s.Run, i.Run)
-			}
-			return err
-		})
-	for i := range all {
-		slices.SortFunc(all[i].Items, func(a, b journal.BulkItem) int {
-			return cmp.Or(cmp.Compare(a.Run, b.Run), cmp.Compare(a.Number, b.Number))
-		})
-	}
-	return all, err
+	return all, w.each("SELECT d.subject, r.id FROM dead_letters d JOIN bulk_items i ON i.record = d.record "+
+		"JOIN bulk_runs r ON r.id = i.run WHERE r.state IN "+unfinished+" AND d."+these, func(scan scanner) error {
+		var key int64
+		var run string
+		err := scan(&key, &run)
+		all[place[key]].Run = max(all[place[key]].Run, run)
+		return err
+	})
 }
 
 // asked finds all that there is of the one subject that is to be erased.
@@ -230,6 +218,7 @@ func (b *batch) expunge(e *journal.Expunged) {
 	}
 	for _, record := range e.DeadLetters {
 		b.add("DELETE FROM dead_letters WHERE record = ?", record)
+		b.add("DELETE FROM bulk_items WHERE record = ?", record)
 	}
 	for _, run := range e.Runs {
 		b.add("DELETE FROM bulk_items WHERE run = ?", run)

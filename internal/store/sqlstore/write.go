@@ -83,7 +83,7 @@ const (
 	recallHead = "WITH asked (n, id, policy, tenant, letter) AS (VALUES "
 	recallRow  = "(CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT))"
 	recallTail = `)
-SELECT a.n, s.key, s.body, l.record, l.at, l.body, d.seen, d.chance, d.body
+SELECT a.n, s.key, s.body, l.record, l.at, l.body, d.chance, d.body
 FROM asked a CROSS JOIN subjects s
 LEFT JOIN records l ON l.record = s.last AND l.subject = s.key
 LEFT JOIN dead_letters d ON d.id = CASE a.letter WHEN '' THEN s.dead_letter ELSE a.letter END AND d.subject = s.key
@@ -132,10 +132,10 @@ func (w *writer) recallSome(lookups []journal.Lookup, histories []journal.Histor
 	return w.each(query+recallTail, func(scan scanner) error {
 		var n, key int64
 		var last nullRecord
-		var seen, chance *int64
+		var chance *int64
 		var state string
 		var letter *string
-		err := scan(&n, &key, &state, &last.record, &last.at, &last.body, &seen, &chance, &letter)
+		err := scan(&n, &key, &state, &last.record, &last.at, &last.body, &chance, &letter)
 		if err != nil {
 			return err
 		}
@@ -149,7 +149,7 @@ func (w *writer) recallSome(lookups []journal.Lookup, histories []journal.Histor
 			h.Same = h.Last
 		}
 		if err == nil && letter != nil {
-			h.DeadLetter, err = readLetter(*letter, *seen, *chance)
+			h.DeadLetter, err = readLetter(*letter, *chance)
 		}
 		return err
 	}, args...)
@@ -177,12 +177,12 @@ func readState(body string) (s journal.SubjectState, err error) {
 	return s, err
 }
 
-func readLetter(body string, seen, chance int64) (*journal.DeadLetter, error) {
+func readLetter(body string, chance int64) (*journal.DeadLetter, error) {
 	d := &journal.DeadLetter{}
 	if err := json.Unmarshal([]byte(body), d); err != nil {
 		return nil, fmt.Errorf("%w dead letter: %w", journal.ErrUnreadable, err)
 	}
-	d.ReviewSeen, d.Chance = journal.FromMilli(seen), chance
+	d.Chance = chance
 	return d, nil
 }
 
@@ -276,7 +276,7 @@ func (w *writer) save(head journal.Head, c *journal.Changes) error {
 const (
 	replaceSubject = "id = excluded.id, last = excluded.last, dead_letter = excluded.dead_letter," +
 		" destination = excluded.destination, body = excluded.body"
-	replaceDeadLetter = "id = excluded.id, state = excluded.state, seen = excluded.seen," +
+	replaceDeadLetter = "id = excluded.id, state = excluded.state," +
 		" deadline = excluded.deadline, assignee = excluded.assignee, follow_up = excluded.follow_up, body = excluded.body"
 	replaceRun      = "state = excluded.state, body = excluded.body"
 	replaceAnswered = "last = CASE WHEN answered.last > excluded.last THEN answered.last ELSE excluded.last END"

@@ -65,7 +65,8 @@ func (w *bulkWorld) decide(run, id, letter string, discard bool) error {
 	return err
 }
 
-// want holds the run's items, in their order, against outcomes; its counts must say the same, and lost what is purged.
+// want holds what is left of a run's items, in their order, against outcomes; one more is expunged. Its counts must say the
+// same.
 func (w *bulkWorld) want(when, run string, outcomes ...journal.BulkOutcome) {
 	w.t.Helper()
 	items, err := w.s.BulkItems(w.t.Context(), run, "", 0, 100)
@@ -77,7 +78,7 @@ func (w *bulkWorld) want(when, run string, outcomes ...journal.BulkOutcome) {
 	}
 	wantSame(w.t, "the outcomes "+when, got, outcomes)
 	r, found, err := w.s.BulkRun(w.t.Context(), run)
-	if err != nil || !found || r.Total != int64(len(outcomes)) {
+	if err != nil || !found || r.Total != int64(len(outcomes))+1 {
 		w.t.Fatalf("%s the run is %+v (%v)", when, r, err)
 	}
 	wantSame(w.t, "the counts "+when, r.Counts, counts)

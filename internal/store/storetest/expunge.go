@@ -53,7 +53,7 @@ func testErase(t *testing.T, s Store) {
 		t.Errorf("%+v waits to be told", left)
 	}
 	w.wantRefused(gone, journal.ErrSubjectUnknown, "subject_not_found")
-	w.want("after the erasure", "run-1", journal.BulkDiscarded, journal.BulkPlanned)
+	w.want("after the erasure", "run-1", journal.BulkPlanned)
 }
 
 // sums are the figures, and what is counted of causes, without their patterns.
@@ -239,7 +239,7 @@ func testPurge(t *testing.T, s Store) {
 	if _, found, err := s.BulkRun(t.Context(), "run-old"); found || err != nil {
 		t.Errorf("the run that is over is there (%v)", err)
 	}
-	w.want("after the purge", "run-late", journal.BulkPlanned, journal.BulkNobody)
+	w.want("after the purge", "run-late", journal.BulkPlanned)
 	if a := w.Answers(); len(a) != 1 || a[0].DeadLetter != waits {
 		t.Errorf("%+v is on its way, want what the process is told that waits", a)
 	}

@@ -68,9 +68,8 @@ CREATE TABLE subjects (
 
 CREATE INDEX subjects_held ON subjects (key) WHERE destination <> '';
 
--- seen is when its review job was last seen, and chance the thousandths of retries of its kind that are accepted, by what
--- was learnt: no record tells them. deadline is 2^62 where there is none, cents what the claim is worth.
--- assignee is empty for nobody.
+-- chance is the thousandths of retries of its kind that are accepted, by what was learnt: no record tells it. deadline is
+-- 2^62 where there is none, cents what the claim is worth. assignee is empty for nobody.
 CREATE TABLE dead_letters (
     record      INT  NOT NULL PRIMARY KEY,
     id          TEXT NOT NULL,
@@ -81,7 +80,6 @@ CREATE TABLE dead_letters (
     reason      TEXT NOT NULL,
     fingerprint TEXT NOT NULL,
     at          INT  NOT NULL,
-    seen        INT  NOT NULL,
     chance      INT  NOT NULL,
     deadline    INT  NOT NULL,
     cents       INT  NOT NULL,

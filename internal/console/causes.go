@@ -372,7 +372,7 @@ func (v *visit) taught(t *journal.Teaching) string {
 }
 
 // due is how many open dead letters have a deadline that has passed, or passes before the day ends.
-type due struct{ late, today []journal.CauseCount }
+type due struct{ late, today []deadletter.Count }
 
 // due counts those with that in their context (a filter's Context); all where it is empty.
 func (v *visit) due(o *open, of string) (d due, err error) {
@@ -385,7 +385,7 @@ func (v *visit) due(o *open, of string) (d due, err error) {
 }
 
 // sumOf is how many of those a filter lets through, its search and its period aside, and what they are worth.
-func sumOf(all []journal.CauseCount, f *journal.DeadLetterFilter) (n, cents int64) {
+func sumOf(all []deadletter.Count, f *journal.DeadLetterFilter) (n, cents int64) {
 	for i := range all {
 		c := &all[i]
 		if (f.Policy == "" || f.Policy == c.Policy) && (f.Team == "" || f.Team == c.Team) &&
@@ -401,7 +401,7 @@ func (d due) of(v *visit, f journal.DeadLetterFilter) (links []link) {
 	f.State, f.Sort = states[0], deadletter.ByDeadline
 	for _, part := range []struct {
 		key    string
-		counts []journal.CauseCount
+		counts []deadletter.Count
 	}{{"due.late", d.late}, {"due.today", d.today}} {
 		n, cents := sumOf(part.counts, &f)
 		if n == 0 {

@@ -38,14 +38,14 @@ type Item struct {
 // ForceNeeded reports whether a retry takes Force: the limit is reached, or the deadline has passed.
 func (i *Item) ForceNeeded() bool { return i.AtLimit() || i.Late }
 
-// Count is how many dead letters share policy, state, team and reason.
+// Count is how many dead letters share policy, state, team and reason, and a cause where they are counted by causes.
 type Count struct {
-	Policy string
-	State  journal.DeadLetterState
-	Team   decision.Team
-	Reason decision.Reason
-	N      int64
-	Cents  int64 // what they are worth
+	Fingerprint, Policy string
+	State               journal.DeadLetterState
+	Team                decision.Team
+	Reason              decision.Reason
+	N                   int64
+	Cents               int64 // what they are worth
 	// Oldest is when the first of those that are open was born; the zero time for any other state.
 	Oldest time.Time
 }
@@ -73,7 +73,7 @@ type Reader interface {
 	// DeadLettersDue are how many of the open ones have a deadline from since on and before until (the zero time: whatever
 	// their deadline), and of (a filter's Context; empty for any) in their context, in the order of cause, policy, team and
 	// reason; its cost grows with how many these are.
-	DeadLettersDue(ctx context.Context, of string, since, until time.Time) ([]journal.CauseCount, error)
+	DeadLettersDue(ctx context.Context, of string, since, until time.Time) ([]Count, error)
 	// DeadLetterCounts are all that are not 0, in the order of policy, state, team and reason.
 	DeadLetterCounts(ctx context.Context) ([]Count, error)
 }

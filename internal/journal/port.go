@@ -325,17 +325,6 @@ type KeyedDeadLetter struct {
 	DeadLetter DeadLetter
 }
 
-// CauseCount is how many dead letters share cause, policy, state, team and reason.
-type CauseCount struct {
-	Fingerprint, Policy string
-	State               DeadLetterState
-	Team                decision.Team
-	Reason              decision.Reason
-	N                   int64
-	// Cents is what they are worth.
-	Cents int64
-}
-
 // Run is a run of records without a gap, both ends included.
 type Run struct {
 	First int64 `json:"first"`

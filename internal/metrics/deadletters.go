@@ -69,8 +69,8 @@ func DueWithin() map[string]time.Duration {
 
 // SetDeadLettersDue takes over how many open dead letters are due within a span, and what they are worth. What is not
 // among counts is 0.
-func (m *Metrics) SetDeadLettersDue(within string, counts []journal.CauseCount) {
-	due := map[string]journal.CauseCount{}
+func (m *Metrics) SetDeadLettersDue(within string, counts []deadletter.Count) {
+	due := map[string]deadletter.Count{}
 	for i := range counts {
 		m.knowPolicy(counts[i].Policy)
 		c := due[counts[i].Policy]

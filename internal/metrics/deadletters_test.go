@@ -28,8 +28,8 @@ func TestDeadLetters(t *testing.T) {
 		count("reprocessed", journal.DeadLetterReprocessing, 2, time.Minute),
 		{Policy: "tiss-submission", State: journal.DeadLetterOpen, Team: "cadastro", Reason: "INVALID_PATIENT_DATA", N: 7},
 	}, now)
-	m.SetDeadLettersDue("2h", []journal.CauseCount{{Policy: "whatsapp-message", N: 9}, {Policy: "tiss-submission", N: 1, Cents: 5}})
-	m.SetDeadLettersDue("2h", []journal.CauseCount{{Policy: "tiss-submission", Team: "ti", N: 2, Cents: 3100050}, {Policy: "tiss-submission", N: 1}})
+	m.SetDeadLettersDue("2h", []deadletter.Count{{Policy: "whatsapp-message", N: 9}, {Policy: "tiss-submission", N: 1, Cents: 5}})
+	m.SetDeadLettersDue("2h", []deadletter.Count{{Policy: "tiss-submission", Team: "ti", N: 2, Cents: 3100050}, {Policy: "tiss-submission", N: 1}})
 	wantLines(t, scrape(t, url), map[string]bool{
 		`retry_worker_dead_letters_due{policy="tiss-submission",within="2h"} 3`:              true,
 		`retry_worker_dead_letters_due_amount{policy="tiss-submission",within="2h"} 31000.5`: true,

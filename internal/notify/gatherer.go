@@ -37,7 +37,7 @@ type Store interface {
 	Sums(ctx context.Context, from int64, names ...journal.SumName) ([]journal.Sum, error)
 	Causes(ctx context.Context, f journal.CauseFilter, after *journal.Fingerprint, limit int) ([]journal.Cause, error)
 	// DeadLettersDue and DeadLetterAssignees are deadletter.Reader's.
-	DeadLettersDue(ctx context.Context, of string, since, until time.Time) ([]journal.CauseCount, error)
+	DeadLettersDue(ctx context.Context, of string, since, until time.Time) ([]deadletter.Count, error)
 	DeadLetterAssignees(ctx context.Context, f journal.DeadLetterFilter) (map[string]int64, error)
 }
 
@@ -149,7 +149,7 @@ type glance struct {
 	made       bool
 
 	destinations []gate.Destination
-	fresh        []journal.Cause // told of lately
+	fresh        []journal.Cause // told of lately, in that order
 }
 
 func (g *Gatherer) begin(ctx context.Context) (*glance, error) {
@@ -166,6 +166,7 @@ func (g *Gatherer) begin(ctx context.Context) (*glance, error) {
 	if err != nil {
 		return nil, err
 	}
+	slices.SortFunc(l.fresh, func(a, b journal.Cause) int { return a.News.At.Compare(b.News.At) })
 	waiting, err := g.Store.Pending(ctx, deadletter.NoticeQueue, 0, mostWaiting)
 	for i := range waiting {
 		l.waiting[waiting[i].Key] = true

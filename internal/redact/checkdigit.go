@@ -8,8 +8,10 @@ func isNumber(s string) bool {
 	for n < len(s) && n < maxRun && looks[s[n]] == isDigit {
 		n++
 	}
-	return n == 11 || verified([]byte(s[:n])) != none
+	return n == 11 || n == 9 && nineAndTwo.MatchString(s) || verified([]byte(s[:n])) != none
 }
+
+var nineAndTwo = regexp.MustCompile(`^\d{9}-\d\d(?:\D|$)`)
 
 // verified returns the kind of number that the check digits of d prove.
 func verified(d []byte) kind {
@@ -73,11 +75,13 @@ func isLuhn(d []byte) bool {
 }
 
 // timestamp is 20250112104000, with or without milliseconds.
-var timestamp = regexp.MustCompile(`^(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:[01]\d|2[0-3])[0-5]\d(?:[0-5]\d|60)`)
+var timestamp = regexp.MustCompile(`^(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])` +
+	`(?:[01]\d|2[0-3])[0-5]\d(?:[0-5]\d|60)`)
 
-// brazilian is a telephone number with an area code (DDD) in use, and perhaps 0 or 55 before it: nine digits from 9 on for
-// a mobile, eight from 2 on for a land line (from 6 on: a mobile as of old).
-var brazilian = regexp.MustCompile(`^(?:55|0)?(?:[14689][1-9]|2[12478]|3[1-578]|5[1345]|7[134579])(?:9\d{8}|[2-9]\d{7})$`)
+// brazilian is a telephone number with an area code (DDD) in use, and perhaps 0 or 55 before it: nine digits from 9 on
+// for a mobile, eight from 2 on for a land line (from 6 on: a mobile as of old).
+var brazilian = regexp.MustCompile(`^(?:55|0)?(?:[14689][1-9]|2[12478]|3[1-578]|5[1345]|7[134579])` +
+	`(?:9\d{8}|[2-9]\d{7})$`)
 
 // ip is an IPv4 address.
 var ip = regexp.MustCompile(`^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.|\b)){4}`)

@@ -72,7 +72,8 @@ func (r *reader) columnsAt(at, from int) int {
 			return end
 		}
 		values, after := r.cells(end+m[1], separator, closer)
-		isRule := closer == '\n' && len(values) > 0 && looks[r.char(values[len(values)/2].start)] == isSign
+		middle := r.char(values[len(values)/2].start)
+		isRule := closer == '\n' && (middle > ' ' && looks[middle] == isSign || middle == '\n' && !isFirst) // |---|---|
 		if len(values) != len(columns) && !isRule {
 			return end
 		}

@@ -51,7 +51,8 @@ func (r *reader) fieldBehind(i, end int) kind {
 		c := r.classes[i]
 		switch {
 		case r.start(i) < end:
-		case is(c, "456\n"), is(c, hard) && bytes.Count(r.Chars[end+1:r.start(i)], []byte("'"))%2 == 0: // a pattern: '[!-~]{20}'
+		case is(c, hard) && bytes.Count(r.Chars[end+1:r.start(i)], []byte("'"))%2 == 1: // a pattern: '[!-~]{20}'
+		case is(c, hard+marks+"\n"):
 			return none
 		case is(c, "FEJ"):
 			if from, to := r.quotedBehind(i); to > 0 {
@@ -62,7 +63,8 @@ func (r *reader) fieldBehind(i, end int) kind {
 	return none
 }
 
-// fieldBefore returns the kind of the label that stands some words before the token i, whose value is from start to end.
+// fieldBefore returns the kind of the label that stands some words before the token i, whose value is from start to
+// end.
 func (r *reader) fieldBefore(i, start, end int) kind {
 	for j, words := i-1, 0; j >= 0 && words <= 2*near; j-- {
 		switch c := r.classes[j]; {

@@ -26,6 +26,7 @@ var fragments = []string{
 // found are texts for which a reading once did not hold what it must.
 var found = []string{
 	"://%22%40",
+	"%22000000000-00 ",
 	"chave99eyJhbGciOinomeBeneficiario " + cpf + "valor",
 	"endereco\"cpf" + cpf,
 	"prontuário123456paciente123456789091234567890",

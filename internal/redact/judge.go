@@ -40,7 +40,8 @@ func (r *reader) readNumber(i int) edit {
 			return edit{end: n.end(1)}
 		}
 	}
-	if end = n.end(groups); kinds[k].placeholder == kinds[id].placeholder && r.has(end, "-x") && !isAlnum(r.char(end+2)) { // an RG's check digit
+	end = n.end(groups)
+	if (k == id || k == record) && r.has(end, "-x") && !isAlnum(r.char(end+2)) { // an RG's check digit
 		end += len("-x")
 	}
 	return edit{start, end, k}
@@ -138,8 +139,8 @@ func (r *reader) dialled(i int, n *cluster) edit {
 // labelBehind is a number and the rest of a sentence up to a label of another.
 var labelBehind = regexp.MustCompile("^0[^0-9\n<{\x01\x02;!?&QAZJL]*[L78]")
 
-// labelledBehind returns the kind of a number of 11 or 15 digits whose label follows within the sentence, and is not the
-// next number's: "12345678900 não é um CPF válido".
+// labelledBehind returns the kind of a number of 11 or 15 digits whose label follows within the sentence, and is not
+// the next number's: "12345678900 não é um CPF válido".
 func (r *reader) labelledBehind(i int, n *cluster) (kind, int) {
 	k := map[int]kind{11: cpf, 15: cns}[n.size(0)]
 	if k == none {

@@ -76,15 +76,17 @@ func (r *reader) keptEnd(i int) int {
 
 const maxInstant = 48 // characters
 
-// Dates with or without a time, RFC 3339 among them, with the year first and last, and times. Without a date before it a
-// time has seconds, for in "10:11 91234-5678" the minute may be an area code.
+// Dates with or without a time, RFC 3339 among them, with the year first and last, and times. Without a date before it
+// a time has seconds, for in "10:11 91234-5678" the minute may be an area code.
 var yearFirst, yearLast, clock = func() (first, last, clock *regexp.Regexp) {
 	const year, day, month = `(?:19|20)\d\d`, `(?:[12]\d|3[01]|0?[1-9])`, `(?:1[0-2]|0?[1-9])`
 	const minute, second, zone = `[0-2]\d:[0-5]\d`, `:[0-6]\d(?:[.,]\d+)?`, `(?:Z|[+-]\d\d(?::?\d\d)?)?`
 	of := func(a, b, c string) string {
-		return a + `(?:-` + b + `-|/` + b + `/|\.` + b + `\.)` + c + `(?:[Tt _]` + minute + `(?:` + second + `)?` + zone + `)?`
+		return a + `(?:-` + b + `-|/` + b + `/|\.` + b + `\.)` + c +
+			`(?:[Tt _]` + minute + `(?:` + second + `)?` + zone + `)?`
 	}
-	return regular(of(year, month, day)), regular(of(day, month, year) + "|" + of(month, day, year)), regular(minute + second + zone)
+	return regular(of(year, month, day)), regular(of(day, month, year) + "|" + of(month, day, year)),
+		regular(minute + second + zone)
 }()
 
 // instantEnd returns the end of the date, the time or both at i; 0 where there is none.

@@ -148,7 +148,7 @@ func (r *reader) nameEnd(i int, isAny, isSurname bool) int {
 			next++
 		}
 		isBefore := isSurname && !(r.classes[i] == 'G' && r.countParts(i, end) > 1) && (r.class(next) == 'G' ||
-			isAny && r.class(next) == 'U' && !(isSmall(r.Chars[r.end(next)-1]) && r.endsAsMessage(r.start(next), r.end(next))))
+			isAny && r.class(next) == 'U' && !(isSmall(r.Chars[r.end(next)-1]) && r.sounds(next, next+1, 0)))
 		more := r.match(form, next)
 		if !isListed && !isBefore || more == 0 {
 			break
@@ -245,11 +245,12 @@ func (r *reader) isOpened(i int) bool {
 }
 
 // streetForm is an address up to what is no part of one, a sign or a word of messages.
-var streetForm = regexp.MustCompile("^[" + nameable + "](?:(?:[^A-Za-z0-9;!?&:=>\"'\n)\\]}|<{\x01]|a)*[" + capitals + "ughry0123])*")
+var streetForm = regexp.MustCompile("^[" + nameable + "](?:(?:[^A-Za-z0-9;!?&:=>\"'\n)\\]}|<{\x01]|a)*" +
+	"[" + capitals + "ughry0123])*")
 
 // numbered is a street's name and a number.
-var numbered = regexp.MustCompile("^[rR]\\.?[ +](?:0[ +])?(?:a[ +])?[UGHRY](?:[.`-]?[" + nameable + "])*(?:[ +]+(?:a[ +]+)?[UGHRY][" + nameable + "]*){0,5}" +
-	",?[ +](?:n[o.]{0,2}[ +]?)?0")
+var numbered = regexp.MustCompile("^[rR]\\.?[ +](?:0[ +])?(?:a[ +])?[UGHRY](?:[.`-]?[" + nameable + "])*" +
+	"(?:[ +]+(?:a[ +]+)?[UGHRY][" + nameable + "]*){0,5},?[ +](?:n[o.]{0,2}[ +]?)?0")
 
 func (r *reader) isStreetAndNumber(i int) bool {
 	return r.size(i) > 1 && r.match(numbered, i) > 0

@@ -41,7 +41,8 @@ var checks = map[string]func(v []byte) bool{
 	"isPersons": func(v []byte) bool {
 		last := string(bytes.ToLower(v[bytes.LastIndexAny(v, ".\\")+1:]))
 		c := lexicon[last].class
-		return (len(last) > maxShort || bytes.IndexByte(v, '.') > 0) && !strings.HasPrefix(last, "svc") && (c == 0 || is(c, "ughr"))
+		isLong := len(last) > maxShort || bytes.IndexByte(v, '.') > 0
+		return isLong && !strings.HasPrefix(last, "svc") && (c == 0 || is(c, "ughr"))
 	},
 }
 

@@ -61,8 +61,12 @@ func (r *reader) clusterAt(i int, dates bool) *cluster {
 			break
 		}
 		last := r.end(i)
-		for joint, i = 0, i+1; i < len(r.classes) && r.start(i)-last < maxGap && separatorSets[r.Chars[r.start(i)]] != 0; i++ {
-			joint |= separatorSets[r.Chars[r.start(i)]]
+		for joint, i = 0, i+1; i < len(r.classes) && r.start(i)-last < maxGap; i++ {
+			separator := separatorSets[r.Chars[r.start(i)]]
+			if separator == 0 {
+				break
+			}
+			joint |= separator
 		}
 		if class := r.class(i); joint == 0 || r.start(i)-last > maxGap || class != number && (class != date || !dates) {
 			break
@@ -87,11 +91,12 @@ type shape struct {
 
 // form is groups of digits that are as long as those of a shape.
 type form struct {
-	digits        []byte
-	between, last separators // between all groups, and before the last but one and the last
-	before        separators
-	groups        int
-	isOpened      bool // they stand behind a '(' or '+'
+	digits   []byte
+	between  separators // all of them
+	last     separators // before the last group
+	before   separators // before the last but one
+	groups   int
+	isOpened bool // they stand behind a '(' or '+'
 }
 
 // proofs are what makes a shape a datum.

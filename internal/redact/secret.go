@@ -65,7 +65,8 @@ func (r *reader) labelledSecret(begin, last int, c class) edit {
 		return edit{}
 	}
 	from, end := r.start(first), r.end(last)
-	isShouted := bytes.IndexByte(r.Chars[from:end], '_') >= 0 && !bytes.ContainsFunc(r.Chars[r.start(begin):end], isSmallRune)
+	isShouted := bytes.IndexByte(r.Chars[from:end], '_') >= 0 &&
+		!bytes.ContainsFunc(r.Chars[r.start(begin):end], isSmallRune)
 	isFault := isMessage[r.class(first)] || bytes.IndexByte(r.classes[begin:last+1], '_') >= 0
 	if isShouted && r.char(end) != '=' && (isFault || !assignsValue.Match(r.ahead(end, maxToSecret))) {
 		return edit{} // WRONG_PASSWORD: x, but not DB_PASSWORD: 'a'
@@ -99,7 +100,8 @@ func (r *reader) labelledSecret(begin, last int, c class) edit {
 	for all := r.run(start, isDigit) == end; all && is(r.char(end), " -.") && looks[r.char(end+1)] == isDigit; {
 		end = r.run(end+1, isDigit)
 	}
-	isObject := w.sign == 0 && w.quote != 0 && (r.has(end+1, " not found") || r.has(end+1, " is forbidden")) // Kubernetes'
+	isObject := w.sign == 0 && w.quote != 0 && // Kubernetes'
+		(r.has(end+1, " not found") || r.has(end+1, " is forbidden"))
 	if end <= start || isObject || !r.isSecret(start, end, &w) {
 		return edit{}
 	}
@@ -123,7 +125,8 @@ var identifierRest = regexp.MustCompile("^(?:[_-]?[A-Za-z789])*(?:[_-]?0)?")
 func (r *reader) identifierLast(i int) (last int, ok bool) {
 	last = i + r.match(identifierRest, i+1)
 	for j := i + 1; j <= last; j++ {
-		if c := r.classes[j]; connects[c] || c == element || r.isWebToken(r.start(j)) || c == number && r.size(j) > maxShort {
+		c := r.classes[j]
+		if connects[c] || c == element || r.isWebToken(r.start(j)) || c == number && r.size(j) > maxShort {
 			return 0, false
 		}
 	}
@@ -153,8 +156,8 @@ func (r *reader) textAt(i int) edit {
 var verbs = strings.Fields("e is foi era was ser alterada trocada resetada definida redefinida mudada atualizada " +
 	"changed reset como as")
 
-// follow goes from the token i, behind a secret's name, over words of messages, to where its secret would begin; 0 where
-// it cannot be.
+// follow goes from the token i, behind a secret's name, over words of messages, to where its secret would begin; 0
+// where it cannot be.
 func (r *reader) follow(w *way, i int) int {
 	isSpaced, isListed := false, false
 	for ; i < len(r.classes); i++ {
@@ -176,13 +179,14 @@ func (r *reader) follow(w *way, i int) int {
 			for i = r.end(i); is(r.char(i), " \n"); i++ {
 			}
 			return i
-		case w.words < near && !r.isMixed(r.start(i)) && (isMessage[c] || w.words > 0 && is(c, "uUk") &&
-			is(r.char(r.end(i)), ":=") && r.char(r.end(i)+1) != '/'): // password for user admin: …
+		case w.words < near && !r.isMixed(r.start(i)) && (isMessage[c] || r.tokens[i].kind == id && is(c, "uU") ||
+			w.words > 0 && is(c, "uUk") && is(r.char(r.end(i)), ":=") && r.char(r.end(i)+1) != '/'):
+			// senha antiga …, password for user admin: …
 			if c != quoting {
 				w.words++
 				said := string(r.Chars[r.start(i):r.end(i)])
 				w.told = slices.Contains(verbs, said) || w.told && (said == "para" || said == "to")
-				w.far = (w.far || !connects[c]) && !w.told
+				w.far = (w.far || !connects[c] && r.tokens[i].kind != id) && !w.told
 			}
 			isSpaced, isListed = false, false
 		case w.far, !isSpaced, !isAlnum(r.Chars[r.start(i)]):
@@ -274,9 +278,9 @@ func (r *reader) isSecret(start, end int, w *way) bool {
 	case known && (w.sign == 0 || w.quote == 0 && (w.sign != '=' || !w.tight) || bytes.IndexByte(v, ' ') >= 0):
 		return false
 	case w.words > 0:
-		isAlone := to == end && (end == len(r.Chars) || is(r.Chars[end], "\n;")) // senha do portal: Girassol
-		return w.class == secretive && isAlone && !w.tight && w.words <= near/2 && len(v) > maxShort+1 && !r.endsAsMessage(start, end) ||
-			looksSecret(v, w.class == secretive && !w.far, false)
+		isAlone := to == end && (end == len(r.Chars) || is(r.Chars[end], "\n;")) && len(v) > maxShort+1 &&
+			!w.tight && w.words <= near/2 && !r.endsAsMessage(start, end) // senha do portal: Girassol
+		return w.class == secretive && isAlone || looksSecret(v, w.class == secretive && !w.far, false)
 	case w.class == opaque && !w.quoted && (w.sign != '=' || !w.tight):
 		return bytes.ContainsFunc(v, isAnyLetter) && (len(v) >= likelySecret && mixes(v) || len(v) >= 2*longSecret)
 	}

@@ -63,7 +63,7 @@ var secrets = []struct{ why, text, want string }{
 	{"unknown words before the sign", "Password for user admin: S3cret!, senha provisória: 998877, chave da API: 9a8b7c6d", "Password for user admin: [SECRET], senha provisória: [SECRET], chave da API: [SECRET]"},
 	{"an argument", "PDO->__construct('mysql:host=h', 'user', 'pa55#x') mysqli_connect('h', 'u', 'segredo')", "PDO->__construct('mysql:host=h', 'user', '[SECRET]') mysqli_connect('h', 'u', '[SECRET]')"},
 	{"an argument of a log-in", "#2 Tiss.php(88): Tiss->login('portal', 'Verao') ftp_login($c, 'u', 'abc')", "#2 Tiss.php(88): Tiss->login('portal', '[SECRET]') ftp_login($c, 'u', '[SECRET]')"},
-	{"a word that nothing follows", "senha do portal: Girassol; login fat01/Girassol77 recusado", "senha do portal: [SECRET]; login fat01/[SECRET] recusado"},
+	{"a word that nothing follows", "senha do portal: Girassol; login fat01/Girassol77 recusado; senha antiga abc19d expirou", "senha do portal: [SECRET]; login fat01/[SECRET] recusado; senha antiga [SECRET] expirou"},
 	{"a new one", "a senha do portal foi alterada para Trocar@31", "a senha do portal foi alterada para [SECRET]"},
 	{"PHP", "[senha] => abc [\"password\"]=>\n string(3) \"abc\"", "[senha] => [SECRET] [\"password\"]=>\n string(3) \"[SECRET]\""},
 	{"up to a query", "GET /x;jsessionid=0A1B2C?protocolo=778812, password=ab?c=d1", "GET /x;jsessionid=[SECRET]?protocolo=778812, password=[SECRET]"},

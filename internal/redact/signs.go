@@ -1,6 +1,9 @@
 package redact
 
-import "bytes"
+import (
+	"bytes"
+	"regexp"
+)
 
 // What signs tell of: e-mail addresses and the users of URLs.
 
@@ -14,8 +17,9 @@ const (
 var (
 	spelledAt = regular(`(?i)[(\[{](?:at|arroba)[)\]}] {0,2}`)
 	// domain is one whose last label begins with two letters; host any.
-	domain = regular(`(?i)(?:` + aLabel + aDot + `)+[a-z\x{fffd}]{2}(?:[a-z0-9\x{fffd}-]*[a-z0-9\x{fffd}])?`)
-	host   = regular(`(?i)[a-z\x{fffd}](?:[a-z0-9-]*[a-z0-9])?(?:` + aDot + aLabel + `)*`)
+	domain      = regular(`(?i)(?:` + aLabel + aDot + `)+[a-z\x{fffd}]{2}(?:[a-z0-9\x{fffd}-]*[a-z0-9\x{fffd}])?`)
+	host        = regular(`(?i)[a-z\x{fffd}](?:[a-z0-9-]*[a-z0-9])?(?:` + aDot + aLabel + `)*`)
+	quotedLocal = regexp.MustCompile(`"[^"\n]*"$`) // "maria silva"@x
 	// slashed is a URL's user and a password with a slash, which is no port.
 	slashed = regular(`([^\s:/?#"'<>,;|&[]+:[^\s/?#"'<>,;|&[]*[^\s/?#"'<>,;|&[\d][^\s?#"'<>,;|&[]{0,64})@`)
 )
@@ -66,8 +70,9 @@ func (r *reader) mailAt(i, local, end, from int) edit {
 		start++
 	}
 	form, isSpelled := domain, r.Chars[i] != '@'
-	if quote := r.quotedLocal(i-1, from); quote >= 0 {
-		start, form = quote, host
+	first := max(from, i-maxLocal)
+	if m := quotedLocal.FindIndex(r.Chars[first:i]); r.char(i-1) == '"' && m != nil {
+		start, form = first+m[0], host
 	} else if label := bytes.TrimRight(r.Chars[max(0, start-maxLocal):start], " :='\""); isSpelled ||
 		bytes.HasSuffix(bytes.ToLower(label), []byte("mail")) { // then any domain will do
 		form = host
@@ -81,19 +86,6 @@ func (r *reader) mailAt(i, local, end, from int) edit {
 		return edit{start, end + m[1], phone} // a WhatsApp account is a telephone number
 	}
 	return edit{start, end + m[1], mail}
-}
-
-// quotedLocal returns where the local part begins whose closing quotation mark is at i: "maria silva"@x; -1 for none.
-func (r *reader) quotedLocal(i, from int) int {
-	if i < from || r.char(i) != '"' {
-		return -1
-	}
-	first := max(from, i-maxLocal)
-	quote := bytes.LastIndexAny(r.Chars[first:i], "\"\n")
-	if quote < 0 || r.Chars[first+quote] == '\n' {
-		return -1
-	}
-	return first + quote
 }
 
 // authorityEnd returns where a URL's host ends that begins at i.

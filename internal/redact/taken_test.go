@@ -55,6 +55,7 @@ var taken = []struct{ why, text, want string }{
 	{"the second number", "protocolo 123, {cpf}", "protocolo 123, [CPF]"},
 	{"behind a list's end", "protocolos {prot}; {cpf}", "protocolos {prot}; [CPF]"},
 	{"after a percent sign, a backslash", "100%{cpf}, 50%" + cpfOf("223456789") + `, C:\u{cpf}`, "100%[CPF], 50%[CPF], C:\\u[CPF]"},
+	{"nine and two behind an escape", "cpf%3D%22{bad-}%22", "cpf%3D%22[CPF]%22"},
 	{"colons", "111:444:777:35 às 10:40:00", "[CPF] às 10:40:00"},
 	{"digits with a ring, in parentheses, above the line", "①②③.④⑤⑥.⑦⑧⑨-⓪①, ⑴⑵⑶⑷⑸⑹⑺⑻⓪" + cpf[9:] + ", CPF ¹²³⁴⁵⁶⁷⁸⁰" + cpf[9:], "[CPF], [CPF], CPF [CPF]"},
 	{"zeros, so no IPv4 address", "000.000.000.00", "[CPF]"},
@@ -222,6 +223,7 @@ var taken = []struct{ why, text, want string }{
 	// labels that do not stand right before
 	{"a table", "guia;nome;cpf;valor\n88213;Zoraide Trindade;12345678;150,00\n\nlinha 3: 88214;\"Prates; Ondo\";{bad};9", "guia;nome;cpf;valor\n88213;[NAME];[CPF];150,00\n\nlinha 3: 88214;\"[NAME]\";[CPF];9"},
 	{"behind a prefix; tabs", "linha 18 rejeitada: guia\tpaciente\tcarteira\ttuss\n88213\tOndo Prates\t0099887\t40301630", "linha 18 rejeitada: guia\tpaciente\tcarteira\ttuss\n88213\t[NAME]\t[CARD]\t40301630"},
+	{"no table", "paciente Maria  Maria\n", "paciente [NAME]\n"},
 	{"with rules, with blanks", "| GUIA | PACIENTE |\n|---|---|\n| {prot} | ONDO PRATES |\n\nGUIA    CARTEIRA    VALOR\n{prot}    00998877    1,00", "| GUIA | PACIENTE |\n|---|---|\n| {prot} | [NAME] |\n\nGUIA    CARTEIRA    VALOR\n{prot}    [CARD]    1,00"},
 	{"SQL", "INSERT INTO T (ID, NM_PACIENTE, NM_MAE) VALUES (1, 'ondo prates', 'zora (x) sá'), (2, 'ana', NULL)", "INSERT INTO T (ID, NM_PACIENTE, NM_MAE) VALUES (1, '[NAME]', '[NAME]'), (2, '[NAME]', NULL)"},
 	{"columns of guides' persons", "cpf_guia;nome da guia;nome_paciente_guia\n12345678;Consulta Eletiva;Ondo Prates", "cpf_guia;nome da guia;nome_paciente_guia\n[CPF];Consulta Eletiva;[NAME]"},

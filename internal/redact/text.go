@@ -2,8 +2,8 @@
 // event, page (LGPD art. 6, VIII; RN-BIL-005 §10.1, RN-BIL-004 §10.2). It is pure: no clock, no I/O, time in proportion
 // to the text, safe for concurrent use.
 //
-// A text is read as text.Reading has it, so that escapes, entities and other scripts' digits hide nothing, and split into
-// tokens: words, digits, signs. words.txt says what a word does to what follows it, notations.txt how data are written
+// A text is read as text.Reading has it, so that escapes, entities and other scripts' digits hide nothing, and split
+// into tokens: words, digits, signs. words.txt says what a word does to what follows it, notations.txt how data are written
 // that show by themselves. What is taken: numbers whose check digits or form prove them, and what is as long as a
 // label's numbers are; e-mail addresses; users and passwords in URLs; names behind a label; dates behind "nascimento";
 // addresses; what a validator quotes and what columns label; secrets. What stays: claims' ids; the number right behind

@@ -132,11 +132,30 @@ func (m *Memory) Weigh(ctx context.Context, probability func(*journal.Fingerprin
 
 // DeadLetterCounts implements deadletter.Reader.
 func (m *Memory) DeadLetterCounts(ctx context.Context) ([]deadletter.Count, error) {
+	return m.counts(ctx, false, func(*journal.DeadLetter) bool { return true })
+}
+
+// DeadLettersDue implements deadletter.Reader.
+func (m *Memory) DeadLettersDue(ctx context.Context, of string, since, until time.Time) ([]deadletter.Count, error) {
+	return m.counts(ctx, true, func(d *journal.DeadLetter) bool {
+		return d.State == journal.DeadLetterOpen && (of == "" || has(d.Context, of)) &&
+			(until.IsZero() || d.Due() >= journal.CeilMilli(since) && d.Due() < journal.CeilMilli(until))
+	})
+}
+
+// counts of the dead letters that pass, by policy, state, team and reason, and by causes too.
+func (m *Memory) counts(ctx context.Context, causes bool, passes func(*journal.DeadLetter) bool) ([]deadletter.Count, error) {
 	return ask(ctx, m, func() []deadletter.Count {
 		counts := map[deadletter.Count]deadletter.Count{}
 		for _, l := range m.letters {
 			d := &l.DeadLetter
+			if !passes(d) {
+				continue
+			}
 			key := deadletter.Count{Policy: l.Subject.Policy, State: d.State, Team: d.Team, Reason: d.Reason}
+			if causes {
+				key.Fingerprint = d.Fingerprint
+			}
 			c := cmp.Or(counts[key], key)
 			c.Cents += d.Cents
 			if c.N++; d.State == journal.DeadLetterOpen && (c.N == 1 || d.CreatedAt.Before(c.Oldest)) {
@@ -145,40 +164,10 @@ func (m *Memory) DeadLetterCounts(ctx context.Context) ([]deadletter.Count, erro
 			counts[key] = c
 		}
 		return slices.SortedFunc(maps.Values(counts), func(a, b deadletter.Count) int {
-			return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.State, b.State), cmp.Compare(a.Team, b.Team), cmp.Compare(a.Reason, b.Reason))
+			return cmp.Or(cmp.Compare(a.Fingerprint, b.Fingerprint), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.State, b.State),
+				cmp.Compare(a.Team, b.Team), cmp.Compare(a.Reason, b.Reason))
 		})
 	})
-}
-
-// DeadLettersDue implements deadletter.Reader.
-func (m *Memory) DeadLettersDue(ctx context.Context, of string, since, until time.Time) ([]journal.CauseCount, error) {
-	return ask(ctx, m, func() []journal.CauseCount {
-		counts := m.counts(func(d *journal.DeadLetter) bool {
-			return d.State == journal.DeadLetterOpen && (of == "" || has(d.Context, of)) &&
-				(until.IsZero() || d.Due() >= journal.CeilMilli(since) && d.Due() < journal.CeilMilli(until))
-		})
-		slices.SortFunc(counts, func(a, b journal.CauseCount) int {
-			return cmp.Or(cmp.Compare(a.Fingerprint, b.Fingerprint), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Team, b.Team),
-				cmp.Compare(a.Reason, b.Reason))
-		})
-		return counts
-	})
-}
-
-// counts of the dead letters that pass, by cause, policy, state, team and reason.
-func (m *Memory) counts(passes func(*journal.DeadLetter) bool) []journal.CauseCount {
-	counts := map[journal.CauseCount]journal.CauseCount{}
-	for _, l := range m.letters {
-		d := &l.DeadLetter
-		if !passes(d) {
-			continue
-		}
-		key := journal.CauseCount{Fingerprint: d.Fingerprint, Policy: l.Subject.Policy, State: d.State, Team: d.Team, Reason: d.Reason}
-		c := key
-		c.N, c.Cents = counts[key].N+1, counts[key].Cents+d.Cents
-		counts[key] = c
-	}
-	return slices.Collect(maps.Values(counts))
 }
 
 func sortItems(all []deadletter.Item, p *deadletter.Query) {

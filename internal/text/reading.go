@@ -1,6 +1,7 @@
 package text
 
 import (
+	"regexp"
 	"slices"
 	"unicode/utf8"
 )
@@ -45,7 +46,7 @@ func readChar(s string, i int, isNumber func(string) bool) (byte, int) {
 	var size int
 	switch s[i] {
 	case 0x1b:
-		return 0, ansiSize(s[i:])
+		return 0, len(ansi.FindString(s[i:]))
 	case '%':
 		r, size = readPercent(s, i)
 	default:
@@ -110,17 +111,5 @@ func readPercentRune(s string, i, end int, b rune) (rune, int) {
 	return r, end + 3*(size-1) - i
 }
 
-const maxANSI = 32 // bytes of one ANSI sequence
-
-// ansiSize returns the length of the ANSI sequence that begins s with an ESC.
-func ansiSize(s string) int {
-	if at(s, 1) != '[' {
-		return 1
-	}
-	for i := 2; i < min(len(s), maxANSI); i++ {
-		if 0x40 <= s[i] && s[i] <= 0x7e {
-			return i + 1
-		}
-	}
-	return 1
-}
+// ansi is an ESC and the sequence for a terminal that it may begin.
+var ansi = regexp.MustCompile(`^\x1b(?:\[[^@-~]{0,29}[@-~])?`)

@@ -16,11 +16,7 @@ import (
 )
 
 func TestStore(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) storetest.Store { return open(t, realserver.Database(t)) })
-}
-
-func TestMigrations(t *testing.T) {
-	storetest.RunMigrations(t, func(t *testing.T) storetest.Database {
+	storetest.Run(t, func(t *testing.T) storetest.Database {
 		address := realserver.Database(t)
 		return storetest.Database{
 			Open:       func(ctx context.Context) (storetest.Store, error) { return Open(ctx, address) },
@@ -34,6 +30,8 @@ func TestMigrations(t *testing.T) {
 				_, err = c.Exec(ctx, statement)
 				return err
 			},
+			Pool:    func(t *testing.T) *sql.DB { return poolOf(t, address) },
+			Dialect: &dialect, Body: "(%s::text || ' ')::json", Unreadable: []string{"7", `{"n":"x"}`},
 		}
 	})
 }
@@ -51,42 +49,6 @@ func poolOf(t *testing.T, address string) *sql.DB {
 	pool := stdlib.OpenDB(*c)
 	t.Cleanup(func() { _ = pool.Close() })
 	return pool
-}
-
-// TestEditsAreFound on every column of every table.
-func TestEditsAreFound(t *testing.T) {
-	address := realserver.Database(t)
-	storetest.RunEdits(t, &storetest.Editable{Store: open(t, address), Pool: poolOf(t, address), Body: "(%s::text || ' ')::json", Dialect: &dialect})
-}
-
-func TestUnreadableRecord(t *testing.T) {
-	address := realserver.Database(t)
-	storetest.RunUnreadable(t, open(t, address), executor(t, address), "7", `{"n":"x"}`)
-}
-
-func TestUnreadableGates(t *testing.T) {
-	address := realserver.Database(t)
-	storetest.RunUnreadableGates(t, open(t, address), executor(t, address))
-}
-
-// executor executes statements as another program does.
-func executor(t *testing.T, address string) func(statements ...string) {
-	c := connect(t, address)
-	return func(statements ...string) {
-		for _, statement := range statements {
-			do(t, c, statement)
-		}
-	}
-}
-
-func TestRebuild(t *testing.T) {
-	address := realserver.Database(t)
-	storetest.RunRebuild(t, open(t, address), executor(t, address))
-}
-
-func TestForgedMessages(t *testing.T) {
-	address := realserver.Database(t)
-	storetest.RunForged(t, open(t, address), executor(t, address))
 }
 
 // TestErasedFromTheFiles reads those of the tables; the server's write-ahead log is its own.

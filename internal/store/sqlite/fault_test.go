@@ -142,6 +142,23 @@ func TestCommitsAreDurable(t *testing.T) {
 	}
 }
 
+// TestPurgesKeepFewStatements: the connection that writes keeps its statements, and each purge is of other claims.
+func TestPurgesKeepFewStatements(t *testing.T) {
+	db, next, kept := opened(t, filepath.Join(t.TempDir(), "journal.db")), 0, 0
+	testkit.Must(t, fail(t.Context(), db, 200, &next))
+	for n := range int64(15) {
+		if _, _, err := testkit.PurgeAt(t.Context(), db, time.Now(), n*10, n*10+10, 10); err != nil {
+			t.Fatal(err)
+		}
+		if n == 1 {
+			kept = len(db.writer.Prepared)
+		}
+	}
+	if now := len(db.writer.Prepared); now > kept {
+		t.Errorf("%d statements are kept after 15 purges, %d after two", now, kept)
+	}
+}
+
 // TestDecideThatPanics leaves the store as it was, for whoever recovers.
 func TestDecideThatPanics(t *testing.T) {
 	db := opened(t, filepath.Join(t.TempDir(), "journal.db"))

@@ -17,17 +17,19 @@ import (
 )
 
 func TestStore(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) storetest.Store { return opened(t, filepath.Join(t.TempDir(), "journal.db")) })
-}
-
-func TestMigrations(t *testing.T) {
-	storetest.RunMigrations(t, func(t *testing.T) storetest.Database {
+	storetest.Run(t, func(t *testing.T) storetest.Database {
 		path := filepath.Join(t.TempDir(), "journal.db")
 		return storetest.Database{
 			Open:       func(ctx context.Context) (storetest.Store, error) { return Open(ctx, path) },
 			OpenReader: func(ctx context.Context) (storetest.Reader, error) { return OpenReader(ctx, path) },
 			Exec:       func(ctx context.Context, statement string) error { return execute(ctx, path, statement) },
-			Exclusive:  true,
+			Pool: func(t *testing.T) *sql.DB {
+				pool, err := (&file{path}).pool(forWriting, 1)
+				testkit.Must(t, err)
+				t.Cleanup(func() { _ = pool.Close() })
+				return pool
+			},
+			Dialect: &dialect, Body: "%s || ' '", Unreadable: []string{"{", "7", `{"n":"x"}`}, Exclusive: true,
 		}
 	})
 }
@@ -62,16 +64,6 @@ func execute(ctx context.Context, path, statement string) error {
 	return errors.Join(err, pool.Close())
 }
 
-// executor executes statements as another program does.
-func executor(t *testing.T, path string) func(statements ...string) {
-	return func(statements ...string) {
-		t.Helper()
-		for _, statement := range statements {
-			testkit.Must(t, execute(t.Context(), path, statement))
-		}
-	}
-}
-
 // opened is the database at path, until the test ends.
 func opened(t testing.TB, path string) *DB {
 	t.Helper()
@@ -99,33 +91,18 @@ func fail(ctx context.Context, db *DB, claims int, next *int) error {
 	return err
 }
 
-// TestEditsAreFound on every column of every table.
-func TestEditsAreFound(t *testing.T) {
-	db := opened(t, filepath.Join(t.TempDir(), "journal.db"))
-	pool, err := db.file.pool(forWriting, 1)
-	testkit.Must(t, err)
-	t.Cleanup(func() { _ = pool.Close() })
-	storetest.RunEdits(t, &storetest.Editable{Store: db, Pool: pool, Body: "%s || ' '", Dialect: &dialect})
-}
-
-func TestUnreadableRecord(t *testing.T) {
+func TestErasedFromTheFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
-	storetest.RunUnreadable(t, opened(t, path), executor(t, path), "{", "7", `{"n":"x"}`)
-}
-
-func TestUnreadableGates(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "journal.db")
-	storetest.RunUnreadableGates(t, opened(t, path), executor(t, path))
-}
-
-func TestRebuild(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "journal.db")
-	storetest.RunRebuild(t, opened(t, path), executor(t, path))
-}
-
-func TestForgedMessages(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "journal.db")
-	storetest.RunForged(t, opened(t, path), executor(t, path))
+	db := opened(t, path)
+	storetest.RunErased(t, db, func() (content string) {
+		for _, statement := range []string{"VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"} {
+			testkit.Must(t, execute(t.Context(), path, statement))
+		}
+		for _, file := range folder(t, path) {
+			content += file
+		}
+		return content
+	})
 }
 
 // TestLeasesGoByThisProcess: they go by its clock, that of a bubble too, and whoever held one before has ended.

@@ -286,20 +286,25 @@ func (s *snapshot) describe(all []deadletter.Group) error {
 	return nil
 }
 
-// DeadLetterCounts implements deadletter.Reader.
-func (r *Reader) DeadLetterCounts(ctx context.Context) ([]deadletter.Count, error) {
-	const query = `SELECT policy, state, team, reason, count(*), CAST(sum(cents) AS BIGINT),
-			CASE state WHEN 'open' THEN min(at) ELSE 0 END
-		FROM dead_letters GROUP BY policy, state, team, reason ORDER BY policy, state, team, reason`
-	return reading(ctx, r, "count the dead letters", func(s *snapshot) ([]deadletter.Count, error) {
-		return collect(s, query, nil, func(scan scanner, c *deadletter.Count) error {
-			return scan(&c.Policy, &c.State, &c.Team, &c.Reason, &c.N, &c.Cents, milli{&c.Oldest})
+// counts are how many dead letters d have what w says, by a cause and what Count has beside.
+func (r *Reader) counts(ctx context.Context, doing, cause string, w where) ([]deadletter.Count, error) {
+	query := "SELECT " + cause + ` AS cause, d.policy, d.state, d.team, d.reason, count(*), CAST(sum(d.cents) AS BIGINT),
+			CASE d.state WHEN 'open' THEN min(d.at) ELSE 0 END
+		FROM dead_letters d` + w.String() + " GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5"
+	return reading(ctx, r, doing, func(s *snapshot) ([]deadletter.Count, error) {
+		return collect(s, query, w.args, func(scan scanner, c *deadletter.Count) error {
+			return scan(&c.Fingerprint, &c.Policy, &c.State, &c.Team, &c.Reason, &c.N, &c.Cents, milli{&c.Oldest})
 		})
 	})
 }
 
+// DeadLetterCounts implements deadletter.Reader.
+func (r *Reader) DeadLetterCounts(ctx context.Context) ([]deadletter.Count, error) {
+	return r.counts(ctx, "count the dead letters", "''", where{})
+}
+
 // DeadLettersDue implements deadletter.Reader.
-func (r *Reader) DeadLettersDue(ctx context.Context, of string, since, until time.Time) ([]journal.CauseCount, error) {
+func (r *Reader) DeadLettersDue(ctx context.Context, of string, since, until time.Time) ([]deadletter.Count, error) {
 	w := where{conditions: []string{"d.state = 'open'"}}
 	if of != "" {
 		w.and(r.brings(of))
@@ -307,12 +312,5 @@ func (r *Reader) DeadLettersDue(ctx context.Context, of string, since, until tim
 	if !until.IsZero() {
 		w.and("d.deadline >= ? AND d.deadline < ?", journal.CeilMilli(since), journal.CeilMilli(until))
 	}
-	return reading(ctx, r, "sum up what is due", func(s *snapshot) ([]journal.CauseCount, error) {
-		return collect(s, "SELECT d.fingerprint, d.policy, d.team, d.reason, count(*), CAST(sum(d.cents) AS BIGINT) "+
-			"FROM dead_letters d"+w.String()+" GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4", w.args,
-			func(scan scanner, c *journal.CauseCount) error {
-				c.State = journal.DeadLetterOpen
-				return scan(&c.Fingerprint, &c.Policy, &c.Team, &c.Reason, &c.N, &c.Cents)
-			})
-	})
+	return r.counts(ctx, "sum up what is due", "d.fingerprint", w)
 }

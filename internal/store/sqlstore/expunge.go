@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -116,32 +115,32 @@ func (w *writer) expungeable(keys []int64) (all []journal.Expungeable, err error
 		return nil, nil
 	}
 	slices.Sort(keys)
-	in := make([]string, len(keys))
-	for i, key := range keys {
-		in[i] = strconv.FormatInt(key, 10)
-	}
-	these := "subject IN (" + strings.Join(in, ", ") + ")"
-	records, err := w.signed("WHERE r." + these + " ORDER BY r.record")
-	if err != nil {
-		return nil, err
-	}
 	place := map[int64]int{}
 	for i, key := range keys {
 		place[key] = i
 		all = append(all, journal.Expungeable{Key: key})
+	}
+	for n := len(keys); n&(n-1) != 0; n++ { // few statements are kept: of 1, 2, 4, 8 … keys
+		keys = append(keys, keys[0])
+	}
+	var these where
+	oneOf(&these, "d.subject", keys)
+	records, err := w.signed(strings.ReplaceAll(these.String(), "d.", "r.")+" ORDER BY r.record", these.args...)
+	if err != nil {
+		return nil, err
 	}
 	for _, r := range records {
 		s := &all[place[r.Key]]
 		s.Subject, s.Records = r.Subject, append(s.Records, r)
 	}
 	return all, w.each("SELECT d.subject, r.id FROM dead_letters d JOIN bulk_items i ON i.record = d.record "+
-		"JOIN bulk_runs r ON r.id = i.run WHERE r.state IN "+unfinished+" AND d."+these, func(scan scanner) error {
+		"JOIN bulk_runs r ON r.id = i.run"+these.String()+" AND r.state IN "+unfinished, func(scan scanner) error {
 		var key int64
 		var run string
 		err := scan(&key, &run)
 		all[place[key]].Run = max(all[place[key]].Run, run)
 		return err
-	})
+	}, these.args...)
 }
 
 // asked finds all that there is of the one subject that is to be erased.

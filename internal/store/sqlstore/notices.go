@@ -17,9 +17,9 @@ const weighed = 200
 // Weigh implements journal.Outbox. It writes where a chance is another one.
 func (s *Store) Weigh(ctx context.Context, probability func(*journal.Fingerprint, string) float64) error {
 	const query = `SELECT d.record, d.chance, d.policy, d.fingerprint, coalesce(f.reason, ''), coalesce(r.body ->> 'dest', '')
-		FROM dead_letters d LEFT JOIN fingerprints f ON f.id = d.fingerprint
-		LEFT JOIN records r ON r.record = d.record AND r.kind = 'attempt'
-		WHERE d.state = 'open' AND d.record > ? ORDER BY d.record LIMIT ?`
+		FROM (SELECT * FROM dead_letters WHERE state = 'open' AND record > ? ORDER BY record LIMIT ?) d
+		LEFT JOIN fingerprints f ON f.id = d.fingerprint
+		LEFT JOIN records r ON r.record = d.record AND r.kind = 'attempt' ORDER BY d.record`
 	for after, n := int64(0), weighed; n == weighed; {
 		b := &batch{Dialect: s.Dialect}
 		n = 0

@@ -138,7 +138,8 @@ func (w *writer) mayMove(from *deadletter.Watermark, m *journal.Message) (bool, 
 	if m == nil {
 		return true, nil
 	}
-	waits, err := w.waits(m.Queue, m.Key)
+	var one int64
+	waits, err := w.one("SELECT 1 FROM outbox WHERE queue = ? AND key = ? LIMIT 1", []any{m.Queue, m.Key}, &one)
 	return !waits, err
 }
 
@@ -162,12 +163,6 @@ func (s *Store) TellCause(ctx context.Context, c *journal.Cause) (told bool, err
 		return true, err
 	})
 	return told && err == nil, err
-}
-
-// waits reports whether a queue holds a message of a key.
-func (w *writer) waits(queue, key string) (bool, error) {
-	var one int64
-	return w.one("SELECT 1 FROM outbox WHERE queue = ? AND key = ? LIMIT 1", []any{queue, key}, &one)
 }
 
 // sessions is the queue of ended sessions. No relay reads it: a message is removed at its At, when the session would have

@@ -178,7 +178,7 @@ func (o *oracle) compareLetters(ctx context.Context, r *rapid.T) {
 	}
 	for _, of := range []string{"", "valor=0.01"} {
 		for _, until := range []time.Time{o.now.Add(2 * time.Hour), {}} {
-			same(o, r, "what is due", func(s ports) ([]journal.CauseCount, error) { return s.DeadLettersDue(ctx, of, o.now, until) })
+			same(o, r, "what is due", func(s ports) ([]deadletter.Count, error) { return s.DeadLettersDue(ctx, of, o.now, until) })
 		}
 	}
 	for range 4 {

@@ -17,24 +17,16 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// Editable is a database that somebody edits by hand.
-type Editable struct {
-	Store   Store
-	Pool    *sql.DB
-	Dialect *sqlstore.Dialect
-	// Body is how the dialect appends to a column of JSON.
-	Body string
-}
-
-// RunEdits plays single edits of a database: every column of every table, deletions and insertions. Each must be found, and
+// testEdits plays single edits of a database: every column of every table, deletions and insertions. Each must be found, and
 // named, or be without effect.
-func RunEdits(t *testing.T, e *Editable) {
-	Fill(t, e.Store)
-	testkit.Must(t, inTx(t, e.Pool, func(tx *sql.Tx) error { return e.verify(t.Context(), tx) }))
-	for _, edit := range edits(e.Body) {
+func testEdits(t *testing.T, d *Database) {
+	Fill(t, d.opened(t))
+	pool := d.Pool(t)
+	testkit.Must(t, inTx(t, pool, func(tx *sql.Tx) error { return d.verify(t.Context(), tx) }))
+	for _, edit := range edits(d.Body) {
 		t.Run(edit.name, func(t *testing.T) {
 			var found error
-			testkit.Must(t, inTx(t, e.Pool, func(tx *sql.Tx) error {
+			testkit.Must(t, inTx(t, pool, func(tx *sql.Tx) error {
 				r, err := tx.ExecContext(t.Context(), edit.statement)
 				if err != nil {
 					return fmt.Errorf("%s: %w", edit.statement, err)
@@ -42,7 +34,7 @@ func RunEdits(t *testing.T, e *Editable) {
 				if n, err := r.RowsAffected(); err != nil || n == 0 {
 					return fmt.Errorf("%s: it changed nothing (%w)", edit.statement, err)
 				}
-				found = e.verify(t.Context(), tx)
+				found = d.verify(t.Context(), tx)
 				return nil
 			}))
 			broken, is := errors.AsType[*journal.Broken](found)
@@ -59,9 +51,9 @@ func RunEdits(t *testing.T, e *Editable) {
 }
 
 // verify verifies what a transaction sees.
-func (e *Editable) verify(ctx context.Context, tx *sql.Tx) error {
+func (d *Database) verify(ctx context.Context, tx *sql.Tx) error {
 	seen := func(_ context.Context, do func(sqlstore.Querier) error) error { return do(tx) }
-	_, err := audit.Verify(ctx, &sqlstore.Reader{Dialect: e.Dialect, Snapshot: seen}, audit.VerifyOptions{}, nil)
+	_, err := audit.Verify(ctx, &sqlstore.Reader{Dialect: d.Dialect, Snapshot: seen}, audit.VerifyOptions{}, nil)
 	return err
 }
 
@@ -71,8 +63,9 @@ type rebuildable interface {
 	audit.Rebuilder
 }
 
-// RunRebuild makes damaged projections anew: then all holds again. A broken record is refused, unless that is wanted.
-func RunRebuild(t *testing.T, s rebuildable, exec func(statements ...string)) {
+// testRebuild makes damaged projections anew: then all holds again. A broken record is refused, unless that is wanted.
+func testRebuild(t *testing.T, d *Database) {
+	s, exec := d.opened(t), func(statement string) { d.exec(t, statement) }
 	Fill(t, s)
 	exec("UPDATE sums SET n = 7")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -124,9 +117,10 @@ func testRebuildOfNothing(t *testing.T, s Store) {
 	}
 }
 
-// RunForged has somebody edit answers on their way while nobody carries them: none of those is sent, the audit names them, and
+// testForged has somebody edit answers on their way while nobody carries them: none of those is sent, the audit names them, and
 // once the journal is rebuilt each process is told what was decided.
-func RunForged(t *testing.T, s rebuildable, exec func(statements ...string)) {
+func testForged(t *testing.T, d *Database) {
+	s := d.opened(t)
 	w := newBulkWorld(t, s)
 	decide := func(n int64) string {
 		id := fmt.Sprintf("CLM-%d-1", n)
@@ -175,7 +169,7 @@ func RunForged(t *testing.T, s rebuildable, exec func(statements ...string)) {
 		"none left":   {"DELETE FROM outbox"},
 	} {
 		before := said()
-		exec(edits...)
+		d.exec(t, edits...)
 		for letter, decision := range said() {
 			if before[letter] != decision && letter != sent { // which its process has been told
 				t.Errorf("%s: the process of %s would be told %q, decided was %q", what, letter, decision, before[letter])

@@ -2,11 +2,13 @@ package storetest
 
 import (
 	"context"
+	"database/sql"
 	"strings"
 	"sync"
 	"testing"
 
 	"retry-worker/internal/journal"
+	"retry-worker/internal/store/sqlstore"
 	"retry-worker/internal/testkit"
 )
 
@@ -15,19 +17,33 @@ type Database struct {
 	// Open brings the schema up to date and opens the store; OpenReader opens what is there.
 	Open       func(ctx context.Context) (Store, error)
 	OpenReader func(ctx context.Context) (Reader, error)
-	// Exec runs a statement that both stores understand, while nothing is open.
+	// Exec runs a statement that both stores understand, as another program does; Pool is such a program's.
 	Exec func(ctx context.Context, statement string) error
+	Pool func(t *testing.T) *sql.DB
+	// Dialect of the store, how it appends to a column of JSON, and bodies of a record that cannot be read.
+	Dialect    *sqlstore.Dialect
+	Body       string
+	Unreadable []string
 	// Exclusive tells that one process at a time may open it for writing: others are refused, in one line.
 	Exclusive bool
 }
 
-// RunMigrations holds what create makes to the promises of the schema's versions, and of several openers.
-func RunMigrations(t *testing.T, create func(t *testing.T) Database) {
-	t.Run("a binary that is too old is refused", func(t *testing.T) {
-		wantNotOpened(t, create(t), "UPDATE journal_schema SET version = 999", "999", "newer")
-	})
-	t.Run("many open a new database at once", func(t *testing.T) { testOpeners(t, create(t)) })
-	t.Run("a reader makes nothing", func(t *testing.T) { testReaderFirst(t, create(t)) })
+// exec runs statements.
+func (d *Database) exec(t *testing.T, statements ...string) {
+	t.Helper()
+	for _, statement := range statements {
+		if err := d.Exec(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
+// opened is the store until the test ends.
+func (d *Database) opened(t *testing.T) rebuildable {
+	t.Helper()
+	s := d.open(t)
+	t.Cleanup(func() { testkit.Must(t, s.Close()) })
+	return s.(rebuildable)
 }
 
 func (d *Database) open(t *testing.T) Store {
@@ -37,18 +53,17 @@ func (d *Database) open(t *testing.T) Store {
 	return s
 }
 
-// wantNotOpened runs a statement on a journal, after which nobody may open it.
-func wantNotOpened(t *testing.T, d Database, statement string, says ...string) {
-	t.Helper()
+// testTooOld has a newer binary have been at the journal.
+func testTooOld(t *testing.T, d *Database) {
 	testkit.Must(t, d.open(t).Close())
-	testkit.Must(t, d.Exec(t.Context(), statement))
+	d.exec(t, "UPDATE journal_schema SET version = 999")
 	_, err := d.Open(t.Context())
 	_, err2 := d.OpenReader(t.Context())
 	for _, err := range []error{err, err2} {
 		if err == nil {
-			t.Fatalf("it was opened after %s", statement)
+			t.Fatal("it was opened")
 		}
-		for _, want := range says {
+		for _, want := range []string{"999", "newer"} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("the error %q does not say %q", err, want)
 			}
@@ -64,7 +79,7 @@ func wantOneLine(t testing.TB, err error) {
 	}
 }
 
-func testOpeners(t *testing.T, d Database) {
+func testOpeners(t *testing.T, d *Database) {
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	var open []Store
@@ -107,7 +122,7 @@ func testOpeners(t *testing.T, d Database) {
 	}
 }
 
-func testReaderFirst(t *testing.T, d Database) {
+func testReaderFirst(t *testing.T, d *Database) {
 	if r, err := d.OpenReader(t.Context()); err == nil {
 		testkit.Must(t, r.Close())
 		t.Fatal("a reader opened a database that holds no journal")

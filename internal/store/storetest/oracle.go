@@ -122,10 +122,7 @@ func (o *oracle) step(r *rapid.T, of journal.Subject) {
 		_, _, err = testkit.PurgeAt(ctx, o.both, o.now, rapid.Int64Range(0, through).Draw(r, "after"), through,
 			rapid.IntRange(1, 30).Draw(r, "at most"))
 	case "weigh":
-		most := rapid.Float64Range(0, 0.99).Draw(r, "chance")
-		err = o.both.Weigh(ctx, func(cause *journal.Fingerprint, destination string) float64 {
-			return most / float64(1+len(cause.Reason)+len(destination))
-		})
+		err = o.weigh(ctx, r)
 	case "erase":
 		_, err = o.journal.Erase(ctx, o.both, journal.Erasure{Subject: of, Reason: "x", By: text().Draw(r, "by")})
 	case "arrive":
@@ -169,6 +166,14 @@ func (o *oracle) destination(r *rapid.T, version int64) journal.DestinationBody 
 		return journal.DestinationBody{Command: &destination.Order{Verb: destination.SendCanary, Reason: "x", By: text().Draw(r, "by")}}
 	}
 	return journal.DestinationBody{Version: version, State: new(destination.New(o.now)), Went: destination.Down}
+}
+
+// weigh gives dead letters other chances.
+func (o *oracle) weigh(ctx context.Context, r *rapid.T) error {
+	most := rapid.Float64Range(0, 0.99).Draw(r, "chance")
+	return o.both.Weigh(ctx, func(cause *journal.Fingerprint, destination string) float64 {
+		return most / float64(1+len(cause.Reason)+len(destination))
+	})
 }
 
 // holds fails where the store refused a step, or does not hold what the other does.

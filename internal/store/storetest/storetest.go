@@ -48,14 +48,24 @@ type Reader interface {
 	Close() error
 }
 
-// Run holds the stores that open gives to the port's promises. Each is empty, on its own, and closed by open
-// when its test ends.
-func Run(t *testing.T, open func(t *testing.T) Store) {
+// Run holds a store to the port's promises: each in a database of its own, which create gives.
+func Run(t *testing.T, create func(t *testing.T) Database) {
+	open := func(t *testing.T) Store {
+		d := create(t)
+		return d.opened(t)
+	}
 	run(t, open, promises)
 	RunArchive(t, open)
+	for _, test := range ofDatabases {
+		t.Run(test.name, func(t *testing.T) {
+			d := create(t)
+			test.run(t, &d)
+		})
+	}
 }
 
-// RunArchive is Run for the ports but Store and Reader alone.
+// RunArchive holds the stores that open gives to what Run asks of the ports but Store and Reader. Each is empty, on its own,
+// and closed by open when its test ends.
 func RunArchive(t *testing.T, open func(t *testing.T) Store) { run(t, open, archived) }
 
 func run(t *testing.T, open func(t *testing.T) Store, tests []test) {
@@ -108,6 +118,21 @@ var (
 		{"an erasure takes words that nobody shares", testEraseWords},
 	}
 )
+
+// ofDatabases are what somebody does to a store's database, beside the store.
+var ofDatabases = []struct {
+	name string
+	run  func(t *testing.T, d *Database)
+}{
+	{"a binary that is too old is refused", testTooOld},
+	{"many open a new database at once", testOpeners},
+	{"a reader makes nothing", testReaderFirst},
+	{"single edits are found", testEdits},
+	{"a record that cannot be read", testUnreadable},
+	{"gates beside what cannot be read", testUnreadableGates},
+	{"what is damaged is made anew", testRebuild},
+	{"answers that were forged", testForged},
+}
 
 // subject is one of the suite's.
 func subject(id string) journal.Subject {

@@ -22,9 +22,9 @@ import (
 	"retry-worker/internal/worker"
 )
 
-// RunUnreadable plays a record that cannot be read, whose body is each of bodies: it is named, its subject is refused, and
-// others go on.
-func RunUnreadable(t *testing.T, s Store, exec func(statements ...string), bodies ...string) {
+// testUnreadable plays a record that cannot be read: it is named, its subject is refused, and others go on.
+func testUnreadable(t *testing.T, d *Database) {
+	s := d.opened(t)
 	w := newBulkWorld(t, s)
 	hooks := journal.NoHooks()
 	hooks.Open = func(open bool, reason error) { t.Errorf("the journal is open: %t (%v)", open, reason) }
@@ -32,8 +32,8 @@ func RunUnreadable(t *testing.T, s Store, exec func(statements ...string), bodie
 	testkit.RunJournal(t, w.j)
 	w.die("CLM-1-1", 1)
 	w.die("CLM-2-1", 2)
-	for i, body := range bodies {
-		exec("UPDATE records SET body = '" + body + "' WHERE record = 1")
+	for i, body := range d.Unreadable {
+		d.exec(t, "UPDATE records SET body = '"+body+"' WHERE record = 1")
 		_, err := audit.Verify(t.Context(), s, audit.VerifyOptions{}, nil)
 		if broken, ok := errors.AsType[*journal.Broken](err); !ok || broken.What != "record" || broken.Number != 1 {
 			t.Errorf("%s: verify says %v", body, err)
@@ -53,7 +53,7 @@ func RunUnreadable(t *testing.T, s Store, exec func(statements ...string), bodie
 	}
 	first, err := s.Records(t.Context(), journal.RecordFilter{Subject: subject("CLM-2-1")}, 0, 1)
 	testkit.Must(t, err)
-	exec("UPDATE dead_letters SET body = '7'")
+	d.exec(t, "UPDATE dead_letters SET body = '7'")
 	_, _, err = s.DeadLetter(t.Context(), first[0].Attempt.DeadLetter)
 	if wantKind(t, err, journal.Invalid); !errors.Is(err, journal.ErrUnreadable) {
 		t.Errorf("a dead letter that cannot be read: %v", err)
@@ -63,15 +63,16 @@ func RunUnreadable(t *testing.T, s Store, exec func(statements ...string), bodie
 	}
 }
 
-// RunUnreadableGates plays a destination's state and a held claim's that cannot be read: each is told once, and claims that have nothing to do with them go.
-func RunUnreadableGates(t *testing.T, s Store, exec func(statements ...string)) {
+// testUnreadableGates plays a destination's state and a held claim's that cannot be read: each is told once, and claims that have nothing to do with them go.
+func testUnreadableGates(t *testing.T, d *Database) {
+	s := d.opened(t)
 	f, now := testkit.New(t, testkit.Over(s)), time.Now()
 	lost, open := testkit.NewPortal("lost", f.Journal, now), testkit.NewPortal("open", f.Journal, now)
 	lost.Happens(t, now)
 	lost.Hold(t, "CLM-1-1", 1, time.Time{})
 	open.Hold(t, "CLM-2-1", 2, time.Time{})
 	open.Hold(t, "CLM-3-1", 3, time.Time{})
-	exec("UPDATE subjects SET body = '7' WHERE id IN ('lost', 'CLM-3-1')")
+	d.exec(t, "UPDATE subjects SET body = '7' WHERE id IN ('lost', 'CLM-3-1')")
 
 	e, fast := &gateEngine{}, destination.Defaults()
 	fast.Pace.Most = 60_000

@@ -177,7 +177,7 @@ func TestAuditBesideTheWorker(t *testing.T) {
 		`{"claimId":"CLM-529.982.247-25","submissionError":"DUPLICATE_CLAIM","retryCount":"529.982.247-25"}`)
 	for _, when := range []string{"beside the worker", "after it"} {
 		testkit.Environment(t, map[string]string{"RETRY_WORKER_DATABASE_URL": url})
-		if got := retryWorker("audit", "verify").done(t).stdout; !strings.HasPrefix(got, "ok       true\nlinks    2\nrecords  2\n") {
+		if got := retryWorker("audit", "verify").done(t).stdout; !strings.HasPrefix(got, "ok        true\nlinks     2\nrecords   2\n") {
 			t.Errorf("%s: got %q", when, got)
 		}
 		for _, format := range []string{"jsonl", "csv"} {

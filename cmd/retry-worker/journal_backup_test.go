@@ -47,7 +47,7 @@ func TestJournalBackup(t *testing.T) {
 	stop()
 	writing.Wait()
 	testkit.Must(t, db.Close())
-	if r.code != exitDone || r.stderr != "" || !strings.HasPrefix(r.stdout, "ok       true\n") {
+	if r.code != exitDone || r.stderr != "" || !strings.HasPrefix(r.stdout, "ok        true\n") {
 		t.Fatalf("exit %d, %q %q", r.code, r.stdout, r.stderr)
 	}
 	if info, err := os.Stat(copied); err != nil || info.Mode().Perm() != 0o600 {

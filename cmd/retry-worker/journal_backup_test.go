@@ -74,7 +74,7 @@ func TestJournalBackup(t *testing.T) {
 	// Of a journal that does not hold no copy is left that could be taken for a good one.
 	alter(t, copied, "UPDATE records SET body = body || ' ' WHERE record = 2")
 	again := filepath.Join(folder, "again.db")
-	if r := retryWorker("journal", "backup", again); r.code != exitFailed || !strings.Contains(r.stderr, "the copy does not hold: ") {
+	if r := retryWorker("journal", "backup", again); r.code != exitFailed || !strings.Contains(r.stderr, "the copy is not sound: ") {
 		t.Errorf("of a journal that does not hold: exit %d, %q", r.code, r.stderr)
 	}
 	if _, err := os.Stat(again); err == nil {

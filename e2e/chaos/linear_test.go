@@ -85,7 +85,10 @@ func (a ask) after(state string) (string, bool) {
 }
 
 // person is who asks, by a token of his own.
-func (a ask) person() string { return a.words[:strings.Index(a.words, "-")] }
+func (a ask) person() string {
+	name, _, _ := strings.Cut(a.words, "-")
+	return name
+}
 
 // to is who gets a dead letter, with a blank behind the name; empty for nobody.
 func (a ask) to() string {
@@ -294,7 +297,7 @@ func (h *house) act(random *rand.Rand, words string) {
 	case 2:
 		a = of(portal+strconv.Itoa(now*portals/letters), "hold", "release")
 	default:
-		a = of("dead-letters/"+h.ids[min(now+random.IntN(4), letters-1)], "", "retry", "discard", "take", "pass", "give back")
+		a = of("dead-letters/"+h.ids[min(now+random.IntN(4), letters-1)], "", "", "retry", "discard", "take", "take", "pass", "pass", "give back")
 	}
 	h.ask(h.replicas[random.IntN(len(h.replicas))].address(), a)
 }

@@ -217,11 +217,11 @@ func TestArrowsMoveBetweenTheRowsOfAList(t *testing.T) {
 	b.open("/dead-letters?q=CLM-E2E-ARROW")
 	eval[int](b, `(document.querySelector(".row-link").focus(), 1)`)
 	b.do(chromedp.KeyEvent(kb.ArrowDown))
-	if f := eval[focused](b, focusNow); !strings.HasPrefix(f.Href, subject("CLM-E2E-ARROW-1032")) || !f.Seen {
+	if f := eval[focused](b, focusNow); !strings.HasPrefix(f.Href, subject("CLM-E2E-ARROW-1033")) || !f.Seen {
 		t.Errorf("the arrow leads to %+v, expected the second row", f)
 	}
 	b.do(chromedp.KeyEvent(kb.Home))
-	if f := eval[focused](b, focusNow); !strings.HasPrefix(f.Href, subject("CLM-E2E-ARROW-1033")) {
+	if f := eval[focused](b, focusNow); !strings.HasPrefix(f.Href, subject("CLM-E2E-ARROW-1032")) {
 		t.Errorf("Home leads to %+v, expected the first row", f)
 	}
 	b.do(chromedp.KeyEvent("x"))

@@ -144,7 +144,7 @@ func TestRulesOnARealRun(t *testing.T) {
 	expected := map[string]string{ // more than 10 % are permanent, or reached the limit; the others have no reason
 		"RetryWorkerPermanentErrorsAbove10Percent": "pending", "RetryWorkerRetriesExhausted": "pending", "RetryWorkerClaimsLost": "pending",
 		"RetryWorkerDeadLettersAbove100": "pending", "RetryWorkerSuccessRateLow": states["RetryWorkerSuccessRateLow"], // as the demo goes
-		"RetryWorkerDestinationDown": "pending",
+		"RetryWorkerDestinationDown": "pending", "RetryWorkerNewCause": "pending",
 	}
 	for name := range alerts(t) {
 		want := cmp.Or(expected[name], "inactive")
@@ -183,14 +183,5 @@ func TestRulesReadWhatIsThere(t *testing.T) {
 	}
 	if seen < 20 {
 		t.Errorf("only %d names were seen; this test looks for the wrong thing", seen)
-	}
-}
-
-// TestFiguresAgree: the recording rules show what `retry-worker kpi` does.
-func TestFiguresAgree(t *testing.T) {
-	s := played(t)
-	found, compared := s.differences(t)
-	if len(found) > 0 || compared < 36 {
-		t.Errorf("of %d figures (expected nine of each of four policies) these differ: %q", compared, found)
 	}
 }

@@ -21,7 +21,7 @@ type Cause struct {
 	Permanent      int64                        `json:"permanent" doc:"How many were given up as permanent."`
 	Recovered      int64                        `json:"recovered" doc:"How many episodes recovered after one of them."`
 	Learnt         CauseLearnt                  `json:"learnt" doc:"What became of those closed in the last half year."`
-	New            *CauseNews                   `json:"new" doc:"What was told of it when it was new, or back, last; null where it never was."`
+	New            *journal.News                `json:"new" doc:"What was told of it when it was new, or back, last; null where it never was."`
 	Taught         *Teaching                    `json:"taught" doc:"What a person taught of it; null where nobody did."`
 }
 
@@ -31,26 +31,6 @@ type CauseLearnt struct {
 	Recovered           int64  `json:"recovered"`
 	MeanRecoveryMinutes *int64 `json:"meanRecoveryMinutes" doc:"From the first failure; null where none recovered."`
 	Hopeless            bool   `json:"hopeless" doc:"Fewer than one in ten recovers, with 95 % certainty."`
-}
-
-// CauseNews is what was told of a cause that never failed before, or not for 30 days, and failed five times within an
-// hour (R34).
-type CauseNews struct {
-	ToldAt       string       `json:"toldAt" format:"date-time" doc:"When it was found."`
-	Failures     int64        `json:"failures" doc:"By then."`
-	Claims       int64        `json:"claims" doc:"That failed."`
-	FirstFailure string       `json:"firstFailure" format:"date-time" doc:"Since which it is new, or back."`
-	LastFailure  string       `json:"lastFailure" format:"date-time" doc:"By then."`
-	Destination  *string      `json:"destination" doc:"Of most of them; null where there is none."`
-	Before       *CauseBefore `json:"before" doc:"How it was until then; null where it was never seen."`
-}
-
-// CauseBefore is how a cause was before it was back.
-type CauseBefore struct {
-	LastFailure string `json:"lastFailure" format:"date-time" doc:"The last one."`
-	Failures    int64  `json:"failures" doc:"In all."`
-	Closed      int64  `json:"closed" doc:"Retried claims that were closed in the half year up to then."`
-	Recovered   int64  `json:"recovered" doc:"Of these."`
 }
 
 // Teaching is what a person taught of a cause (R26).
@@ -66,7 +46,7 @@ type Teaching struct {
 func (c *call) causeOf(f *journal.Cause) Cause {
 	shown := Cause{ID: f.ID, Policy: f.Policy, Reason: f.Reason, Classification: f.Classification, Pattern: f.Pattern,
 		FirstSeen: decision.Instant(f.FirstSeen), LastSeen: decision.Instant(f.LastSeen), Failures: f.Failures,
-		Retried: f.Retried, Exhausted: f.Exhausted, Permanent: f.Permanent, Recovered: f.Recovered}
+		Retried: f.Retried, Exhausted: f.Exhausted, Permanent: f.Permanent, Recovered: f.Recovered, New: f.News}
 	learnt := c.Prospects(f)
 	shown.Learnt = CauseLearnt{Closed: learnt.Closed(), Recovered: learnt.Recovered, Hopeless: learnt.Hopeless()}
 	if learnt.Recovered > 0 {
@@ -74,13 +54,6 @@ func (c *call) causeOf(f *journal.Cause) Cause {
 	}
 	if t := f.Taught; t != nil {
 		shown.Taught = &Teaching{t.Class, journal.OrNull(string(t.Team)), t.Reason, t.By, decision.Instant(t.At), t.Record}
-	}
-	if n := f.News; n != nil {
-		shown.New = &CauseNews{ToldAt: decision.Instant(n.At), Failures: n.Failures, Claims: n.Claims,
-			FirstFailure: decision.Instant(n.First), LastFailure: decision.Instant(n.Last), Destination: journal.OrNull(n.Destination)}
-		if b := n.Before; b != nil {
-			shown.New.Before = &CauseBefore{decision.Instant(b.Last), b.Failures, b.Closed, b.Recovered}
-		}
 	}
 	return shown
 }

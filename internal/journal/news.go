@@ -5,25 +5,22 @@ import "time"
 // Silence is how long a cause must not have failed before it counts as back when it fails again (R34).
 const Silence = 30 * 24 * time.Hour
 
-// News is what was told of a cause that was new, or back (R34). It names no subject.
+// News is what was told of a cause that was new, or back (R34). It names no subject. No two of a journal have the same At:
+// who is told of one has been told of all before.
 type News struct {
-	// At is when it was told. No two causes of a journal share it: who is told of one has been told of all before.
-	At time.Time `json:"at"`
-	// First and Last of its Failures since then, of so many Claims; most of them were at Destination.
-	First       time.Time `json:"first"`
-	Last        time.Time `json:"last"`
-	Failures    int64     `json:"failures"`
-	Claims      int64     `json:"claims"`
-	Destination string    `json:"destination,omitempty"`
-	// Before is what was known of the cause until then; nil where that is nothing.
-	Before *Before `json:"before,omitempty"`
+	At          time.Time `json:"at" doc:"When it was told."`
+	First       time.Time `json:"first" doc:"The first failure since it is new, or back."`
+	Last        time.Time `json:"last" doc:"The last failure by then."`
+	Failures    int64     `json:"failures" doc:"By then."`
+	Claims      int64     `json:"claims" doc:"That failed."`
+	Destination string    `json:"destination" doc:"Of most of them; empty where there is none."`
+	Before      *Before   `json:"before" doc:"How it was until then; null where it was never seen."`
 }
 
-// Before is how a cause was before it was back: when it failed last, how often in all, and how many of its retried claims
-// recovered, of those closed.
+// Before is how a cause was before it was back.
 type Before struct {
-	Last      time.Time `json:"last"`
-	Failures  int64     `json:"failures"`
-	Recovered int64     `json:"recovered"`
-	Closed    int64     `json:"closed"`
+	Last      time.Time `json:"last" doc:"The last failure."`
+	Failures  int64     `json:"failures" doc:"In all."`
+	Closed    int64     `json:"closed" doc:"Retried claims that were closed in the half year up to then."`
+	Recovered int64     `json:"recovered" doc:"Of these."`
 }

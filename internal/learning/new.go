@@ -30,101 +30,82 @@ type Store interface {
 // FindNew returns the causes to be told of as new, or back: those that never failed, or not for journal.Silence, and now
 // fail five times within an hour (R34). What it returns nobody returns again, whichever replicas look at once.
 func FindNew(ctx context.Context, s Store, now time.Time) (found []journal.Cause, err error) {
-	began := now.Add(-newFor)
-	causes, err := s.Causes(ctx, journal.CauseFilter{Began: began}, nil, most)
+	causes, err := s.Causes(ctx, journal.CauseFilter{Began: now.Add(-newFor)}, nil, most)
 	if err != nil {
 		return nil, err
 	}
-	causes = slices.DeleteFunc(causes, func(c journal.Cause) bool {
-		return c.Failures < enough || c.News != nil && !c.News.At.Before(c.Began)
-	})
-	if len(causes) == 0 {
-		return nil, nil
+	since, suspects := now, map[string]*suspect{}
+	for i := range causes {
+		if c := &causes[i]; c.Failures >= enough && (c.News == nil || c.News.At.Before(c.Began)) {
+			suspects[c.ID] = &suspect{Cause: c, news: journal.News{First: c.Began}, claims: map[journal.Subject]bool{},
+				destinations: map[string]int{}}
+			since = slices.MinFunc([]time.Time{since, c.Began}, time.Time.Compare)
+		}
 	}
-	failures, err := failuresOf(ctx, s, causes)
-	if err != nil {
-		return nil, err
+	for after, more := int64(0), len(suspects) > 0; more; {
+		page, err := s.Records(ctx, journal.RecordFilter{Since: since}, after, recordsPage)
+		if err != nil {
+			return nil, fmt.Errorf("read the failures of causes that may be new: %w", err)
+		}
+		for i := range page {
+			after = page[i].Number()
+			if a := page[i].Attempt; a != nil && a.Revision == 0 && suspects[a.Fingerprint] != nil {
+				suspects[a.Fingerprint].fails(page[i].Subject, a)
+			}
+		}
+		more = len(page) == recordsPage
 	}
 	for i := range causes {
-		c := &causes[i]
-		if !breaksOut(failures[c.ID]) {
-			continue
-		}
-		if c.News, err = news(ctx, s, c, failures[c.ID]); err != nil {
-			return found, err
-		}
-		c.News.At = slices.MaxFunc([]time.Time{now, c.Began}, time.Time.Compare)
-		told, err := s.TellCause(ctx, c)
-		if err != nil {
-			return found, err
-		}
-		if told {
-			found = append(found, *c)
+		if one := suspects[causes[i].ID]; one != nil && one.breaksOut {
+			told, err := one.tell(ctx, s, now)
+			if err != nil {
+				return found, err
+			}
+			if told {
+				found = append(found, causes[i])
+			}
 		}
 	}
 	return found, nil
 }
 
-// failuresOf returns the failures of causes since they began, by Fingerprint.ID, in the order of their instants.
-func failuresOf(ctx context.Context, s Store, causes []journal.Cause) (map[string][]journal.Record, error) {
-	first := slices.MinFunc(causes, func(a, b journal.Cause) int { return a.Began.Compare(b.Began) }).Began
-	all := make(map[string][]journal.Record, len(causes))
-	for i := range causes {
-		all[causes[i].ID] = nil
+// suspect is a cause that may be new.
+type suspect struct {
+	*journal.Cause
+	news         journal.News
+	failures     []time.Time
+	claims       map[journal.Subject]bool
+	destinations map[string]int
+	breaksOut    bool // enough failures lie within an hour
+}
+
+func (o *suspect) fails(s journal.Subject, a *journal.Attempt) {
+	o.claims[s] = true
+	if o.destinations[a.Destination]++; o.destinations[a.Destination] > o.destinations[o.news.Destination] {
+		o.news.Destination = a.Destination
 	}
-	for after, more := int64(0), true; more; {
-		page, err := s.Records(ctx, journal.RecordFilter{Since: first}, after, recordsPage)
+	o.news.Last = a.Decision.AnalysedAt
+	o.failures = append(o.failures, o.news.Last)
+	n := len(o.failures)
+	o.breaksOut = o.breaksOut || n >= enough && o.news.Last.Sub(o.failures[n-enough]) <= time.Hour
+}
+
+// tell notes what is told of the cause, and reports whether nobody else has.
+func (o *suspect) tell(ctx context.Context, s Store, now time.Time) (bool, error) {
+	n := &o.news
+	n.At = slices.MaxFunc([]time.Time{now, o.Began}, time.Time.Compare)
+	if n.Failures, n.Claims = int64(len(o.failures)), int64(len(o.claims)); !o.Prior.IsZero() {
+		n.Before = &journal.Before{Last: o.Prior, Failures: max(o.Cause.Failures-n.Failures, 0)}
+		cases, err := s.Cases(ctx, weeksThrough(o.Prior.Add(journal.Silence/2)), most)
 		if err != nil {
-			return nil, fmt.Errorf("read the failures of causes that may be new: %w", err)
+			return false, err
 		}
-		for _, r := range page {
-			after = r.Number()
-			if a := r.Attempt; a != nil && a.Revision == 0 {
-				if known, suspect := all[a.Fingerprint]; suspect {
-					all[a.Fingerprint] = append(known, r)
-				}
+		for i := range cases {
+			if c := &cases[i]; c.Cause == o.ID {
+				n.Before.Recovered, n.Before.Closed = n.Before.Recovered+c.Recovered, n.Before.Closed+c.Closed()
 			}
 		}
-		more = len(page) == recordsPage
 	}
-	for _, of := range all {
-		slices.SortStableFunc(of, func(a, b journal.Record) int { return at(a).Compare(at(b)) })
-	}
-	return all, nil
-}
-
-func at(r journal.Record) time.Time { return r.Attempt.Decision.AnalysedAt }
-
-// breaksOut reports whether enough failures lie within an hour.
-func breaksOut(failures []journal.Record) bool {
-	for i := enough - 1; i < len(failures); i++ {
-		if at(failures[i]).Sub(at(failures[i-enough+1])) <= time.Hour {
-			return true
-		}
-	}
-	return false
-}
-
-// news returns what is told of a cause with these failures since it began.
-func news(ctx context.Context, s Store, c *journal.Cause, failures []journal.Record) (*journal.News, error) {
-	n := &journal.News{First: c.Began, Last: at(failures[len(failures)-1]), Failures: int64(len(failures))}
-	claims, destinations := map[journal.Subject]bool{}, map[string]int{}
-	for _, r := range failures {
-		claims[r.Subject] = true
-		d := r.Attempt.Destination
-		if destinations[d]++; destinations[d] > destinations[n.Destination] {
-			n.Destination = d
-		}
-	}
-	if n.Claims = int64(len(claims)); c.Prior.IsZero() {
-		return n, nil
-	}
-	n.Before = &journal.Before{Last: c.Prior, Failures: max(c.Failures-n.Failures, 0)}
-	cases, err := s.Cases(ctx, weeksThrough(c.Prior.Add(journal.Silence/2)), most)
-	for i := range cases {
-		if cases[i].Cause == c.ID {
-			n.Before.Recovered, n.Before.Closed = n.Before.Recovered+cases[i].Recovered, n.Before.Closed+cases[i].Closed()
-		}
-	}
-	return n, err
+	o.News = n
+	return s.TellCause(ctx, o.Cause)
 }

@@ -61,23 +61,9 @@ type Advised struct {
 // NewCause is one that was never seen before, or not for 30 days, and failed five times within an hour (R34).
 type NewCause struct {
 	KnownCause
-	// Failures from First to Last, of so many Claims; most of them were at Destination, which people call Label.
-	Failures    int64  `json:"failures"`
-	Claims      int64  `json:"claims"`
-	First       string `json:"first"`
-	Last        string `json:"last"`
-	Destination string `json:"destination,omitempty"`
-	Label       string `json:"label,omitempty"`
-	// Before is how it was until then; nil where it was never seen.
-	Before *Before `json:"before,omitempty"`
-}
-
-// Before is how a cause was: when it failed last, how often in all, and what came of its retried claims.
-type Before struct {
-	Last      string `json:"last"`
-	Failures  int64  `json:"failures"`
-	Recovered int64  `json:"recovered"`
-	Closed    int64  `json:"closed"`
+	journal.News
+	// Label is what people call the destination.
+	Label string `json:"label,omitempty"`
 }
 
 // theirs returns the causes that a filter lets through and a team acts on.
@@ -118,16 +104,10 @@ func (l *glance) causes(ctx context.Context, team decision.Team, w way) (bool, e
 	if l.lately(from.At) {
 		return false, nil
 	}
-	to, told, others := from, []NewCause(nil), int64(0)
+	to, told := from, []NewCause(nil)
 	for i := range l.fresh {
-		c := &l.fresh[i]
-		if l.teamOf(c) != team || !c.News.At.After(from.At) {
-			continue
-		}
-		if to.At = slices.MaxFunc([]time.Time{to.At, c.News.At}, time.Time.Compare); len(told) < topCauses {
-			told = append(told, l.newCause(c))
-		} else {
-			others++
+		if c := &l.fresh[i]; l.teamOf(c) == team && c.News.At.After(from.At) && len(told) < topCauses {
+			to.At, told = c.News.At, append(told, l.newCause(c))
 		}
 	}
 	if len(told) == 0 {
@@ -137,20 +117,15 @@ func (l *glance) causes(ctx context.Context, team decision.Team, w way) (bool, e
 	if err != nil {
 		return false, err
 	}
-	n.Data.NewCauses, n.Data.OtherCauses = told, others
-	if l.PublicURL != "" {
+	if n.Data.NewCauses = told; l.PublicURL != "" {
 		n.Data.URL = l.PublicURL + "/"
 	}
 	return true, l.make(ctx, from, to, n)
 }
 
 func (l *glance) newCause(c *journal.Cause) NewCause {
-	n, label := c.News, l.Catalogue().Destination(c.News.Destination).Label
-	shown := NewCause{KnownCause: l.known(c, n.Claims), Failures: n.Failures, Claims: n.Claims, First: instant(n.First),
-		Last: instant(n.Last), Destination: clean(n.Destination, maxPattern), Label: clean(label, maxWord)}
-	if b := n.Before; b != nil {
-		shown.Before = &Before{instant(b.Last), b.Failures, b.Recovered, b.Closed}
-	}
+	shown := NewCause{l.known(c, c.News.Claims), *c.News, clean(l.Catalogue().Destination(c.News.Destination).Label, maxWord)}
+	shown.Destination = clean(shown.Destination, maxPattern)
 	return shown
 }
 

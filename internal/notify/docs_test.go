@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"retry-worker/internal/journal"
 	"retry-worker/internal/notify"
 	"retry-worker/internal/testkit"
 )
@@ -16,7 +17,7 @@ func TestDocumentNamesEverything(t *testing.T) {
 		t.Fatal("no such section")
 	}
 	for _, of := range []any{notify.Notice{}, notify.Data{}, notify.Summary{}, notify.Cause{}, notify.Ages{}, notify.Due{}, notify.Outage{}, notify.KnownCause{}, notify.Advised{},
-		notify.NewCause{}} {
+		notify.NewCause{}, journal.News{}, journal.Before{}} {
 		for i := range reflect.TypeOf(of).NumField() {
 			name, _, _ := strings.Cut(reflect.TypeOf(of).Field(i).Tag.Get("json"), ",")
 			if !reflect.TypeOf(of).Field(i).Anonymous && !strings.Contains(text, "`"+name+"`") {

@@ -149,7 +149,7 @@ type glance struct {
 	made       bool
 
 	destinations []gate.Destination
-	fresh        []journal.Cause // told of lately
+	fresh        []journal.Cause // told of lately, in that order
 }
 
 func (g *Gatherer) begin(ctx context.Context) (*glance, error) {
@@ -166,6 +166,7 @@ func (g *Gatherer) begin(ctx context.Context) (*glance, error) {
 	if err != nil {
 		return nil, err
 	}
+	slices.SortFunc(l.fresh, func(a, b journal.Cause) int { return a.News.At.Compare(b.News.At) })
 	waiting, err := g.Store.Pending(ctx, deadletter.NoticeQueue, 0, mostWaiting)
 	for i := range waiting {
 		l.waiting[waiting[i].Key] = true

@@ -109,9 +109,8 @@ type Data struct {
 	Taught []Taught `json:"taught,omitempty"`
 	// Advised are causes of the team whose retries hardly help, in TypeDigest only.
 	Advised []Advised `json:"advised,omitempty"`
-	// NewCauses are new, or back; OtherCauses is how many more are. In TypeCauses only.
-	NewCauses   []NewCause `json:"newCauses,omitempty"`
-	OtherCauses int64      `json:"otherCauses,omitempty"`
+	// NewCauses are new, or back, the first told of first, in TypeCauses only.
+	NewCauses []NewCause `json:"newCauses,omitempty"`
 	// Outage in TypeDown and TypeUp only.
 	Outage *Outage `json:"outage,omitempty"`
 	// KPIs of the team's policies (R19), in TypeDigest only; those over a week on Mondays only.

@@ -154,10 +154,12 @@ func TestMails(t *testing.T) {
 // newCauses are the data of a notice of one cause, and of several.
 func newCauses() [2]notify.Data {
 	known := notify.KnownCause{Policy: "tiss-submission", Reason: "TIMEOUT", Pattern: "glosa <b>", URL: "https://retry.hospital.example/causes/0a"}
-	c := notify.NewCause{KnownCause: known, Failures: 12, Claims: 9, First: "2026-11-21T16:02:00Z", Last: "2026-11-21T16:41:00Z", Destination: "unimed-sp", Label: "Unimed SP"}
+	first := time.Date(2026, time.November, 21, 16, 2, 0, 0, time.UTC)
+	news := journal.News{Failures: 12, Claims: 9, First: first, Last: first.Add(39 * time.Minute), Destination: "unimed-sp"}
+	c := notify.NewCause{KnownCause: known, News: news, Label: "Unimed SP"}
 	back := c
-	back.Before = &notify.Before{Last: "2026-08-01T10:00:00Z", Failures: 41, Recovered: 1, Closed: 30}
-	return [2]notify.Data{{NewCauses: []notify.NewCause{c}}, {NewCauses: []notify.NewCause{back, c}, OtherCauses: 3, URL: "https://retry.hospital.example/"}}
+	back.Before = &journal.Before{Last: first.AddDate(0, -4, 0), Failures: 41, Recovered: 1, Closed: 30}
+	return [2]notify.Data{{NewCauses: []notify.NewCause{c}}, {NewCauses: []notify.NewCause{back, c}, URL: "https://retry.hospital.example/"}}
 }
 
 // wholeDigest has something of everything that a digest may have.

@@ -40,7 +40,7 @@ func newRenderer(words Words, zone *time.Location) *renderer {
 	funcs := texttemplate.FuncMap{
 		"say": r.say, "clean": func(text string) string { return clean(text, maxWord) },
 		"named": r.named, "number": words.Number, "count": r.count, "worth": r.worth,
-		"time": r.time, "day": day, "monday": isMonday, "quantity": r.quantity,
+		"time": r.time, "instant": instant, "day": day, "monday": isMonday, "quantity": r.quantity,
 		"holds": func(is *bool) bool { return is != nil && *is },
 		"came":  func(n *Notice) *Summary { return cmp.Or(n.Data.New, &Summary{}) }, "causes": causesOf,
 		"advice": func(a Advised) string {

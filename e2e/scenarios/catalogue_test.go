@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/internal/access"
 	"retry-worker/internal/config"
 	"retry-worker/internal/reload"
+	"retry-worker/internal/testkit/tlstest"
 )
 
 // edited is the built-in catalogue with another limit, and longer waits, for failed-job.
@@ -51,12 +53,17 @@ func (s *scenario) expectDecided(w *process, key int64, made int, retried bool, 
 }
 
 // TestCatalogueIsTakenUpWhileRunning: a swapped file changes the next decision, of instances under way too; a broken one
-// changes nothing and is told of; the mended one is taken up.
+// changes nothing and is told of, as broken tokens and a broken certificate are; the mended one is taken up.
 func TestCatalogueIsTakenUpWhileRunning(t *testing.T) {
 	inBubble(t, byREST, func(t *testing.T, s *world) {
 		file := filepath.Join(s.folder, "policies.yaml")
 		harness.Replace(t, file, edited(3))
-		w := s.serve(func(c *config.Settings) { c.PoliciesFile = file })
+		tokens, certificate, key := filepath.Join(s.folder, "tokens"), filepath.Join(s.folder, "tls.crt"), filepath.Join(s.folder, "tls.key")
+		harness.Issue(t, tokens, map[string]access.Role{"ana": access.Admin})
+		tlstest.NewAuthority(t).Issue(t, certificate, key, "console")
+		w := s.serve(func(c *config.Settings) {
+			c.PoliciesFile, c.AuthTokensFile, c.TLSCertFile, c.TLSKeyFile = file, tokens, certificate, key
+		})
 		s.startPortal(w, runJob)
 		fails := func(n int) int64 {
 			return s.run(failedJob, s.id("JOB", n), left(failedJob.fails(jobFailure, jobFailure)), nil)
@@ -68,8 +75,12 @@ func TestCatalogueIsTakenUpWhileRunning(t *testing.T) {
 		second := w.catalogue(t)
 		s.fire(under)
 		s.expectDecided(w, under, 1, false, 1, second) // the second failure is beyond the new limit
+		harness.Replace(t, tokens, "neither this nor that")
+		harness.Replace(t, certificate, "neither this nor that")
 		s.swap(file, edited(-7))
-		s.expectMetrics(w, map[string]float64{"retry_worker_catalogue_rejected": 1})
+		s.expectMetrics(w, map[string]float64{
+			"retry_worker_catalogue_rejected": 1, "retry_worker_tokens_rejected": 1, "retry_worker_certificate_rejected": 1,
+		})
 		s.expectBrokenIsTold(w, file)
 		kept := fails(2)
 		s.expectDecided(w, kept, 0, true, 1, second)

@@ -68,8 +68,7 @@ func Export(
 	default:
 		return 0, fmt.Errorf("the format is %q, expected one of %q", f, Formats())
 	}
-	told := func(at, of int64) { progress.tell(at, of, written) }
-	for r, err := range archived(ctx, a, s.RecordFilter, told) {
+	for r, err := range archived(ctx, a, s.RecordFilter, progress, &written) {
 		switch {
 		case err != nil:
 			return written, err
@@ -85,9 +84,9 @@ func Export(
 }
 
 // archived returns the records that the filter lets through, up to the ledger's head as it is at the beginning. After
-// each page it tells the number of the last record, and that of the head.
+// each page it tells progress how far that is, with what the caller counted.
 func archived(
-	ctx context.Context, a journal.Archive, f journal.RecordFilter, told func(at, of int64),
+	ctx context.Context, a journal.Archive, f journal.RecordFilter, progress Progress, counted *int64,
 ) iter.Seq2[*journal.Record, error] {
 	return func(yield func(*journal.Record, error) bool) {
 		head, err := a.Head(ctx)
@@ -99,7 +98,8 @@ func archived(
 			page, err := a.Records(ctx, f, after, limit)
 			return slices.DeleteFunc(page, func(r journal.Record) bool { return r.Number() > head.Record }), err
 		}
-		each(ctx, 0, exportPage, read, (*journal.Record).Number, func(at int64) { told(at, head.Record) })(yield)
+		told := func(at int64) { progress.tell(at, head.Record, *counted) }
+		each(ctx, 0, exportPage, read, (*journal.Record).Number, told)(yield)
 	}
 }
 

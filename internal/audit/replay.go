@@ -42,8 +42,7 @@ func Replay(
 ) (map[string]*Differences, error) {
 	r := replay{a, b, map[journal.Subject]presumption{}, map[string]*Differences{}}
 	failures := int64(0)
-	told := func(at, of int64) { progress.tell(at, of, failures) }
-	for record, err := range archived(ctx, archive, journal.RecordFilter{Since: since}, told) {
+	for record, err := range archived(ctx, archive, journal.RecordFilter{Since: since}, progress, &failures) {
 		if err != nil {
 			return nil, err
 		}

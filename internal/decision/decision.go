@@ -40,8 +40,8 @@ type Past struct {
 	PossiblyAccepted bool
 }
 
-// Decision is the outcome of one analysis: the aggregate SubmissionRetryAttempt of RN-BIL-005 §12.2. Its tags are the
-// names that the journal's records have, which are many; policy and subject are told beside it there.
+// Decision is the outcome of one analysis: the aggregate SubmissionRetryAttempt of RN-BIL-005 §12.2. Its tags are
+// the names in the journal's records, short as there are many of these; policy and subject are told beside it there.
 type Decision struct {
 	Outcome Outcome `json:"out"`
 	// Policy that decided, by name.

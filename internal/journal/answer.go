@@ -153,9 +153,9 @@ func encoded(v any) json.RawMessage {
 }
 
 // ReviewSeen records that the review job of a dead letter came, where that is not known. Where the dead letter is open no
-// more, the process gets its answer: what was decided, or that nobody decides any longer. It
-// returns the dead letter as it stands then; its Delivery is pending where an answer is on its way. It returns as
-// Analyze does, or with ErrDeadLetterUnknown.
+// more, the process gets its answer: what was decided, or that nobody decides any longer. It returns the dead letter as it
+// stands then; its Delivery is pending where an answer is on its way. It returns as Analyze does, or with
+// ErrDeadLetterUnknown.
 func (j *Journal) ReviewSeen(ctx context.Context, r *ReviewJob) (DeadLetter, error) {
 	asked := Lookup{Subject: r.Subject, DeadLetter: r.DeadLetter}
 	return outcomeOf(ctx, j, asked, func(b *batch, h *History) (DeadLetter, error) { return b.seen(r, h) })

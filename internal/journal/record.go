@@ -44,7 +44,7 @@ type Analysis struct {
 }
 
 // Attempt is one recorded decision: RetryAttempt of RN-BIL-005 §12.2 and the audit record of its §7.1. Its JSON,
-// without what follows from the rest (keptAttempt), is the body of its record. It is never changed; a decision that had
+// with short names and without what follows from the rest (keptAttempt), is the body of its record. It is never changed; a decision that had
 // to be re-based is followed by a revision of itself.
 type Attempt struct {
 	// Record numbers everything the ledger vouches for, from 1 and without a gap.

@@ -30,8 +30,8 @@ const (
 	marks      = "456"
 	labels     = "L78"
 	keeping    = "QAZJ"
-	capitals   = "UGHRYI" // words that a name may begin with
-	nameable   = capitals + "ughrya"
+	capitals   = "UGHRI" // words that a name may begin with
+	nameable   = capitals + "ughra"
 	connecting = "aqKTXfoneFi"
 	messages   = connecting + "EvpdxWwmz"
 	secrets    = "SDO"

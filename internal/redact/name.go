@@ -11,7 +11,7 @@ const (
 )
 
 // nameForms are the tokens of names: those that begin with a capital, and any.
-var nameForms = [...]*regexp.Regexp{nameForm("UGHRY"), nameForm("UGHRYughry")}
+var nameForms = [...]*regexp.Regexp{nameForm("UGHR"), nameForm("UGHRughr")}
 
 func nameForm(first string) *regexp.Regexp {
 	const on = "(?:[.`-]?[" + nameable + "])*" // Costa-Lima, D'Ávila, McGregor
@@ -246,11 +246,11 @@ func (r *reader) isOpened(i int) bool {
 
 // streetForm is an address up to what is no part of one, a sign or a word of messages.
 var streetForm = regexp.MustCompile("^[" + nameable + "](?:(?:[^A-Za-z0-9;!?&:=>\"'\n)\\]}|<{\x01]|a)*" +
-	"[" + capitals + "ughry0123])*")
+	"[" + capitals + "ughr0123])*")
 
 // numbered is a street's name and a number.
-var numbered = regexp.MustCompile("^[rR]\\.?[ +](?:0[ +])?(?:a[ +])?[UGHRY](?:[.`-]?[" + nameable + "])*" +
-	"(?:[ +]+(?:a[ +]+)?[UGHRY][" + nameable + "]*){0,5},?[ +](?:n[o.]{0,2}[ +]?)?0")
+var numbered = regexp.MustCompile("^[rR]\\.?[ +](?:0[ +])?(?:a[ +])?[UGHR](?:[.`-]?[" + nameable + "])*" +
+	"(?:[ +]+(?:a[ +]+)?[UGHR][" + nameable + "]*){0,5},?[ +](?:n[o.]{0,2}[ +]?)?0")
 
 func (r *reader) isStreetAndNumber(i int) bool {
 	return r.size(i) > 1 && r.match(numbered, i) > 0

@@ -62,7 +62,7 @@ const (
 func (r *reader) notedAt(i int) int {
 	start, class := r.start(i), r.classes[i]
 	switch {
-	case is(class, "UGHRY"):
+	case is(class, "UGHR"):
 		class |= 0x20
 	case class == 'k':
 		class = unknown
@@ -110,6 +110,15 @@ func (r *reader) takeGroups(form *regexp.Regexp, start, within int, m []int) (re
 			continue
 		}
 		from, end, k := start+m[2*i], start+m[2*i+1], kindNamed(group)
+		if end == start+within { // it goes on
+			over := bytes.IndexAny(r.Chars[end:], " \n\"'")
+			if r.has(start, privateKey) {
+				over = bytes.Index(r.Chars[end:], []byte("-----END"))
+			}
+			if end += over; over < 0 {
+				end = len(r.Chars)
+			}
+		}
 		switch group {
 		case "value", "second":
 			k = r.suited(from, end, field)
@@ -118,13 +127,6 @@ func (r *reader) takeGroups(form *regexp.Regexp, start, within int, m []int) (re
 			end, words, isGiven = r.wordsEnd(from, end)
 			if words >= 2 || isGiven || group == "person" && words > 0 && r.isTitled(from) {
 				k = name
-			}
-		}
-		if end == start+within { // it goes on
-			if over := bytes.Index(r.Chars[end:], []byte("-----END")); !r.has(start, privateKey) {
-				end += max(0, bytes.IndexAny(r.Chars[end:], " \n\"'"))
-			} else if end += over; over < 0 {
-				end = len(r.Chars)
 			}
 		}
 		if k != none && r.redact(edit{from, end, k}) {

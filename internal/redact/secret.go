@@ -85,7 +85,7 @@ func (r *reader) labelledSecret(begin, last int, c class) edit {
 	}
 	w.quoted = is(r.char(end), `"'`) && r.char(from-1) == r.char(end)
 	start := r.follow(&w, last+1)
-	if start == 0 || w.sign == 0 && c == header {
+	if start == 0 || w.sign == 0 && c == header || r.has(start, "-----BEGIN") {
 		return edit{}
 	}
 	w.quoted = w.quoted || w.quote != 0 && r.char(r.start(begin)-1) == '_' // keystore_pass: "changeit"

@@ -1,6 +1,7 @@
 package redact_test
 
 import (
+	"strings"
 	"testing"
 
 	"retry-worker/internal/redact"
@@ -32,10 +33,12 @@ var secrets = []struct{ why, text, want string }{
 	{"without a sign", "falha com a senha Hosp@2024 no portal, password s3cr3t, senha 123456 inválida", "falha com a senha [SECRET] no portal, password [SECRET], senha [SECRET] inválida"},
 	{"words between", "senha inválida: abc123; senha informada (Abc12345) não confere; token inválido: a1b2c3d4e5f6a7b8", "senha inválida: [SECRET]; senha informada ([SECRET]) não confere; token inválido: [SECRET]"},
 	{"web tokens", "x " + webToken + " y, jwt=" + webToken, "x [SECRET] y, jwt=[SECRET]"},
+	{"longer than a notation is read", "x " + webToken + strings.Repeat("Ab1", 300), "x [SECRET]"},
 	{"keys of vendors", "AKIAIOSFODNN7EXAMPLE ghp_0123456789abcdefghij xoxb-123456789012-abcdef", "[SECRET] [SECRET] [SECRET]"},
 	{"our own, wherever they stand", "unknown rwt_abcdefghijklmnopqrstuvwxyz234567abcdefghijklmnopqrst refused; key=whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD/x==; the prefix rwt_ stays",
 		"unknown [SECRET] refused; key=[SECRET]; the prefix rwt_ stays"},
 	{"keys of APIs", "api_key=abc; API key: 0a1b2c3d; secret-key: abc; Ocp-Apim-Subscription-Key: abc", "api_key=[SECRET]; API key: [SECRET]; secret-key: [SECRET]; Ocp-Apim-Subscription-Key: [SECRET]"},
+	{"a private key behind its name", "senha:: -----BEGIN PRIVATE KEY-----\nMIIEabc\n-----END PRIVATE KEY-----; nome:ghp_0123456789abcdefghij", "senha:: -----BEGIN PRIVATE KEY-----[SECRET]-----END PRIVATE KEY-----; nome:[SECRET]"},
 	{"private key", "a -----BEGIN RSA PRIVATE KEY-----\nMIIEabcdefghijklmnop\n-----END RSA PRIVATE KEY----- b", "a -----BEGIN RSA PRIVATE KEY-----[SECRET]-----END RSA PRIVATE KEY----- b"},
 	{"cookies", "Cookie: rw_session=abc.def; x=1; HttpOnly\nSet-Cookie: sid=abc; Path=/; Secure; HTTP 401, JSESSIONID=0A1B", "Cookie: [SECRET]; HttpOnly\nSet-Cookie: [SECRET]; Path=/; Secure; HTTP 401, JSESSIONID=[SECRET]"},
 	{"options", `curl -u ana:abc https://h --user 'ana:a b' x --password abc --token abc -p "A1b2c3" -w 'x!Y2'; -p 8080 -u ana -w '%{http_code}'`,

@@ -242,6 +242,7 @@ var taken = []struct{ why, text, want string }{
 	{"HL7", "PID|1||88213^^^HOSP||Prates^Ondino^T||19630917|M; |Prates^Ondino^T||19630917|; PID|1||||Prates^Ondino||19630917|M|||R Um 2^^Recife|", "PID|1||[ID]^^^HOSP||[NAME]||[BIRTHDATE]|M; |[NAME]||[BIRTHDATE]|; PID|1||||[NAME]||[BIRTHDATE]|M|||[ADDRESS]|"},
 	{"HTML", "<td>Paciente</td><td>Jo&atilde;o Prates</td></tr> <b>Paciente:</b> Ondino Prates; <label>Paciente</label><span>Ondino</span>; paciente: <b>Ondino</b>",
 		"<td>Paciente</td><td>[NAME]</td></tr> <b>Paciente:</b> [NAME]; <label>Paciente</label><span>[NAME]</span>; paciente: <b>[NAME]</b>"},
+	{"HTML's attributes", `<b title="{cpf}">x</b> <td>Paciente</td><td width="100">Ondino</td>`, `<b title="[CPF]">x</b> <td>Paciente</td><td width="100">[NAME]</td>`},
 	{"signatures", "reenviar. Att. Ondina Prates; Atenciosamente,\nOndina Prates\nCRM; grata,<br>Ondina Prates", "reenviar. Att. [NAME]; Atenciosamente,\n[NAME]\nCRM; grata,<br>[NAME]"},
 	{"whom to call", "ligar p/ a Neusa, falar com Ondina Prates; contatar Ondina Prates; solicitado por Ondina Prates; resp. Ondina Prates", "ligar p/ a [NAME], falar com [NAME]; contatar [NAME]; solicitado por [NAME]; resp. [NAME]"},
 	{"SAML", `<saml:Attribute Name="uid"><saml:AttributeValue>oprates</saml:AttributeValue> <saml:NameID>oprates<`, `<saml:Attribute Name="uid"><saml:AttributeValue>[USER]</saml:AttributeValue> <saml:NameID>[USER]<`},

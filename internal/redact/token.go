@@ -208,7 +208,7 @@ func (r *reader) wordsAt(i int) int {
 			e.class = 'i' // JANE A not found
 		case is(e.class, "ughr") && (is(next, "_@=") || next == ':' && !isCapital):
 			e.class = 'k' // a key
-		case is(e.class, "ughry") && isCapital:
+		case is(e.class, "ughr") && isCapital:
 			e.class &^= 0x20
 		}
 		i = r.add(i, to, e.class, e.kind)
@@ -284,15 +284,15 @@ func (r *reader) abbreviates(i int) bool {
 }
 
 // labelTag is what ends a label in HTML: the end of its cell and the begin of the next one, or a tag that only looks.
-var labelTag = regular(`</(?:td|th|dt|label|span)>[ \n:]*<(?:td|dd|span)\b[^<>]{0,200}>|` +
-	`</?(?:b|strong|em|i|label|span)(?: [^<>]{0,200})?>`)
+var labelTag = regular(`</(?:td|th|dt|label|span)>[ \n:]*<(?:td|dd|span)\b(?:\d{0,3}[^<>\d.])*>|` +
+	`</?(?:b|strong|em|i|label|span)(?: (?:\d{0,3}[^<>\d.])*)?>`) // no attribute holds a person's number
 
 const cdata = "<![CDATA["
 
 // tagAt reads the '<' at i: the name in a closing tag says nothing of what follows, CDATA nothing at all.
 func (r *reader) tagAt(i int) int {
 	if r.has(i, cdata) {
-		return r.add(i, i+len(cdata), '>', none)
+		return r.add(i, i+len(cdata), '^', none)
 	}
 	first := lower(r.char(i + 1))
 	if first == '/' {

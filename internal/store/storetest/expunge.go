@@ -183,24 +183,15 @@ func testEraseWords(t *testing.T, s Store) {
 // places, and what goes on stays. What nobody was heard of expires, and goes with the next.
 func testPurge(t *testing.T, s Store) {
 	w := newBulkWorld(t, s)
-	succeeds := func(id string) {
-		_, err := w.j.Conclude(t.Context(), &journal.Outcome{Subject: subject(id), Success: true})
-		testkit.Must(t, err)
-	}
-	fails := func(id string, job int64, retries int) string {
-		r, err := w.analyze(id, job, "TIMEOUT", retries)
-		testkit.Must(t, err)
-		return r.Attempt.DeadLetter
-	}
 	ofRun := w.die("CLM-RUN-1", 1)
 	w.begin("run-old")
 	testkit.Must(t, w.decide("run-old", "CLM-RUN-1", ofRun, true))
 	w.step(journal.BulkFinish, journal.BulkRun{ID: "run-old"})
-	long := fails("CLM-LONG-1", 2, 5) // dead by the limit, then it recovers
-	succeeds("CLM-LONG-1")
+	long := w.fails("CLM-LONG-1", 2, 5) // dead by the limit, then it recovers
+	w.succeeds("CLM-LONG-1")
 	waits := w.die("CLM-WAITS-1", 3)
 	w.Await(waits)
-	fails("CLM-QUIET-1", 4, 0)
+	w.fails("CLM-QUIET-1", 4, 0)
 	for _, class := range []decision.ErrorClassification{decision.Transient, decision.Permanent} {
 		testkit.Must(t, w.j.Teach(t.Context(), decision.DefaultPolicy, "c", journal.Teaching{Class: class, Team: "ti", Reason: "x"}))
 	}
@@ -211,11 +202,11 @@ func testPurge(t *testing.T, s Store) {
 	late := w.die("CLM-LATE-1", 5)
 	w.begin("run-late")
 	testkit.Must(t, w.decide("run-late", "CLM-LATE-1", late, true))
-	fails("CLM-LONG-1", 6, 0)
+	w.fails("CLM-LONG-1", 6, 0)
 	old, err := s.Head(t.Context())
 	testkit.Must(t, err)
 	w.step(journal.BulkCancel, journal.BulkRun{ID: "run-late"})
-	succeeds("CLM-LONG-1")
+	w.succeeds("CLM-LONG-1")
 	before := w.sums()
 	purge := func(want int) {
 		t.Helper()
@@ -266,6 +257,19 @@ func testPurge(t *testing.T, s Store) {
 		Verify(t, s)
 	}
 	purge(0)
+}
+
+// succeeds records that a subject's retry succeeded.
+func (w *bulkWorld) succeeds(id string) {
+	_, err := w.j.Conclude(w.t.Context(), &journal.Outcome{Subject: subject(id), Success: true})
+	testkit.Must(w.t, err)
+}
+
+// fails records a failure by the limit's count or below, and returns its dead letter.
+func (w *bulkWorld) fails(id string, job int64, retries int) string {
+	r, err := w.analyze(id, job, "TIMEOUT", retries)
+	testkit.Must(w.t, err)
+	return r.Attempt.DeadLetter
 }
 
 // testPurgeCut ends a purge's context: nothing is half purged, and the next goes on.

@@ -142,11 +142,7 @@ func (o *oracle) step(r *rapid.T, of journal.Subject) {
 	case "teach":
 		err = o.teach(ctx, r)
 	case "destination":
-		b := journal.DestinationBody{Version: job, State: new(destination.New(o.now)), Went: destination.Down}
-		if rapid.Bool().Draw(r, "ordered") {
-			b = journal.DestinationBody{Command: &destination.Order{Verb: destination.SendCanary, Reason: "x", By: text().Draw(r, "by")}}
-		}
-		err = o.journal.RecordDestination(ctx, "d"+o.policy, b)
+		err = o.journal.RecordDestination(ctx, "d"+o.policy, o.destination(r, job))
 	case "start":
 		o.start(ctx, r)
 	case "decide":
@@ -162,6 +158,14 @@ func (o *oracle) step(r *rapid.T, of journal.Subject) {
 		_, err = o.journal.Bulk(ctx, &journal.BulkStep{Verb: rapid.SampledFrom(oracleVerbs).Draw(r, "verb"), Run: journal.BulkRun{ID: run}, By: text().Draw(r, "by")})
 	}
 	o.holds(r, err)
+}
+
+// destination returns what is recorded of a destination: a new state, or a person's order.
+func (o *oracle) destination(r *rapid.T, version int64) journal.DestinationBody {
+	if rapid.Bool().Draw(r, "ordered") {
+		return journal.DestinationBody{Command: &destination.Order{Verb: destination.SendCanary, Reason: "x", By: text().Draw(r, "by")}}
+	}
+	return journal.DestinationBody{Version: version, State: new(destination.New(o.now)), Went: destination.Down}
 }
 
 // weigh gives dead letters other chances.

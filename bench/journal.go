@@ -161,7 +161,7 @@ func (b *bench) deadLetters(ctx context.Context, out io.Writer, s *session) erro
 		{"a plan by a beginning that all claims share", "100 ms", plan, journal.DeadLetterFilter{Query: "CLM-"}},
 		{"a page of groups: open", "100 ms", causes, journal.DeadLetterFilter{}},
 		{"a page of groups: all states", "100 ms", causes, journal.DeadLetterFilter{State: "all"}},
-		{"a page: open", "100 ms", page, journal.DeadLetterFilter{}},
+		{"a page: open", "100 ms", page, journal.DeadLetterFilter{Now: newest}},
 		{"a page by deadline", "100 ms", page, journal.DeadLetterFilter{Sort: deadletter.ByDeadline}},
 		{"a page by amount", "100 ms", page, journal.DeadLetterFilter{Sort: deadletter.ByAmount}},
 		{"a page of a cause by deadline", "100 ms", page,

@@ -87,11 +87,11 @@ func testEraseOne(t *testing.T, s Store) {
 		testkit.Must(t, err)
 		_, err = w.j.ReviewSeen(t.Context(), &journal.ReviewJob{Subject: of, DeadLetter: r.Attempt.DeadLetter, JobKey: int64(i + 90)})
 		testkit.Must(t, err)
-		_, err = w.j.Note(t.Context(), &journal.Note{Subject: of, DeadLetter: r.Attempt.DeadLetter, Verb: journal.DiscardLater, Text: "x"})
+		asked, err := w.j.Note(t.Context(), &journal.Note{Subject: of, DeadLetter: r.Attempt.DeadLetter, Verb: journal.DiscardLater, Text: "x"})
 		testkit.Must(t, err)
 		discards = append(discards, r.Attempt.DeadLetter)
 		_, err = w.j.Review(t.Context(), &journal.Review{Subject: of, DeadLetter: r.Attempt.DeadLetter, Discard: true,
-			Reason: `como a guia "` + gone + `"`, By: "ana"})
+			Reason: `como a guia "` + gone + `"`, By: "ana", Note: asked.Later.Record})
 		testkit.Must(t, err)
 		waiting[of] = int64(i + 90)
 	}

@@ -23,6 +23,7 @@ import (
 	"retry-worker/internal/journal"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/redact"
+	"retry-worker/internal/text"
 )
 
 // Exit codes of the contract.
@@ -174,7 +175,7 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 		}
 	}
 	if len(expected) > 0 {
-		found += ", expected " + strings.Join(expected, " or ")
+		found += ", expected " + text.Or(expected...)
 	}
 	return fmt.Errorf("%s; `%s --help` lists the commands", found, cmd.CommandPath())
 }

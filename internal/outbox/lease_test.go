@@ -103,3 +103,39 @@ func TestLeaderWhoseLeaseIsGone(t *testing.T) {
 		}
 	})
 }
+
+// ended is a context that has ended when its channel is closed, of which those that were made of it did not hear yet.
+type ended struct {
+	context.Context
+	done chan struct{}
+}
+
+func (e ended) Done() <-chan struct{} { return e.done }
+
+func (e ended) Err() error {
+	select {
+	case <-e.done:
+		return context.Canceled
+	default:
+		return nil
+	}
+}
+
+// AfterFunc has the context package tell the others by it, and tells none.
+func (ended) AfterFunc(func()) (stop func() bool) { return func() bool { return true } }
+
+// TestKilledLeaderGivesNothingBack: not where its work heard of the stop that comes with a kill before it heard of that, either.
+func TestKilledLeaderGivesNothingBack(t *testing.T) {
+	bubble(t, func(s *stage) {
+		stopped, stop := context.WithCancel(context.Background())
+		kill := ended{context.Background(), make(chan struct{})}
+		outbox.Lead(stopped, kill, s.Memory, "work", "a", func(ends, _ context.Context) {
+			close(kill.done)
+			stop()
+			<-ends.Done()
+		})
+		if held, err := s.Memory.Lease(s.t.Context(), "work", "b", 15*time.Second); held || err != nil {
+			s.t.Errorf("another has the lease: %t, %v", held, err)
+		}
+	})
+}

@@ -161,14 +161,17 @@ func (r *reader) labelledBehind(i int, n *cluster) (kind, int) {
 
 var code = regular(`[A-Za-z\d]+(?:-[A-Za-z\d]+)+`)
 
-// codeAt returns the number with letters that the word i begins behind a person's or card's label: MB-12345-678.
+// programCode is what programs number their messages and rules by: ORA-06512.
+var programCode = regexp.MustCompile(`^(?i:ora|tns|pls|sql|db2|imp|http|https|err|erro|error|cod|codigo|code|glosa|tiss|tuss|ans|rn|cvc|soap)-?\d`)
+
+// codeAt returns the number with letters that the token i begins behind a person's or card's label: MB-12345-678.
 func (r *reader) codeAt(i int) edit {
 	start := r.start(i)
-	if next := r.char(r.end(i)); next != '-' && looks[next] != isDigit {
+	if next := r.char(r.end(i)); r.isWord(i) && next != '-' && looks[next] != isDigit {
 		return edit{}
 	}
 	v := code.Find(r.ahead(start, maxRun))
-	if countDigits(v) < leastQuoted {
+	if countDigits(v) < leastQuoted || programCode.Match(v) {
 		return edit{}
 	}
 	return edit{start, start + len(v), r.context.label}

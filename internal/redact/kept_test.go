@@ -113,6 +113,7 @@ var kept = []struct{ why, text string }{
 	{"folders of nobody", `C:\Users\Public\x C:\Users\svc_tiss\x /home/app/x /home/node/app /home/tiss.worker/x`},
 
 	// beside the fifth set's kinds
+	{"programs' codes behind a person", "Paciente inexistente ORA-06512: at line 3; beneficiário não encontrado SQL-1403, carteira recusada ERR-4471"},
 	{"users of nobody", `Login failed for user 'NT AUTHORITY\SYSTEM', user HSJ\svc_tiss; User Id=tiss_app; User Id=postgres;`},
 	{"an element's path", "Patient.birthDate: minimum required = 1, but only found 0"},
 	{"a code behind a birth date's label", "data nascimento divergente codigo 1016; data de nascimento inválida, código 1016"},

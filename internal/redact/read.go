@@ -130,16 +130,23 @@ func (r *reader) readToken(i int) (e edit) {
 			return e
 		}
 	}
+	isCoded := r.context.direct && (r.context.label == id || r.context.label == card || r.context.label == record)
 	switch {
 	case c == number, c == date:
-		return r.readNumber(i)
+		if isCoded && isAnyLetter(rune(r.char(r.end(i)))) { // 7H2-990-1842
+			e = r.codeAt(i)
+		}
+		if e.end == 0 {
+			return r.readNumber(i)
+		}
+		return e
 	case is(c, "SDOJwo"):
 		e = r.secretAt(i)
 	case c == quoting:
 		e = r.quotedAt(i)
 	case r.context.label == address, is(c, "rR"):
 		e = r.addressAt(i)
-	case r.context.direct && (r.context.label == id || r.context.label == card):
+	case isCoded:
 		e = r.codeAt(i)
 	}
 	if e.end == 0 {

@@ -270,6 +270,7 @@ var taken = []struct{ why, text, want string }{
 	// the fifth set's kinds
 	{"a domain's user", `Login failed for user 'HSJ\name', usuário HSJ\carlos.lima`, `Login failed for user '[USER]', usuário [USER]`},
 	{"a connection string's user", "Server=db;User Id=carla.menezes;Timeout=3", "Server=db;User Id=[USER];Timeout=3"},
+	{"numbers with a letter behind the first digits", "member ID 7H2-990-1842 not active, matrícula A77-112233", "member ID [ID] not active, matrícula [ID]"},
 	{"numbers with letters and hyphens", "Member ID: MB-12345-678 not found; memberId=88-4421-01; carteirinha A12-B345-C6 vencida", "Member ID: [ID] not found; memberId=[ID]; carteirinha [CARD] vencida"},
 
 	{"an abbreviation before a person", "Data de nasc. do beneficiário (14/07/1958); Contato: Sandra, ramal 2231; Dr. Paulo Assis CRM 88213; MRN 0044718", "Data de nasc. do beneficiário ([BIRTHDATE]); Contato: [NAME], ramal 2231; Dr. [NAME] CRM 88213; MRN [ID]"},

@@ -45,10 +45,11 @@ func TestOneRelayAtATime(t *testing.T) {
 	}
 }
 
-// TestLeaseThatCannotBeRenewed: nothing is sent after its end (the sink looks), and all once it can be taken.
+// TestLeaseThatCannotBeRenewed: nothing is sent after its end (the sink looks), however late the store said that it is held, and all
+// once it can be taken.
 func TestLeaseThatCannotBeRenewed(t *testing.T) {
 	bubble(t, func(s *stage) {
-		s.sink.takes = 3 * time.Second
+		s.slow, s.sink.takes = 3*time.Second, 3*time.Second
 		s.fill(5000, keys(5000)...)
 		s.relay("a")
 		time.Sleep(4 * time.Second)

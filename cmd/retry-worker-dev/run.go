@@ -186,7 +186,8 @@ func (s *session) introduce() {
 // whereToLook ends with the console: it is what the viewer is to see last.
 func (s *session) whereToLook() string {
 	return fmt.Sprintf(`  Clients  ZEEBE_ADDRESS=%s ZEEBE_INSECURE_CONNECTION=true, for your own
+  Journal  RETRY_WORKER_DATABASE_URL=sqlite:%s, for "retry-worker history CLM-…", "audit verify" and "kpi"
   API      %s/api/v1/subjects/tiss-submission/CLM-…, with a claim's number from above
-  Console  %[2]s/dead-letters: read why one is there, retry it with a reason, and see here how its process goes on`,
-		s.doors.grpc, s.console())
+  Console  %[3]s/dead-letters: read why one is there, retry it with a reason, and see here how its process goes on`,
+		s.doors.grpc, s.path("retry-worker.db"), s.console())
 }

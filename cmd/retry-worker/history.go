@@ -67,7 +67,7 @@ func (c *cli) kpiCommand() *cobra.Command {
 		Short: "Show each policy's figures, their targets and whether they are met",
 		Long: "Shows the figures of RN-BIL-005 and RN-BIL-004 over the last 24 hours or 7 days, from sums in the\n" +
 			"journal that RETRY_WORKER_DATABASE_URL names, beside a running worker too.\n" +
-			"Exit 0 whatever the figures say; read \"holds\" in -o json.",
+			"A target that holds is met, an alert that holds fires. Exit 0 whatever the figures say.",
 		Example: `  retry-worker kpi
   retry-worker kpi --policy tiss-submission -o json`,
 	}

@@ -53,9 +53,9 @@ type checkedCatalogue struct {
 	Version  *string  `json:"version"`
 	Policies []string `json:"policies"`
 	Rules    *int     `json:"rules"`
-	// Problems, at most 20; More are not listed. Of a file that cannot be read there is one, on line 0.
-	Problems []catalogue.Problem `json:"problems"`
-	More     int                 `json:"more"`
+	// Problems, at most 20; so many more are not listed. Of a file that cannot be read there is one, on line 0.
+	Problems     []catalogue.Problem `json:"problems"`
+	MoreProblems int                 `json:"moreProblems"`
 }
 
 func (c *cli) policiesCheck(file string) error {
@@ -64,7 +64,7 @@ func (c *cli) policiesCheck(file string) error {
 	wrong, invalid := errors.AsType[*catalogue.Error](err)
 	switch {
 	case invalid:
-		checked.Problems, checked.More = wrong.Problems, wrong.More
+		checked.Problems, checked.MoreProblems = wrong.Problems, wrong.More
 	case err != nil:
 		const expected = "a readable YAML file"
 		checked.Problems = append(checked.Problems, catalogue.Problem{Field: "file", Expected: expected,
@@ -91,7 +91,7 @@ func (c *cli) policiesShowCommand() *cobra.Command {
 		Short: "Show the catalogue in force",
 		Long: "Shows the catalogue in force, its version and source in the first line: the whole, where the file extends\n" +
 			"the built-in one.",
-		Example: "  retry-worker policies show > policies.yaml",
+		Example: "  retry-worker policies show > policies.yaml\n  retry-worker policies show --policies-file policies.yaml",
 	}
 	file := policiesFileFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {

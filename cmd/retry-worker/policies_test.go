@@ -14,7 +14,7 @@ import (
 func TestPoliciesShowIsACatalogue(t *testing.T) {
 	testkit.Environment(t, nil)
 	shown := retryWorker("policies", "show")
-	if first, _, _ := strings.Cut(shown.stdout, "\n"); first != "# version "+catalogue.Default().Version+`, source "default"` {
+	if first, _, _ := strings.Cut(shown.stdout, "\n"); first != "# version "+catalogue.Default().Version+`, source "built-in"` {
 		t.Errorf("the first line is %q", first)
 	}
 	file := testkit.File(t, "policies.yaml", []byte(shown.stdout))

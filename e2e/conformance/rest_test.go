@@ -251,7 +251,11 @@ var ownRows = []row{
 		r := p.poll("a", longPoll, held)
 		r.MaxJobsToActivate, r.TenantIds = 10, []string{"b"}
 		p.same("tenant", p.only(p.activate(r)).GetTenantId(), "b")
-		r.TenantIds = []string{"a", "b"}
+		again := p.request("")
+		again.TenantId = "b"
+		_, err = p.create(again)
+		p.must(err)
+		r.MaxJobsToActivate, r.TenantIds = 1, []string{"a", "b"} // of all tenants together
 		p.same("tenant", p.only(p.activate(r)).GetTenantId(), "a")
 	}},
 }

@@ -38,7 +38,7 @@ func TestAPersonRetriesADeadLetterAndSeesItRecover(t *testing.T) {
 	b.says("#events", denied, "AUTHORIZATION_DENIED", "O que fazer", "Faturamento", "Erro permanente")
 	b.says("#decision", "processo aguardando", "O que fazer")
 
-	b.says("#retry [data-goes]", "Será reenviada agora.") // by a person who corrected it
+	b.says("#retry [data-goes]", "Será reenviada agora; dá para desfazer por 30 segundos.") // by a person who corrected it
 	b.click("#retry .options summary")
 	b.click(`#retry input[name=when][value=backoff]`)
 	b.says("#retry p[data-goes]", "Será reenviada em ")

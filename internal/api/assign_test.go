@@ -67,6 +67,7 @@ func TestWhoHasIt(t *testing.T) {
 		}
 	}
 	holds("ada", "assignee=me", 2)
+	holds("ada", "assignee=me&followUp=today", 1)
 	put("ada", "/dead-letters/"+mine+"/assignment", `{}`)
 	holds("ada", "assignee=nobody", 1)
 }

@@ -201,7 +201,7 @@ func (c *call) filter(in any) (journal.DeadLetterFilter, error) {
 func (c *call) deadLetters(in *struct {
 	stateInput
 	Filter
-	Sort string `json:"sort" enum:"deadline,amount,age,newest" doc:"Which come first; none: the most urgent."`
+	Sort string `json:"sort" enum:"deadline,amount,age,newest" doc:"Which come first, the most urgent if left out."`
 	pageInput
 }) (Page[DeadLetter], error) {
 	f, err := c.filter(in)
@@ -286,7 +286,7 @@ func (c *call) accept(in *struct {
 // assign answers PUT /api/v1/dead-letters/{id}/assignment.
 func (c *call) assign(in *struct {
 	idInput
-	Assignee   string `json:"assignee" doc:"Who gets it: an account's name or me; none gives it back."`
+	Assignee   string `json:"assignee" doc:"Who gets it: an account's name or me; null or left out gives it back."`
 	FollowUpAt string `json:"followUpAt" doc:"When to look at it again: an instant, or a date in the hospital's zone."`
 	Note       string `json:"note" length:"500" doc:"What to know."`
 }) (DeadLetter, error) {

@@ -22,6 +22,7 @@ import (
 	"unicode/utf8"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/text"
 )
 
 const (
@@ -322,7 +323,7 @@ func (f *Field) expected() string {
 	case f.Format == "date-time":
 		expected = "an instant such as 2026-03-01T08:00:00-03:00"
 	case len(f.Enum) > 0 && len(f.Enum) < 12:
-		expected = strings.Join(f.Enum, " or ")
+		expected = text.Or(f.Enum...)
 	case f.Type == "integer":
 		expected = fmt.Sprintf("a whole number from %.0f to %.0f", f.bound("min"), f.bound("max"))
 	case f.Type == "object":

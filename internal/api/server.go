@@ -20,6 +20,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/guard"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/text"
 	"retry-worker/internal/webserver"
 )
 
@@ -146,7 +147,7 @@ func (s *API) routes() http.Handler {
 		}
 		w.Header().Set("Allow", strings.Join(others, ", "))
 		s.fail(w, http.StatusMethodNotAllowed, "method_not_allowed",
-			"this address does not take that method; use "+strings.Join(others, " or "))
+			"this address does not take that method; use "+text.Or(others...))
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 	"retry-worker/internal/smallfile"
 	"retry-worker/internal/store"
 	"retry-worker/internal/store/sqlstore"
+	"retry-worker/internal/text"
 	"retry-worker/internal/webserver"
 	"retry-worker/internal/zeebe"
 )
@@ -160,7 +161,7 @@ func inspectDatabase(ctx context.Context, url string) (string, error) {
 	return found + "; the journal can be read", err
 }
 
-// inspectTeams says which team cannot be told of its dead letters; nothing where none is to be.
+// inspectTeams says which teams nobody is told for, and which cannot be told.
 func inspectTeams(s *config.Settings) (string, error) {
 	from, err := catalogue.Default(), error(nil)
 	if s.PoliciesFile != "" {
@@ -169,17 +170,13 @@ func inspectTeams(s *config.Settings) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	told := 0
-	for _, t := range from.Teams {
-		if len(notify.ChannelsOf(&t)) > 0 {
-			told++
-		}
-	}
-	if told == 0 {
-		return "", nil
+	untold := from.Untold()
+	found := fmt.Sprintf("told of dead letters by e-mail or webhook: %d of %d", len(from.Teams)-len(untold), len(from.Teams))
+	if len(untold) > 0 {
+		found += fmt.Sprintf("; nobody is told for %s: give them an address in the policies file", text.And(untold...))
 	}
 	if wrong := notify.Problems(from, s.Notify.SMTP != nil); len(wrong) > 0 {
 		err = errors.New(strings.Join(wrong, "; "))
 	}
-	return fmt.Sprintf("told of dead letters by e-mail or webhook: %d", told), err
+	return found, err
 }

@@ -25,7 +25,7 @@ import (
 type Catalogue struct {
 	// Version is the first 12 hex digits of the SHA-256 of Effective; every decision records it.
 	Version string
-	// Source is the file it was read from; "default" for the embedded one.
+	// Source is the file it was read from; "built-in" for the embedded one.
 	Source string
 	// Policies of the catalogue, each with its Version.
 	Policies decision.Policies
@@ -57,7 +57,7 @@ type Webhook struct {
 }
 
 // DefaultSource is the Source of the embedded catalogue.
-const DefaultSource = "default"
+const DefaultSource = "built-in"
 
 // maxBytes of a catalogue's file; more is not even read.
 const maxBytes = 1 << 20

@@ -25,7 +25,7 @@ func TestDefaultIsTheContracts(t *testing.T) {
 			t.Errorf("the team %s is not described", name)
 		}
 	}
-	if c.Source != "default" || !regexp.MustCompile("^[0-9a-f]{12}$").MatchString(c.Version) || !bytes.Equal(c.Effective(), defaultYAML) {
+	if c.Source != "built-in" || !regexp.MustCompile("^[0-9a-f]{12}$").MatchString(c.Version) || !bytes.Equal(c.Effective(), defaultYAML) {
 		t.Errorf("source %q, version %q, %d bytes of YAML", c.Source, c.Version, len(c.Effective()))
 	}
 	for name, p := range c.Policies {

@@ -164,7 +164,7 @@ func (c *checker) level(name, value string) zapcore.Level {
 
 func (c *checker) oneOf(name, value string, allowed ...string) string {
 	if !slices.Contains(allowed, value) {
-		c.add(name, strconv.Quote(value), strings.Join(allowed, " or "))
+		c.add(name, strconv.Quote(value), text.Or(allowed...))
 	}
 	return value
 }

@@ -64,7 +64,7 @@ func TestWhatIsOverdueIsCountedApart(t *testing.T) {
 // TestAfterAPermanentErrorNowIsChosen, since a person has corrected it; the form says when the retry goes.
 func TestAfterAPermanentErrorNowIsChosen(t *testing.T) {
 	s, _, _ := reviewing(t)
-	for id, says := range map[string]string{"CLM-T-1": "It is sent again now.", "CLM-T-2": "It is sent again in 80 to 144 min."} {
+	for id, says := range map[string]string{"CLM-T-1": "It is sent again now; this can be undone for 30 seconds.", "CLM-T-2": "It is sent again in 80 to 144 min."} {
 		d := s.page(subjectAddress("tiss-submission", id))
 		goes := d.all(func(n *html.Node) bool { return has(n, "data-goes") && n.Data == "p" })
 		chosen := d.all(func(n *html.Node) bool { return attr(n, "name") == "when" && has(n, "checked") })

@@ -264,7 +264,7 @@ func (p *Pages) health(v *visit, o *open) ([]healthRow, error) {
 		rows[1].At = v.Ago(head.At)
 	}
 	policies := healthRow{Name: v.T("health.catalogue"), Badge: Badge{"ok", v.T("health.in_force")},
-		Technical: v.T("health.catalogue.version", c.Version, c.Source)}
+		Technical: v.T("health.catalogue.version", c.Version, v.source())}
 	if h.Rejection != nil {
 		policies.Badge = Badge{"bad", v.T("health.rejected")}
 		policies.Technical = v.T("health.catalogue.rejected", c.Version) + " " + h.Rejection.Error()

@@ -105,7 +105,7 @@ func (v *visit) policiesPage(d *policiesData, fixed bool) *page {
 // policiesData are the policies, and the form of which one is selected; the default one where none is.
 func (v *visit) policiesData(selected string) *policiesData {
 	c := v.catalogue
-	d := &policiesData{Version: c.Version, Source: c.Source, HintLang: v.hintLang(),
+	d := &policiesData{Version: c.Version, Source: v.source(), HintLang: v.hintLang(),
 		Try: tryForm{Token: access.FormToken(v.r.Context())}}
 	names := c.Policies.Names()
 	if i := slices.Index(names, decision.DefaultPolicy); i > 0 { // the one that holds where none is named comes first

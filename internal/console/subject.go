@@ -254,6 +254,14 @@ func (v *visit) hintLang() string {
 	return ""
 }
 
+// source says which file the catalogue was read from, or that it is the program's own.
+func (v *visit) source() string {
+	if v.catalogue.Source == catalogue.DefaultSource {
+		return v.T("catalogue.built_in")
+	}
+	return v.catalogue.Source
+}
+
 // overdue is a retry that was not heard of for so long after its time: processes need seconds.
 const overdue = 15 * time.Minute
 

@@ -49,6 +49,8 @@ func TestPlan(t *testing.T) {
 		{name: "of a policy that is gone", happens: func(f *fixture) { waiting(f); f.SetPolicies(nil) }, code: deadletter.PolicyNotFound, message: tiss},
 		{name: "of a policy that is gone, now", happens: func(f *fixture) { waiting(f); f.SetPolicies(nil) }, change: func(c *deadletter.BulkCommand) { c.When = deadletter.Now }},
 		{name: "discarded, though nobody waits", happens: gone, change: discard},
+		{name: "accepted, and nobody waits", happens: gone, change: func(c *deadletter.BulkCommand) { c.Action = journal.BulkAccept },
+			code: deadletter.InvalidRetryState, message: "no process waits"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			bubble(t, func(f *fixture) {
@@ -210,6 +212,24 @@ func TestTokenIsOfItsCommand(t *testing.T) {
 		if _, _, err := f.DeadLetters.Start(t.Context(), planned, p.Token); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// TestStartOnOthersIsRefused: as many are left as were planned, but not the same.
+func TestStartOnOthersIsRefused(t *testing.T) {
+	bubble(t, func(f *fixture) {
+		letters := f.die(0, 2, badPassword, 0)
+		assign := func(id, to string) {
+			_, err := f.DeadLetters.Assign(f.t.Context(), id, journal.Assignment{Assignee: to, Mark: journal.Mark{By: "maria"}})
+			testkit.Must(f.t, err)
+		}
+		assign(letters[0], "ana")
+		c := retryAll(journal.DeadLetterFilter{Assignee: "ana"})
+		p := f.plan(c)
+		assign(letters[0], "")
+		assign(letters[1], "ana")
+		_, _, err := f.DeadLetters.Start(f.t.Context(), c, p.Token)
+		refused(f.t, "start", err, deadletter.PlanOutdated)
 	})
 }
 

@@ -67,6 +67,7 @@ func TestProbablyAccepted(t *testing.T) {
 		{"DUPLICATE_CLAIM", "1", true, decision.PermanentError, decision.ReasonProbablyAccepted, true},
 		{"DUPLICATE_CLAIM", "5", true, decision.MaxRetriesExceeded, decision.ReasonProbablyAccepted, true},
 		{"DUPLICATE_CLAIM", "1", false, decision.PermanentError, "DUPLICATE_CLAIM", false},
+		{"DUPLICATE_CLAIM (gateway timeout)", "1", false, decision.PermanentError, "DUPLICATE_CLAIM", true}, // the one that it doubts itself
 		{"INVALID_PATIENT_DATA", "1", true, decision.PermanentError, "INVALID_PATIENT_DATA", true},
 		{"TIMEOUT", "5", true, decision.MaxRetriesExceeded, decision.ReasonMaxRetries, true},
 	} {

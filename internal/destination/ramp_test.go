@@ -70,6 +70,15 @@ func TestFlow(t *testing.T) {
 	}
 }
 
+// TestTaken: behind a state that is taken over, a claim goes no sooner than if one had gone just then.
+func TestTaken(t *testing.T) {
+	g := Gate{Settings: settings(6)}
+	g.Take(New(start), start)
+	if g.Admit(start) || g.Admit(start.Add(9*time.Second)) || !g.Admit(start.Add(10*time.Second)) {
+		t.Errorf("the next claim goes at %s, a pace of 10 s from %s on", g.Flow.Next, start)
+	}
+}
+
 // TestFastPace: whoever lets claims go takes some time over each; as many as the pace says go all the same, and no more in
 // any minute.
 func TestFastPace(t *testing.T) {

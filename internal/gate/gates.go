@@ -235,7 +235,8 @@ func (k *known) describe(d *destination.Gate, now time.Time) Destination {
 }
 
 // ErrUnknown is why nothing is told or ordered of a destination: nobody knows its name.
-var ErrUnknown = errors.New("no destination of this name is configured, or was asked for")
+var ErrUnknown = errors.New("no destination of this name is configured, or was asked for; GET /api/v1/destinations and " +
+	"`retry-worker destinations list` have their names")
 
 // shown claims of one destination.
 const shown = 50

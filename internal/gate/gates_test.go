@@ -187,7 +187,7 @@ func TestInstantsOfAWrongClock(t *testing.T) {
 }
 
 // TestHeldJobIsNotLetThrough: a job that waits is not let through where the engine offers it again, though others that come
-// go at once; it goes when its turn comes.
+// go at once; it goes when its turn comes, and not once more: the engine may hear of that late, others leave meanwhile.
 func TestHeldJobIsNotLetThrough(t *testing.T) {
 	inBubble(t, nothing, func(w *world) {
 		w.settings.Pace.Most = 1
@@ -206,6 +206,15 @@ func TestHeldJobIsNotLetThrough(t *testing.T) {
 		}
 		if time.Sleep(2 * time.Minute); len(second) == 0 {
 			t.Error("the job that waits has not gone")
+		}
+		time.Sleep(6 * time.Minute)
+		later, third := w.waiting()
+		p.Hold(t, "CLM-gate-3", later, time.Time{})
+		for len(third) == 0 {
+			time.Sleep(time.Second)
+		}
+		if r.gates.Admit(portal, key, time.Time{}) {
+			t.Error("the job that left is let through again")
 		}
 	})
 }

@@ -54,6 +54,19 @@ func TestACauseIsNew(t *testing.T) {
 	}
 }
 
+// TestACauseThatWentQuiet: it is told of though nobody looked before it failed once more, hours later.
+func TestACauseThatWentQuiet(t *testing.T) {
+	c := open(t)
+	for range 5 {
+		c.fails("setor 7 aguarda o auditor")
+	}
+	c.Set(c.Now().Add(3 * time.Hour))
+	c.fails("setor 7 aguarda o auditor")
+	if found := c.find(); len(found) != 1 {
+		t.Errorf("found %+v, want one", found)
+	}
+}
+
 // TestWhatIsToldOfANewCause: how many failures of how many claims, when, where most of them were, and how it was before.
 // It is told again once it was away for 30 days.
 func TestWhatIsToldOfANewCause(t *testing.T) {

@@ -37,6 +37,7 @@ type stage struct {
 	states   []bool          // as the log told them
 	noRelief bool            // letting go fails
 	noLease  bool            // the store does not answer for leases
+	slow     time.Duration   // what it takes to answer for one
 	patience outbox.Patience // of relays that are started; the zero value: New's
 	leases   map[string]time.Time
 }
@@ -104,6 +105,7 @@ var errNoAnswer = errors.New("the store does not answer")
 // Lease notes until when whose lease lasts.
 func (s *stage) Lease(ctx context.Context, name, holder string, span time.Duration) (bool, error) {
 	s.mu.Lock()
+	defer time.Sleep(s.slow)
 	defer s.mu.Unlock()
 	if s.noLease {
 		return false, errNoAnswer

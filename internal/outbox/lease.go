@@ -51,7 +51,7 @@ func lead(stop, kill context.Context, l *lease, work func(stop, hard context.Con
 		keeper.Go(func() { l.keep(hard, lost, until) })
 		ends, cancel := either(stop, hard)
 		work(ends, hard)
-		back := hard.Err() == nil
+		back := kill.Err() == nil && hard.Err() == nil // work may have ended by a kill that hard has not heard of yet
 		cancel()
 		lost()
 		if keeper.Wait(); back {

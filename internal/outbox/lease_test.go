@@ -45,10 +45,11 @@ func TestOneRelayAtATime(t *testing.T) {
 	}
 }
 
-// TestLeaseThatCannotBeRenewed: nothing is sent after its end (the sink looks), and all once it can be taken.
+// TestLeaseThatCannotBeRenewed: nothing is sent after its end (the sink looks), however late the store said that it is held, and all
+// once it can be taken.
 func TestLeaseThatCannotBeRenewed(t *testing.T) {
 	bubble(t, func(s *stage) {
-		s.sink.takes = 3 * time.Second
+		s.slow, s.sink.takes = 3*time.Second, 3*time.Second
 		s.fill(5000, keys(5000)...)
 		s.relay("a")
 		time.Sleep(4 * time.Second)
@@ -99,6 +100,42 @@ func TestLeaderWhoseLeaseIsGone(t *testing.T) {
 		<-done
 		if held, err := s.Memory.Lease(t.Context(), "work", "b", 15*time.Second); !held {
 			t.Errorf("the lease was not given back: %v", err)
+		}
+	})
+}
+
+// ended is a context that has ended when its channel is closed, of which those that were made of it did not hear yet.
+type ended struct {
+	context.Context
+	done chan struct{}
+}
+
+func (e ended) Done() <-chan struct{} { return e.done }
+
+func (e ended) Err() error {
+	select {
+	case <-e.done:
+		return context.Canceled
+	default:
+		return nil
+	}
+}
+
+// AfterFunc has the context package tell the others by it, and tells none.
+func (ended) AfterFunc(func()) (stop func() bool) { return func() bool { return true } }
+
+// TestKilledLeaderGivesNothingBack: not where its work heard of the stop that comes with a kill before it heard of that, either.
+func TestKilledLeaderGivesNothingBack(t *testing.T) {
+	bubble(t, func(s *stage) {
+		stopped, stop := context.WithCancel(context.Background())
+		kill := ended{context.Background(), make(chan struct{})}
+		outbox.Lead(stopped, kill, s.Memory, "work", "a", func(ends, _ context.Context) {
+			close(kill.done)
+			stop()
+			<-ends.Done()
+		})
+		if held, err := s.Memory.Lease(s.t.Context(), "work", "b", 15*time.Second); held || err != nil {
+			s.t.Errorf("another has the lease: %t, %v", held, err)
 		}
 	})
 }

@@ -62,6 +62,23 @@ func TestLaterOnesOfAKeyWait(t *testing.T) {
 	})
 }
 
+// TestKeyThatGetsOn: one of which each message fails once is held up a second each time, and not ever longer.
+func TestKeyThatGetsOn(t *testing.T) {
+	bubble(t, func(s *stage) {
+		failed := map[int64]bool{}
+		s.sink.answer = func(m *journal.Message) error {
+			if m.Key == "A" && !failed[m.Sequence] {
+				failed[m.Sequence] = true
+				return errRefused
+			}
+			return nil
+		}
+		s.fill(40, "A", "B")
+		s.relay("a")
+		s.within(time.Minute, "all is sent", s.empty)
+	})
+}
+
 // TestSinkGoesDownInMidPage: all keys fail where others of the page were taken, and it is the sink all the same.
 func TestSinkGoesDownInMidPage(t *testing.T) {
 	bubble(t, func(s *stage) {

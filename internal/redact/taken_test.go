@@ -126,6 +126,7 @@ var taken = []struct{ why, text, want string }{
 	{"international", "+55 11 {mobile}, +5511912345678, +55 (11) {land}, +55(11){mobile}", "[PHONE], [PHONE], [PHONE], [PHONE]"},
 	{"country code in parentheses", "(+55) 11 {mobile}, +(55) 11 {mobile}", "([PHONE], [PHONE]"},
 	{"abroad", "+1 415 555 2671, +1-415-555-2671, +351 912 345 678, +44 20 7946 0958, +54 9 11 1234-5678", "[PHONE], [PHONE], [PHONE], [PHONE], [PHONE]"},
+	{"abroad, the longest", "+598-1234-5678-9012", "[PHONE]"},
 	{"abroad, a status behind it", "+1 415 555 2671 503", "[PHONE] 503"},
 	{"one after the other", "+298 123 456 (11) {mobile}, +2025-01-12 11 {mobile}", "[PHONE] [PHONE], +2025-01-12 [PHONE]"},
 	{"area code in parentheses", "(11) {mobile}, (11) {land}, (011) {mobile}, (11)912345678, (11) 32345678", "[PHONE], [PHONE], [PHONE], [PHONE], [PHONE]"},

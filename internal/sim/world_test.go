@@ -312,6 +312,9 @@ func (s *sim) start(n int) {
 	}
 	publisher := events.Publisher("sim", func(portal string) string { return portal })
 	hooks.Open = func(open bool, _ error) {
+		if r.life.Err() != nil { // it hears of the end while others go on, and the seed does not say who is first
+			return
+		}
 		r.closed = !open
 		s.say("the journal of %s can be written: %t", r.name, open)
 	}

@@ -203,6 +203,9 @@ func (o *Options) unreachable(err error) string {
 	case has("remote error: tls:"):
 		advice = "the engine refused the handshake; where it asks for a client's certificate, set CAMUNDA_MTLS_CERT_PATH " +
 			"and CAMUNDA_MTLS_KEY_PATH to one that it knows"
+	case has("looked like an HTTP/1.1 header"):
+		advice = "that port speaks HTTP/1.1, not gRPC: set " + o.setting() + " to the gateway's gRPC port (26500 by default), " +
+			"or ZEEBE_REST_ADDRESS to this one"
 	case o.Unencrypted() && (has("server preface") || has("EOF")):
 		advice = "the gateway may speak TLS: unset ZEEBE_INSECURE_CONNECTION"
 	case rest:

@@ -65,6 +65,7 @@ func TestUnreachable(t *testing.T) {
 		{"x509: certificate has expired or is not yet valid: …", Options{}, "renew the engine's certificate, or set this machine's clock by NTP"},
 		{"x509: cannot validate certificate for 10.0.0.7 because it doesn't contain any IP SANs", Options{}, "set ZEEBE_OVERRIDE_AUTHORITY to a name in the certificate"},
 		{"EOF", Options{Plaintext: true}, "the gateway may speak TLS: unset ZEEBE_INSECURE_CONNECTION"},
+		{"… the frame header looked like an HTTP/1.1 header", Options{Plaintext: true}, "that port speaks HTTP/1.1, not gRPC: set ZEEBE_ADDRESS to the gateway's gRPC port (26500 by default), or ZEEBE_REST_ADDRESS to this one"},
 		{"EOF", Options{}, "is the engine running, and is ZEEBE_ADDRESS right?"},
 	} {
 		if got := tt.o.Advice(status.Error(codes.Unavailable, tt.said)); got != tt.want {

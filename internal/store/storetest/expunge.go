@@ -199,12 +199,17 @@ func testPurge(t *testing.T, s Store) {
 		testkit.Must(t, w.j.RecordDestination(t.Context(), "unimed", journal.DestinationBody{Version: version + 1, State: new(destination.New(at(0)))}))
 	}
 	testkit.Must(t, w.j.Reject(t.Context(), &journal.Refusal{Rejection: &decision.Rejection{Code: decision.InvalidClaimID}}))
+	young, err := s.Head(t.Context())
+	testkit.Must(t, err)
 	late := w.die("CLM-LATE-1", 5)
 	w.begin("run-late")
 	testkit.Must(t, w.decide("run-late", "CLM-LATE-1", late, true))
 	w.fails("CLM-LONG-1", 6, 0)
 	old, err := s.Head(t.Context())
 	testkit.Must(t, err)
+	if n, _, err := testkit.PurgeAt(t.Context(), s, w.Now(), young.Record, old.Record, 99); n != 0 || err != nil {
+		t.Errorf("of a run that goes on, and its claim, %d records were purged (%v)", n, err)
+	}
 	w.step(journal.BulkCancel, journal.BulkRun{ID: "run-late"})
 	w.succeeds("CLM-LONG-1")
 	before := w.sums()

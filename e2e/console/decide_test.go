@@ -92,7 +92,7 @@ func (s *fixture) passUntil(t *testing.T, instant time.Time) {
 func TestWithoutJavaScriptAllIsReadableAndARetryWorks(t *testing.T) {
 	s := open(t)
 	const claimID = "CLM-E2E-PLAIN-1005"
-	process := s.submit(t, claimID, 5, "TIMEOUT", "HTTP 503")
+	process := s.submit(t, claimID, 5, "TIMEOUT")
 	s.deadLetter(t, claimID)
 	b := s.visit(t, "pt-BR")
 	b.withoutScript()

@@ -61,10 +61,11 @@ func (c *cli) assignCommand() *cobra.Command {
 		example: anID + ` --follow-up 2026-03-04 --note "operadora responde na quarta"`})
 	one, all := cmd.RunE, c.action("dead-letters", &action{use: "assign NAME", request: "PUT /assignees/{name}"}).RunE
 	cmd.Use += " | assign --of NAME"
-	cmd.Long += "\nWithout --to it is you. With --of it is all that somebody has, such as a colleague who left (role admin);\n" +
+	cmd.Long += "\nWith --of it is all that somebody has, such as a colleague who left (role admin);\n" +
 		"left are those on which the one with --to may not decide."
 	cmd.Example += "\n  retry-worker dead-letters assign --of ana.souza --to bia.lima"
 	flags := cmd.Flags()
+	flags.Lookup("to").Usage = "who gets it: an account's name; left out: you"
 	nobody := flags.Bool("nobody", false, "give it back")
 	of := flags.String("of", "", "all that this account has, instead of one")
 	cmd.Args = func(_ *cobra.Command, args []string) error {

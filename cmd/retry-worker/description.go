@@ -84,7 +84,8 @@ func (o operation) usage(f *api.Field) string {
 	if f.Default != "" {
 		usage += " (default " + f.Default + ")"
 	}
-	return strings.TrimSpace(usage)
+	usage = strings.TrimSpace(usage)
+	return strings.ToLower(usage[:1]) + usage[1:] // as other flags begin
 }
 
 // inFlags returns a message of the API with the operation's fields named as the flags that give them.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"retry-worker/internal/journal"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/redact"
+	"retry-worker/internal/spelling"
 	"retry-worker/internal/text"
 )
 
@@ -129,6 +131,11 @@ func (c *cli) root() *cobra.Command {
 			err = fmt.Errorf("--%s is %q, expected %s", invalid.GetFlag().Name, invalid.GetValue(),
 				map[string]string{"bool": "true or false", "int64": "a whole number", "float64": "a number"}[invalid.GetFlag().Value.Type()])
 		}
+		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+			if near := meantFlag(cmd.Flags(), unknown.GetSpecifiedName()); near != "" {
+				err = fmt.Errorf("%w (did you mean --%s?)", err, near)
+			}
+		}
 		return fmt.Errorf("%w; `%s --help` lists the flags", err, cmd.CommandPath())
 	})
 	root.AddCommand(c.serveCommand(), c.deployCommand(), c.decideCommand(), c.historyCommand(),
@@ -141,6 +148,16 @@ func (c *cli) root() *cobra.Command {
 		c.tokenCommand(), c.readyCommand(), c.checkCommand(), c.versionCommand())
 	takeNothing(root)
 	return root
+}
+
+// meantFlag returns the flag that was probably meant: one that goes on behind the name, or is spelt alike; empty if none is.
+func meantFlag(flags *pflag.FlagSet, name string) string {
+	var known []string
+	flags.VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+	if i := slices.IndexFunc(known, func(k string) bool { return strings.HasPrefix(k, name+"-") }); i >= 0 {
+		return known[i]
+	}
+	return spelling.Nearest(name, known)
 }
 
 // takeNothing has the commands refuse arguments that do not say which they take.

@@ -201,7 +201,7 @@ func (c *call) filter(in any) (journal.DeadLetterFilter, error) {
 func (c *call) deadLetters(in *struct {
 	stateInput
 	Filter
-	Sort string `json:"sort" enum:"deadline,amount,age,newest" doc:"Which come first; none: the most urgent."`
+	Sort string `json:"sort" enum:"deadline,amount,age,newest" doc:"Which come first, the most urgent if left out."`
 	pageInput
 }) (Page[DeadLetter], error) {
 	f, err := c.filter(in)

@@ -35,8 +35,7 @@ import (
 const (
 	// people ask at the same time, of letters dead letters one after the other, of runs bulk runs and of portals destinations.
 	people, letters, runs, portals = 16, 60, 4, 12
-	// steered dead letters are in a run that people pause and resume while it decides on them, runPace a minute. All dead letters
-	// are one page of the list.
+	// steered dead letters are in a run that people pause while it decides, runPace a minute. All are one page of the list.
 	steered, runPace = 10, 30
 	// portal and a number are a destination's address.
 	portal = "destinations/portal-"

@@ -81,7 +81,7 @@ func (s *Service) DecideDue(ctx context.Context, box journal.Outbox) (failed err
 				continue
 			}
 			switch one := s.decideLater(ctx, m); {
-			case one == nil:
+			case one == nil, RefusalOf(one) != nil: // undone, or decided on since
 				done = append(done, m.Sequence)
 			case concernsOneAlone(one):
 				failed = cmp.Or(failed, fmt.Errorf("dead letter %s: %w", m.Key, one))
@@ -106,13 +106,13 @@ func concernsOneAlone(err error) bool {
 	return errors.Is(err, journal.ErrInvalid) || errors.Is(err, journal.ErrUnreadable)
 }
 
-// decideLater carries out the decision that m asks for, unless it was undone or somebody has decided since. What can be
-// carried out no more is undone, with the reason.
+// decideLater carries out the decision that m asks for. What can be carried out no more is undone, with the reason. The
+// error is a *Refusal where it was undone or somebody has decided since.
 func (s *Service) decideLater(ctx context.Context, m *journal.Message) error {
 	d, err := s.Show(ctx, m.Key)
 	asked := &d.Later
 	if err != nil || *asked == (journal.Later{}) || !asked.At.Equal(m.At) {
-		return unlessRefused(err)
+		return err
 	}
 	wanted := &journal.Review{Subject: d.Subject, DeadLetter: d.ID, Discard: true, Reason: asked.Text, By: asked.By}
 	if asked.Verb == journal.RetryLater {
@@ -125,14 +125,6 @@ func (s *Service) decideLater(ctx context.Context, m *journal.Message) error {
 	}
 	if why := RefusalOf(err); why != nil {
 		_, err = s.note(ctx, d.ID, &journal.Note{Verb: journal.Undo, Text: why.Message, By: asked.By, Undoes: asked.Record})
-	}
-	return unlessRefused(err)
-}
-
-// unlessRefused returns nil for a *Refusal.
-func unlessRefused(err error) error {
-	if RefusalOf(err) != nil {
-		return nil
 	}
 	return err
 }

@@ -12,9 +12,9 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// TestNewCausesAndAdvice: a cause that is new and that retries never help is on the overview, and an admin teaches it from
+// TestNewCausesAndAdviceAreAccessible: a cause that is new and that retries never help is on the overview, and an admin teaches it from
 // the page of a claim, with one click or key; all of it keeps the rules and fits a phone.
-func TestNewCausesAndAdvice(t *testing.T) {
+func TestNewCausesAndAdviceAreAccessible(t *testing.T) {
 	needRules(t)
 	s := guarded(t) // for its browser
 	folder := t.TempDir()

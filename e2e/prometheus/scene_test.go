@@ -289,7 +289,7 @@ func (s *scene) settle(t *testing.T) {
 	t.Helper()
 	s.holds(t, `sum(max by (policy, team, reason) (retry_worker_dead_letters_open)) >= 150 and on () (max(retry_worker_outbox_pending) < 10)`)
 	s.holds(t, `retry_worker_kpi{kpi="success_rate", policy="tiss-submission"}`)
-	s.holds(t, `sum(retry_worker_new_causes_total) > 0`) // looked for once a minute
+	s.holds(t, `ALERTS{alertname="RetryWorkerNewCause"}`) // causes are looked for once a minute
 	var differences []string
 	wait.Until(t, "the recording rules to show the nine figures of each of four policies as `retry-worker kpi` does", func() bool {
 		var compared int

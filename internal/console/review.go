@@ -44,23 +44,19 @@ func (p *Pages) decide(v *visit, o *open, verb journal.BulkAction) (*page, error
 	var done deadletter.Item
 	switch verb {
 	case journal.BulkDiscard:
-		if done, err = o.Note(v.r.Context(), c, journal.DiscardLater); err == nil {
-			done.Review = journal.ReviewNote{Discard: true, Reason: done.Later.Text}
-		}
+		done, err = o.Note(v.r.Context(), c, journal.DiscardLater)
 	case journal.BulkAccept:
 		c.Protocol = f.Protocol
 		done, err = o.Accept(v.r.Context(), c)
 	default:
 		c.Deadline, _ = v.instant(f.Deadline)
 		c.Force, c.Fresh, c.When = f.How != "next" || f.Late && c.Deadline.IsZero(), f.How == "fresh", deadletter.When(f.When)
-		if done, err = o.Note(v.r.Context(), c, journal.RetryLater); err == nil {
-			done.Review = journal.ReviewNote{Reason: done.Later.Text}
-		}
+		done, err = o.Note(v.r.Context(), c, journal.RetryLater)
 	}
 	if err != nil {
 		return v.undecided(&item, err)
 	}
-	v.remember(&done.Review)
+	v.remember(cmp.Or(done.Later.Text, done.Review.Reason), verb == journal.BulkDiscard)
 	to := v.place().Subject(item.Subject, field{"done", item.ID})
 	if next.Item != nil {
 		to = next.at.Subject(next.Subject, field{"after", item.ID})
@@ -209,16 +205,16 @@ func (v *visit) recentReasons() (r recent) {
 }
 
 // remember puts the reason of a decision in front of the others.
-func (v *visit) remember(n *journal.ReviewNote) {
-	if len(n.Reason) > maxRecentBytes {
+func (v *visit) remember(reason string, discard bool) {
+	if len(reason) > maxRecentBytes {
 		return
 	}
 	r := v.recentReasons()
 	of := &r.Retry
-	if n.Discard {
+	if discard {
 		of = &r.Discard
 	}
-	*of = append([]string{n.Reason}, slices.DeleteFunc(*of, func(s string) bool { return s == n.Reason })...)
+	*of = append([]string{reason}, slices.DeleteFunc(*of, func(s string) bool { return s == reason })...)
 	*of = (*of)[:min(len(*of), mostRecent)]
 	raw, _ := json.Marshal(r) // texts, which can be
 	v.keep(recentCookie, base64.RawURLEncoding.EncodeToString(raw), 0)

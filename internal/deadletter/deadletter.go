@@ -114,7 +114,7 @@ const AlertAbove = 100
 
 // Service lists dead letters, takes decisions on them, and plans, starts, steers and shows bulk runs. Its errors hold
 // a *Refusal, or are the journal's: what was asked for may have been done then, and asking again says so. Safe for
-// concurrent use. May they? That is the caller's to know (roles).
+// concurrent use. The caller checks permissions.
 type Service struct {
 	store    Store
 	memory   *journal.Journal

@@ -34,7 +34,7 @@ func (s *Service) Note(ctx context.Context, c Command, verb journal.NoteVerb) (I
 }
 
 // Assign says who has an open dead letter (R35); of a it looks at Assignee, FollowUpAt, Text, which may be empty, and By.
-// Its errors are Retry's. May they have it? That is the caller's to know.
+// Its errors are Retry's. The caller checks permissions.
 func (s *Service) Assign(ctx context.Context, id string, a journal.Assignment) (Item, error) {
 	said, err := CheckReason(a.Text)
 	if refusal := RefusalOf(err); refusal != nil && refusal.Code == ReasonTooLong {

@@ -32,7 +32,7 @@ type Command struct {
 	// Reason and By are the person's words, 1 to MaxReason characters, and name.
 	Reason, By string
 	// Force sends it again at or above the limit, or after the deadline that it had; Fresh begins the whole ladder anew,
-	// and needs Force. May they? That is the caller's to know (roles).
+	// and needs Force. The caller checks permissions.
 	Force, Fresh bool
 	When         When
 	// Deadline is the new one that it has from then on (R29); zero leaves it as it is.

@@ -79,7 +79,7 @@ type Later struct {
 	Mark
 }
 
-// decided is why somebody else may not decide while l can be undone.
+// decided returns why nobody else may decide while l can be undone.
 func (l *Later) decided() *DecidedError {
 	state := DeadLetterReprocessing
 	if l.Verb == DiscardLater {

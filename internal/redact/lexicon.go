@@ -11,8 +11,8 @@ type class = byte
 
 const (
 	unknown, article, given, saint, initial               = 'u', 'a', 'g', 'h', 'I'
-	element, quoting, house, stop, paper, health = 'E', 'v', 'd', 'x', 'p', 'e'
-	counter, offset = 'o', 'j'
+	element, quoting, house, stop, paper, health          = 'E', 'v', 'd', 'x', 'p', 'e'
+	counter, offset                                       = 'o', 'j'
 	keepOne, keepAll, registry, engineKey, company, claim = 'Q', 'A', 'Z', 'J', 'C', 'c'
 	person, named, vague, login, kin, staff, worker       = 'P', 'N', 'V', 'W', 'K', 'T', 'X'
 	secretive, header, opaque, scheme, digest, keyOwner   = 'S', 'D', 'O', 'B', 'M', 'w'

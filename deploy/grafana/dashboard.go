@@ -9,7 +9,7 @@ import (
 
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
-	"retry-worker/internal/kpi"
+	"retry-worker/internal/statistics"
 )
 
 // object is a part of Grafana's JSON, in its own words.
@@ -223,7 +223,7 @@ func limit(text string) (float64, error) {
 		times, of = "1", text
 	}
 	if words := strings.Fields(of); len(words) == 3 {
-		for _, k := range kpi.All(nil, []string{decision.DefaultPolicy}, time.Time{}) {
+		for _, k := range statistics.All(nil, []string{decision.DefaultPolicy}, time.Time{}) {
 			for _, g := range k.Goals {
 				if g.Kind == words[0] && string(g.Rule) == words[1] && k.Name == words[2] {
 					n, err := strconv.ParseFloat(times, 64)

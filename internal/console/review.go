@@ -50,7 +50,7 @@ func (p *Pages) decide(v *visit, o *open, verb journal.BulkAction) (*page, error
 		done, err = o.Decide(v.r.Context(), c)
 	default:
 		c.Deadline, _ = v.instant(f.Deadline)
-		c.Force, c.Fresh, c.When = f.How != "next" || f.Late && c.Deadline.IsZero(), f.How == "fresh", deadletter.When(f.When)
+		c.Force, c.Fresh, c.When = f.How != "next" || f.Late && c.Deadline.IsZero(), f.How == "fresh", f.When
 		done, err = o.Note(v.r.Context(), c, journal.RetryLater)
 	}
 	if err != nil {
@@ -82,7 +82,7 @@ func (v *visit) wrongField(f *reviewForm, item *deadletter.Item) string {
 		return ""
 	case f.How != "next" && f.How != "force" && f.How != "fresh", item.AtLimit() && f.How == "next":
 		return "how"
-	case f.When != string(deadletter.Backoff) && f.When != string(deadletter.Now):
+	case f.When != deadletter.Backoff && f.When != deadletter.Now:
 		return "when"
 	case !known:
 		return "deadline"

@@ -168,7 +168,7 @@ func (l Lang) howOf(r *journal.BulkRun) string {
 	case r.Force:
 		how = "run.how.force"
 	}
-	if r.Now {
+	if r.When == deadletter.Now {
 		when = "run.when.now"
 	}
 	return l.T(how) + " " + l.T(when)

@@ -362,9 +362,9 @@ func (v *visit) hint(policy, matched string) string {
 
 // form is what may be done by the reader, with what was sent if that was wrong.
 func (v *visit) form(l *letterData, p *decision.Policy, at string, sent *sent) *reviewForm {
-	f := &reviewForm{When: string(deadletter.Backoff)}
+	f := &reviewForm{When: deadletter.Backoff}
 	if l.Outcome == decision.PermanentError { // which a person has corrected
-		f.When = string(deadletter.Now)
+		f.When = deadletter.Now
 	}
 	if sent.Wrong != "" {
 		f = sentForm(sent.Form, sent.Verb)

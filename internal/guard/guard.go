@@ -105,9 +105,10 @@ func (g *Guard) log(ctx context.Context, message, event string, fields ...zap.Fi
 	g.to.Log.Info(message, append([]zap.Field{zap.String("event", event), zap.String("by", by(ctx))}, fields...)...)
 }
 
-// For returns the dead letter where who asks may do that to it. The role goes first, whatever dead letter it is; its
-// team never changes.
-func (g *Guard) For(ctx context.Context, action access.Action, id string) (deadletter.Item, error) {
+// Decide returns the dead letter where who asks may decide on it, or, where that is fresh, begin its whole ladder again.
+// The role goes first, whatever dead letter it is; its team never changes.
+func (g *Guard) Decide(ctx context.Context, id string, fresh bool) (deadletter.Item, error) {
+	action := access.Review.Anew(fresh)
 	if err := access.Check(ctx, action); err != nil {
 		return deadletter.Item{}, err
 	}
@@ -137,7 +138,7 @@ func (g *Guard) decide(
 	ctx context.Context, c deadletter.Command, decision string,
 	decide func(context.Context, deadletter.Command) (deadletter.Item, error),
 ) (deadletter.Item, error) {
-	if _, err := g.For(ctx, access.Review.Anew(c.Fresh), c.ID); err != nil {
+	if _, err := g.Decide(ctx, c.ID, c.Fresh); err != nil {
 		return deadletter.Item{}, err
 	}
 	c.By = by(ctx)
@@ -151,7 +152,7 @@ func (g *Guard) decide(
 
 // Note takes what a person says of a dead letter.
 func (g *Guard) Note(ctx context.Context, c deadletter.Command, verb journal.NoteVerb) (deadletter.Item, error) {
-	if _, err := g.For(ctx, access.Review.Anew(verb == journal.RetryLater && c.Fresh), c.ID); err != nil {
+	if _, err := g.Decide(ctx, c.ID, verb == journal.RetryLater && c.Fresh); err != nil {
 		return deadletter.Item{}, err
 	}
 	c.By = by(ctx)
@@ -179,7 +180,7 @@ func (g *Guard) Colleagues(team decision.Team) (c Colleagues) {
 
 // Assign says who has a dead letter: deadletter.Me, who asks, or another who may decide on it, or journal.Nobody.
 func (g *Guard) Assign(ctx context.Context, id string, a journal.Assignment) (deadletter.Item, error) {
-	item, err := g.For(ctx, access.Review, id)
+	item, err := g.Decide(ctx, id, false)
 	if err != nil {
 		return item, err
 	}
@@ -340,7 +341,7 @@ func (g *Guard) Conclude(ctx context.Context, p *decision.Policy, o *journal.Out
 			return done, err
 		}
 		o.DeadLetter = e.DeadLetter
-		if _, err := g.For(ctx, access.Review, e.DeadLetter); err != nil {
+		if _, err := g.Decide(ctx, e.DeadLetter, false); err != nil {
 			return done, err
 		}
 	}

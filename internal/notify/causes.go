@@ -124,7 +124,8 @@ func (l *glance) causes(ctx context.Context, team decision.Team, w way) (bool, e
 }
 
 func (l *glance) newCause(c *journal.Cause) NewCause {
-	shown := NewCause{l.known(c, c.News.Claims), *c.News, clean(l.Catalogue().Destination(c.News.Destination).Label, maxWord)}
+	label := l.Catalogue().Destination(c.News.Destination).Label.String()
+	shown := NewCause{l.known(c, c.News.Claims), *c.News, clean(label, maxWord)}
 	shown.Destination = clean(shown.Destination, maxPattern)
 	return shown
 }

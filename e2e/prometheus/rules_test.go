@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"retry-worker/e2e/harness/prometheus"
-	"retry-worker/internal/kpi"
+	"retry-worker/internal/statistics"
 	"retry-worker/internal/testkit"
 )
 
@@ -81,7 +81,7 @@ func TestPromtoolAcceptsTheRules(t *testing.T) {
 
 func promtool(t *testing.T, args ...string) {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), prometheus.Require(t).Promtool, args...)
+	command := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(prometheus.Program.Require(t).Path), "promtool"), args...)
 	command.Dir = rulesDir
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
@@ -145,10 +145,10 @@ func TestTargetsAreTheJournals(t *testing.T) {
 		limit              float64
 	}
 	targets, raised := map[goal]bool{}, map[goal]bool{}
-	for _, k := range kpi.All(nil, []string{"tiss-submission"}, time.Now()) {
+	for _, k := range statistics.All(nil, []string{"tiss-submission"}, time.Now()) {
 		for _, g := range k.Goals {
 			key := goal{k.Name, strings.TrimSpace(string(g.Rule)), g.Compare, g.Limit}
-			if g.Kind == kpi.Target {
+			if g.Kind == statistics.Target {
 				targets[key] = true
 			} else {
 				raised[key] = true

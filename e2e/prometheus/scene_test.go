@@ -25,7 +25,7 @@ import (
 	"retry-worker/e2e/harness/engine"
 	"retry-worker/e2e/harness/nats"
 	"retry-worker/e2e/harness/prometheus"
-	"retry-worker/internal/kpi"
+	"retry-worker/internal/statistics"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
@@ -81,7 +81,7 @@ func played(t *testing.T) *scene {
 	}
 	demonstrated := time.Now()
 	s.settle(t)
-	fmt.Printf("PRINT e2e  Prometheus %s: start %.0f s, run %.0f s, until the figures stand still %.0f s\n", prometheus.Require(t).Version,
+	fmt.Printf("PRINT e2e  Prometheus %s: start %.0f s, run %.0f s, until the figures stand still %.0f s\n", prometheus.Program.Require(t).Version,
 		s.begun.Sub(started).Seconds(), demonstrated.Sub(s.begun).Seconds(), s.ended.Sub(demonstrated).Seconds())
 	return s
 }
@@ -93,7 +93,7 @@ func (s *scene) open(t *testing.T) {
 	s.dir, err = os.MkdirTemp("", "prometheus-e2e-")
 	testkit.Must(t, err)
 	harness.AtEnd(func() error { return os.RemoveAll(s.dir) })
-	prometheus.Require(t)
+	prometheus.Program.Require(t)
 	s.binary = harness.Binary(t)
 	s.engine, err = engine.Start(t.Context())
 	testkit.Must(t, err)
@@ -168,7 +168,7 @@ func (s *scene) watch(t *testing.T) {
 		rules := regexp.MustCompile(`(?m)^    interval: .*`).ReplaceAllString(testkit.Read(t, path), "")
 		testkit.Must(t, os.WriteFile(filepath.Join(dir, filepath.Base(path)), []byte(rules), 0o600))
 	}
-	server, err := prometheus.Start(t.Context(), prometheus.Require(t), dir, fmt.Sprintf(`
+	server, err := prometheus.Start(t.Context(), prometheus.Program.Require(t), dir, fmt.Sprintf(`
 global: {scrape_interval: 1s, evaluation_interval: 1s}
 rule_files: [%q]
 scrape_configs:
@@ -306,7 +306,7 @@ func (s *scene) differences(t *testing.T) (found []string, compared int) {
 	p, err := harness.Start(harness.Command{Path: s.binary, Args: []string{"kpi", "-o", "json"}, Env: s.environment, Dir: s.dir, Screen: &out})
 	testkit.Must(t, err)
 	testkit.Must(t, p.Err())
-	var answer struct{ KPIs []kpi.KPI }
+	var answer struct{ KPIs []statistics.KPI }
 	testkit.Must(t, json.Unmarshal(out.Bytes(), &answer))
 	for i := range answer.KPIs {
 		k := &answer.KPIs[i]

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"retry-worker/internal/catalogue"
 	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
-	"retry-worker/internal/plan"
 	"retry-worker/internal/text"
 )
 
@@ -87,17 +87,19 @@ func (l Lang) exact(d time.Duration) string {
 }
 
 // Ladder returns the waits of a policy's retries.
-func (v *visit) Ladder(p *decision.Policy) *plan.Plan { return plan.Of(p, decision.OwnPolicy{}) }
+func (v *visit) Ladder(p *decision.Policy) *catalogue.Plan {
+	return catalogue.PlanOf(p, decision.OwnPolicy{})
+}
 
 // Notes are sentences on a ladder.
-func (v *visit) Notes(l *plan.Plan) (notes []string) {
+func (v *visit) Notes(l *catalogue.Plan) (notes []string) {
 	if len(l.Retries) == 0 {
 		notes = append(notes, v.T("ladder.final"))
 	}
 	if l.Job != nil {
 		notes = append(notes, v.T("ladder.own"))
 	}
-	passes := slices.ContainsFunc(l.Retries, func(r plan.Retry) bool { return r.MayPassLimit })
+	passes := slices.ContainsFunc(l.Retries, func(r catalogue.PlannedRetry) bool { return r.MayPassLimit })
 	if limit := time.Duration(l.TotalLimit); limit > 0 && !passes && l.NeverScheduled == 0 && len(l.Retries) > 0 {
 		notes = append(notes, v.T("ladder.within", v.exact(limit)))
 	}
@@ -108,7 +110,7 @@ func (v *visit) Notes(l *plan.Plan) (notes []string) {
 }
 
 // Between says from when to when, by the random variation.
-func (v *visit) Between(r plan.Range) string {
+func (v *visit) Between(r catalogue.Range) string {
 	return v.fromTo(time.Duration(r.Earliest), time.Duration(r.Latest))
 }
 

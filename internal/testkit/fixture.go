@@ -1,7 +1,6 @@
 package testkit
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -11,15 +10,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/zap"
-
 	"retry-worker/internal/calendar"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/learning"
+	"retry-worker/internal/statistics"
 )
 
 // Store is what a journal and the services over it need.
@@ -48,7 +45,7 @@ type Fixture struct {
 	Journal     *journal.Journal
 	DeadLetters *deadletter.Service
 	// Learner knows nothing until the test calls its Refresh.
-	Learner *learning.Learner
+	Learner *statistics.Learner
 	Tokens  *Tokens
 	// Calendar of all destinations; nil is always open.
 	Calendar *calendar.Calendar
@@ -90,7 +87,7 @@ func New(t testing.TB, options ...Option) *Fixture {
 	hooks := journal.NoHooks()
 	hooks.Committed = f.recorded
 	f.Journal = journal.New(f.Store, f.Now, nil, hooks)
-	f.Learner = learning.NewLearner(f.Store)
+	f.Learner = statistics.NewLearner(f.Store)
 	f.Journal.Learner = f.Learner
 	RunJournal(t, f.Journal)
 	f.DeadLetters = deadletter.New(f.Store, f.Journal, f.Policies, f.Now, f.EngineUp)
@@ -275,12 +272,6 @@ func (f *Fixture) FinishBulk(run string) {
 // NoBulkHooks do nothing.
 func NoBulkHooks() deadletter.Hooks {
 	return deadletter.Hooks{Decided: func(journal.BulkAction) {}, Refused: func(journal.BulkAction) {}}
-}
-
-// RunBulk carries bulk runs out until the test ends.
-func (f *Fixture) RunBulk() {
-	r := deadletter.NewRunner(f.Store, f.DeadLetters, f.Journal, f.Clock, f.EngineUp, NoBulkHooks(), zap.NewNop())
-	untilEnd(f.t, func(ctx context.Context) { r.Run(ctx, ctx) })
 }
 
 // Bubble runs a test of a Fixture where time is fake (testing/synctest).

@@ -1,0 +1,234 @@
+package catalogue
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/text"
+)
+
+// Plan is a policy's ladder: every retry of a failure that comes again at once after each of them. It is a value; safe
+// for concurrent use once made.
+type Plan struct {
+	Policy      string `json:"policy"`
+	Description string `json:"description"`
+	// Catalogue is the version of the catalogue that the policy comes from.
+	Catalogue string `json:"catalogue"`
+	// Destination and FirstFailure of the claim that the plan is of; empty where none was given.
+	Destination  string     `json:"destination,omitempty"`
+	FirstFailure *time.Time `json:"firstFailure,omitempty"`
+	// MaxRetries after the first try (R12).
+	MaxRetries int64 `json:"maxRetries"`
+	// Backoff in words.
+	Backoff string `json:"backoff"`
+	// TotalLimit from the first failure on (R20); 0 is none.
+	TotalLimit Duration `json:"totalLimit"`
+	// Job is what the job itself was taken to say (R15); nil where the policy lets it say nothing.
+	Job *Job `json:"job"`
+	// Retries in their order; never nil.
+	Retries []PlannedRetry `json:"retries"`
+	// NeverScheduled counts the retries that would come later than TotalLimit at the earliest (R20).
+	NeverScheduled int64 `json:"neverScheduled"`
+	// Remarks are sentences for people.
+	Remarks []string `json:"remarks"`
+}
+
+// PlannedRetry is one step of the ladder.
+type PlannedRetry struct {
+	// Number from 1.
+	Number int64 `json:"retry"`
+	// Wait before it.
+	Wait Range `json:"wait"`
+	// FromFirst failure on.
+	FromFirst Range `json:"fromFirstFailure"`
+	// MayPassLimit tells that it comes later than the total limit if the jitter draws long waits; it is not scheduled
+	// then.
+	MayPassLimit bool `json:"mayPassLimit"`
+	// At is when it is nominally made; Why is why it waits for its destination to open, empty where it does not.
+	At  *time.Time `json:"at,omitempty"`
+	Why string     `json:"closed,omitempty"`
+}
+
+// Range of what the jitter may draw, in its middle what it draws by no deviation.
+type Range struct {
+	Earliest Duration `json:"earliest"`
+	Nominal  Duration `json:"nominal"`
+	Latest   Duration `json:"latest"`
+}
+
+// Duration is a length of time, at least 0. In JSON it is a number of seconds.
+type Duration time.Duration
+
+// String returns t as people write it.
+func (t Duration) String() string { return text.Duration(time.Duration(t)) }
+
+// MarshalJSON writes seconds.
+func (t Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(t).Seconds()) }
+
+// Job is the retry policy that a job was taken to bring, and the variables it brings it in.
+type Job struct {
+	MaxAttemptsVariable string `json:"maxAttemptsVariable"`
+	DelayVariable       string `json:"delayVariable"` // empty where a job may not say
+	// MaxAttempts is null where the job brings none.
+	MaxAttempts *int64 `json:"maxAttempts"`
+	// Delay is null where the job brings none.
+	Delay *Duration `json:"delay"`
+}
+
+var anyID = regexp.MustCompile(".*")
+
+// ReadJob reads the retry policy of a job that holds these values, just as the worker reads a job's (R15). An empty
+// value is an absent variable. The rejection says which value is wrong.
+func ReadJob(p *decision.Policy, maxAttempts, delay decision.Value) (decision.OwnPolicy, *decision.Rejection) {
+	ofAnybody := *p
+	ofAnybody.IDPattern = anyID
+	f, rejection := ofAnybody.Read(decision.Variables{ID: decision.Text("plan"), MaxAttempts: maxAttempts, Delay: delay})
+	return f.Own, rejection
+}
+
+// PlanOf returns the plan of p for a job that brings own; the zero value for one that brings nothing.
+func PlanOf(p *decision.Policy, own decision.OwnPolicy) *Plan { return PlanAt(p, own, "", time.Time{}) }
+
+// PlanAt returns the plan of policy for a claim that fails first at an instant, zero for any: a retry that would be made
+// while the destination is closed is made when that opens (R29), and closed hours do not count toward the total limit
+// (R27).
+func PlanAt(policy *decision.Policy, own decision.OwnPolicy, destination string, first time.Time) *Plan {
+	maxRetries, backoff := policy.Limits(own)
+	p := &Plan{
+		Policy: policy.Name, Description: policy.Description, Catalogue: policy.Catalogue, MaxRetries: maxRetries,
+		Backoff:    Backoff(&backoff),
+		TotalLimit: Duration(policy.TotalLimit), Job: jobOf(policy, own), Retries: []PlannedRetry{},
+	}
+	var o decision.Opening
+	if !first.IsZero() {
+		if o = policy.Opening(destination); o.Calendar != nil {
+			first = first.In(o.Calendar.Zone())
+		}
+		p.Destination, p.FirstFailure = destination, &first
+		if p.TotalLimit > 0 {
+			p.TotalLimit = Duration(policy.TimeLimit(destination, first).Sub(first))
+		}
+	}
+	p.climb(&backoff, o, first)
+	p.NeverScheduled = maxRetries - int64(len(p.Retries))
+	p.remark(o.Calendar != nil)
+	return p
+}
+
+// climb adds the retries, as far as the total limit lets them be scheduled (R20).
+func (p *Plan) climb(backoff *decision.BackoffRule, o decision.Opening, first time.Time) {
+	var sum Range
+	for n := range p.MaxRetries {
+		wait := func(draw float64) Duration { return Duration(backoff.After(draw, n).Delay) }
+		r := PlannedRetry{Number: n + 1, Wait: Range{wait(0), wait(0.5), wait(math.Nextafter(1, 0))}}
+		after := func(sum, wait Duration) time.Time { return first.Add(time.Duration(sum)).Add(time.Duration(wait)) }
+		wanted := after(sum.Nominal, r.Wait.Nominal)
+		at := opened(o, wanted, 0.5)
+		sum = Range{
+			Duration(opened(o, after(sum.Earliest, r.Wait.Earliest), 0).Sub(first)), Duration(at.Sub(first)),
+			Duration(opened(o, after(sum.Latest, r.Wait.Latest), 1).Sub(first)),
+		}
+		if p.TotalLimit > 0 && sum.Earliest > p.TotalLimit {
+			return
+		}
+		r.FromFirst, r.MayPassLimit = sum, p.TotalLimit > 0 && sum.Latest > p.TotalLimit
+		if p.FirstFailure != nil {
+			r.At, r.Why = &at, o.Calendar.Why(wanted)
+		}
+		p.Retries = append(p.Retries, r)
+	}
+}
+
+// opened returns t, or where that is closed a time in the next opening: that share of the time over which they are
+// spread.
+func opened(o decision.Opening, t time.Time, share float64) time.Time {
+	next := o.Calendar.Next(t)
+	if next.Equal(t) {
+		return t
+	}
+	return next.Add(time.Duration(share * float64(o.Room(next, time.Time{}))))
+}
+
+func jobOf(p *decision.Policy, own decision.OwnPolicy) *Job {
+	if p.Own == nil {
+		return nil
+	}
+	j := &Job{MaxAttemptsVariable: p.Own.MaxAttempts, DelayVariable: p.Own.Delay}
+	if own.MaxAttempts > 0 {
+		j.MaxAttempts = &own.MaxAttempts
+	}
+	if own.HasDelay {
+		delay := Duration(own.Delay)
+		j.Delay = &delay
+	}
+	return j
+}
+
+// remark says in sentences what the figures come to; closes tells that the destination does at times.
+func (p *Plan) remark(closes bool) {
+	say := func(sentence string) { p.Remarks = append(p.Remarks, sentence) }
+	if p.Job != nil {
+		say(p.Job.words())
+	}
+	if p.MaxRetries == 0 {
+		say("No retry: the first failure is final.")
+		return
+	}
+	say("Counted as if every retry failed at once.")
+	if closes {
+		say("Hours in which " + p.Destination +
+			" is closed do not count toward the total limit; retries that wait for it to open are spread.")
+	}
+	limit := p.TotalLimit.String()
+	shown := int64(len(p.Retries))
+	first, last := int64(0), int64(0)
+	for _, r := range p.Retries {
+		if r.MayPassLimit {
+			first, last = cmp.Or(first, r.Number), r.Number
+		}
+	}
+	if first > 0 {
+		say(numbered(first, last) + " may come later than the total limit of " + limit +
+			"; if so, not scheduled: the failure is then final (MAX_RETRIES_EXCEEDED, reason TIME_LIMIT).")
+	}
+	if p.NeverScheduled > 0 {
+		say(numbered(shown+1, p.MaxRetries) + " would come later than the total limit of " + limit + ": never scheduled.")
+	}
+	if p.TotalLimit > 0 && shown == p.MaxRetries && !p.Retries[shown-1].MayPassLimit {
+		say("Every retry comes within the total limit of " + limit + ": the last at most " +
+			p.Retries[shown-1].FromFirst.Latest.String() + " after the first failure.")
+	}
+}
+
+func numbered(first, last int64) string {
+	if first == last {
+		return fmt.Sprint("Retry ", first)
+	}
+	return fmt.Sprintf("Retries %d to %d", first, last)
+}
+
+// words tell what the job was taken to say.
+func (j *Job) words() string {
+	var said []string
+	if j.MaxAttempts != nil {
+		said = append(said, j.MaxAttemptsVariable+" "+strconv.FormatInt(*j.MaxAttempts, 10))
+	}
+	if j.Delay != nil {
+		said = append(said, j.DelayVariable+" "+j.Delay.String())
+	}
+	if said == nil {
+		variables := j.MaxAttemptsVariable
+		if j.DelayVariable != "" {
+			variables += ", " + j.DelayVariable
+		}
+		return "Shown for a job that brings no retry policy of its own (" + variables + ")."
+	}
+	return "Shown for a job that brings " + strings.Join(said, " and ") + "."
+}

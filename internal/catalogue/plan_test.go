@@ -1,0 +1,189 @@
+package catalogue_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"retry-worker/internal/catalogue"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/decision/decisiontest"
+	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/golden"
+)
+
+// exponential waits from base to most, without bounds below.
+func exponential(base time.Duration, factor float64, most time.Duration, jitter float64) decision.BackoffRule {
+	return decision.BackoffRule{Base: base, Factor: factor, Min: base, Max: most, Jitter: jitter, Rounding: time.Second}
+}
+
+func constant(wait time.Duration) decision.BackoffRule {
+	return decision.BackoffRule{Base: wait, Factor: 1, Min: wait, Max: wait, Rounding: time.Millisecond}
+}
+
+// queue is a policy whose jobs bring their own.
+func queue() *decision.Policy {
+	return &decision.Policy{Name: "queue", IDPattern: regexp.MustCompile(`^J\d+$`), Backoff: constant(time.Minute),
+		Own: &decision.OwnVariables{MaxAttempts: "maxAttempts", Delay: "delayBetweenAttempts", NonRetryable: "nonRetryable"}}
+}
+
+// near is a policy whose fifth retry may pass its limit of 3 h, and whose last three always would.
+func near() *decision.Policy {
+	return &decision.Policy{Name: "near", MaxRetries: 8, TotalLimit: 3 * time.Hour,
+		Backoff: decision.BackoffRule{Base: 5 * time.Minute, Factor: 2, Min: 5 * time.Minute, Max: 4 * time.Hour, Jitter: 0.2, Rounding: time.Minute}}
+}
+
+// plans of every kind, by the name of their golden files.
+func plans(t *testing.T) map[string]*catalogue.Plan {
+	t.Helper()
+	brought, rejection := catalogue.ReadJob(queue(), "4", `"PT1M30S"`)
+	if rejection != nil {
+		t.Fatal(rejection)
+	}
+	list := &decision.Policy{Name: "list", Description: "A list, <escaped> & \"quoted\".", MaxRetries: 3, Backoff: decision.BackoffRule{
+		List: []time.Duration{5 * time.Second, 30 * time.Second, 5 * time.Minute}, Min: time.Second, Max: 5 * time.Minute, Rounding: time.Millisecond}}
+	wide := &decision.Policy{Name: "wide", MaxRetries: 12, TotalLimit: 48 * time.Hour, Backoff: exponential(time.Second, 3, 8*time.Hour, 0.5)}
+	return map[string]*catalogue.Plan{
+		"tiss":          catalogue.PlanOf(decisiontest.TISSSubmission(), decision.OwnPolicy{}),
+		"list":          catalogue.PlanOf(list, decision.OwnPolicy{}),
+		"queue-none":    catalogue.PlanOf(queue(), decision.OwnPolicy{}),
+		"queue-brought": catalogue.PlanOf(queue(), brought),
+		"none":          catalogue.PlanOf(&decision.Policy{Name: "none"}, decision.OwnPolicy{}),
+		"near":          catalogue.PlanOf(near(), decision.OwnPolicy{}),
+		"wide":          catalogue.PlanOf(wide, decision.OwnPolicy{}),
+	}
+}
+
+func TestPlans(t *testing.T) {
+	for name, p := range plans(t) {
+		t.Run(name, func(t *testing.T) {
+			var table bytes.Buffer
+			testkit.Must(t, p.Table(&table))
+			for line := range strings.Lines(table.String()) {
+				if trimmed := strings.TrimRight(line, " \n"); trimmed+"\n" != line {
+					t.Errorf("the line %q ends in spaces", line)
+				}
+			}
+			golden.Check(t, "testdata/plans/"+name+".txt", table.String())
+			object, err := json.MarshalIndent(p, "", "  ")
+			testkit.Must(t, err)
+			golden.Check(t, "testdata/plans/"+name+".json", string(object)+"\n")
+		})
+	}
+}
+
+func TestLadderEnds(t *testing.T) {
+	long := &decision.Policy{MaxRetries: 1000, Backoff: decision.BackoffRule{Base: time.Hour, Factor: 2, Max: math.MaxInt64}}
+	list := &decision.Policy{MaxRetries: 4, Backoff: decision.BackoffRule{List: []time.Duration{time.Second, time.Minute}, Max: time.Hour, Rounding: time.Second}}
+	hourly := func(limit time.Duration) *decision.Policy {
+		return &decision.Policy{MaxRetries: 1000, TotalLimit: limit, Backoff: constant(time.Hour)}
+	}
+	for _, tt := range []struct {
+		name   string
+		policy *decision.Policy
+		own    decision.OwnPolicy
+		rungs  int
+		last   time.Duration // nominal, from the first failure on
+	}{
+		{"a list", list, decision.OwnPolicy{}, 4, 181 * time.Second},
+		{"sums do not overflow", long, decision.OwnPolicy{}, 1000, math.MaxInt64},
+		{"the limit: 48 retries of an hour in 48 hours", hourly(48 * time.Hour), decision.OwnPolicy{}, 48, 48 * time.Hour},
+		{"one second less", hourly(48*time.Hour - time.Second), decision.OwnPolicy{}, 47, 47 * time.Hour},
+		{"a limit below the first", hourly(time.Minute), decision.OwnPolicy{}, 0, 0},
+		{"a job's own count", queue(), decision.OwnPolicy{MaxAttempts: 4}, 3, 3 * time.Minute},
+	} {
+		ladder := catalogue.PlanOf(tt.policy, tt.own).Retries
+		if len(ladder) != tt.rungs {
+			t.Errorf("%s: %d rungs, want %d", tt.name, len(ladder), tt.rungs)
+			continue
+		}
+		for _, r := range ladder {
+			if r.Wait.Earliest > r.Wait.Nominal || r.Wait.Nominal > r.Wait.Latest || r.FromFirst.Earliest > r.FromFirst.Nominal ||
+				r.FromFirst.Nominal > r.FromFirst.Latest || r.FromFirst.Earliest < r.Wait.Earliest {
+				t.Errorf("%s: %+v", tt.name, r)
+			}
+		}
+		if tt.rungs > 0 && time.Duration(ladder[tt.rungs-1].FromFirst.Nominal) != tt.last {
+			t.Errorf("%s: %s in all, want %s", tt.name, ladder[tt.rungs-1].FromFirst.Nominal, tt.last)
+		}
+	}
+}
+
+// R15: the values are read as a job's are.
+func TestReadJob(t *testing.T) {
+	for _, tt := range []struct {
+		maxAttempts, delay decision.Value
+		retries            int64
+		wait               time.Duration
+		refused            string
+	}{
+		{"4", `"PT30S"`, 3, 30 * time.Second, ""},
+		{"2", "1500", 1, 1500 * time.Millisecond, ""},
+		{"2", "", 1, time.Minute, ""}, // the policy's own
+		{"1", "1500", 0, 0, ""},
+		{"", "1500", 0, 0, ""}, // FA-004.1
+		{"0", "", 0, 0, "INVALID_RETRY_POLICY: maxAttempts is 0, expected a whole number from 1 to 1000, or none (no retry policy)"},
+		{"2", `"soon"`, 0, 0, `INVALID_RETRY_POLICY: delayBetweenAttempts is "soon" (text), expected an ISO 8601 duration such as PT30S, or milliseconds as a whole number, at most 366 days, or none`},
+	} {
+		own, rejection := catalogue.ReadJob(queue(), tt.maxAttempts, tt.delay)
+		if tt.refused != "" {
+			if rejection == nil || rejection.Error() != tt.refused {
+				t.Errorf("%s, %s: %v, want %s", tt.maxAttempts, tt.delay, rejection, tt.refused)
+			}
+			continue
+		}
+		if rejection != nil {
+			t.Errorf("%s, %s: %v", tt.maxAttempts, tt.delay, rejection)
+			continue
+		}
+		p := catalogue.PlanOf(queue(), own)
+		if int64(len(p.Retries)) != tt.retries || p.MaxRetries != tt.retries {
+			t.Errorf("%s, %s: %d retries, want %d", tt.maxAttempts, tt.delay, len(p.Retries), tt.retries)
+		}
+		for _, r := range p.Retries {
+			if r.Wait.Nominal != catalogue.Duration(tt.wait) || r.Wait.Earliest != r.Wait.Latest {
+				t.Errorf("%s, %s: waits %v, want %v", tt.maxAttempts, tt.delay, r.Wait, tt.wait)
+			}
+		}
+	}
+}
+
+func TestTimeInJSONIsSeconds(t *testing.T) {
+	for d, want := range map[time.Duration]string{0: "0", 250 * time.Millisecond: "0.25", 48 * time.Hour: "172800"} {
+		if got, err := json.Marshal(catalogue.Duration(d)); err != nil || string(got) != want {
+			t.Errorf("%v: %s, %v, want %s", d, got, err, want)
+		}
+	}
+}
+
+func TestBackoffInWords(t *testing.T) {
+	claims := decisiontest.TISSSubmission().Backoff
+	for want, rule := range map[string]decision.BackoffRule{
+		"exponential: 5m, each 2 times the one before, at most 4h; jitter ±20 %; at least 5m; rounded to 1m": claims,
+		"constant: 1m":                               constant(time.Minute),
+		"list: 5s, 30s, at most 10s":                 {List: []time.Duration{5 * time.Second, 30 * time.Second}, Min: time.Second, Max: 10 * time.Second, Rounding: time.Millisecond},
+		"list: 5s, 30s; at least 10s":                {List: []time.Duration{5 * time.Second, 30 * time.Second}, Min: 10 * time.Second, Max: time.Minute, Rounding: time.Millisecond},
+		"constant: 10s; jitter ±12.5 %; at least 9s": {Base: 10 * time.Second, Factor: 1, Min: 9 * time.Second, Max: time.Minute, Jitter: 0.125, Rounding: time.Millisecond},
+	} {
+		if got := catalogue.Backoff(&rule); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+type fullDisk struct{}
+
+var errFull = errors.New("no space left")
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errFull }
+
+func TestTableSaysThatItCouldNotBeWritten(t *testing.T) {
+	if err := plans(t)["tiss"].Table(fullDisk{}); !errors.Is(err, errFull) {
+		t.Errorf("got %v, want %v", err, errFull)
+	}
+}

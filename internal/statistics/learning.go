@@ -1,0 +1,106 @@
+package statistics
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
+)
+
+const (
+	// remembered is how many weeks count.
+	remembered = 26
+	// most causes at destinations are known, those of which most claims were closed: whoever makes causes up fills no
+	// memory.
+	most = 25_000
+	// borrowed is how many claims' worth of evidence a cause takes from its reason, and that from its policy.
+	borrowed = 4
+)
+
+// Source reads what is learnt from (journal.Statistics does).
+type Source interface {
+	Cases(ctx context.Context, weeks []int64, limit int) ([]journal.Cases, error)
+}
+
+// Learner knows what the last Refresh read. It implements journal.Learner.
+type Learner struct {
+	source Source
+	known  atomic.Pointer[map[level]journal.Prospects]
+}
+
+// level is what claims are alike by: a policy; within it a reason; within that a cause, at all destinations or at one.
+type level struct {
+	policy      string
+	reason      decision.Reason
+	cause       string
+	destination string
+}
+
+// NewLearner returns a Learner that knows nothing before the first Refresh.
+func NewLearner(source Source) *Learner {
+	l := &Learner{source: source}
+	l.known.Store(&map[level]journal.Prospects{})
+	return l
+}
+
+// Refresh reads what was recorded in the weeks up to now.
+func (l *Learner) Refresh(ctx context.Context, now time.Time) error {
+	// What is recorded next may be of a week ahead by another machine's clock.
+	cases, err := l.source.Cases(ctx, weeksThrough(now.Add(7*24*time.Hour)), most)
+	if err != nil {
+		return fmt.Errorf("read what is learnt from: %w", err)
+	}
+	known := map[level]journal.Prospects{}
+	for i := range cases {
+		c := &cases[i]
+		for _, at := range levels(c.Policy, c.Reason, c.Cause, c.Destination) {
+			p := known[at]
+			p.Add(c.Prospects)
+			known[at] = p
+		}
+	}
+	l.known.Store(&known)
+	return nil
+}
+
+// weeksThrough returns those that count up to t.
+func weeksThrough(t time.Time) []int64 {
+	weeks := make([]int64, remembered+1)
+	for i := range weeks {
+		weeks[i] = journal.WeekOf(t) - int64(i)*journal.WeekSlots
+	}
+	return weeks
+}
+
+// levels returns what a cause at a destination borrows from, the widest first, and itself.
+func levels(policy string, reason decision.Reason, cause, destination string) []level {
+	all := []level{{policy: policy}, {policy: policy, reason: reason}, {policy: policy, reason: reason, cause: cause},
+		{policy, reason, cause, destination}}
+	if destination == "" {
+		return all[:3]
+	}
+	return all
+}
+
+// Probability implements journal.Learner.
+func (l *Learner) Probability(cause *journal.Fingerprint, destination string) float64 {
+	known := *l.known.Load()
+	if p := known[level{policy: cause.Policy}]; p.Closed() < journal.FewestCases {
+		return 0
+	}
+	chance := 0.5
+	for _, at := range levels(cause.Policy, cause.Reason, cause.ID, destination) {
+		p := known[at]
+		chance = (float64(p.Recovered) + borrowed*chance) / (float64(p.Closed()) + borrowed)
+	}
+	return min(max(math.Round(chance*1000)/1000, 0.001), 0.999)
+}
+
+// Prospects implements journal.Learner.
+func (l *Learner) Prospects(cause *journal.Fingerprint) journal.Prospects {
+	return (*l.known.Load())[level{policy: cause.Policy, reason: cause.Reason, cause: cause.ID}]
+}

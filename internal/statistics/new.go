@@ -1,0 +1,111 @@
+package statistics
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"retry-worker/internal/journal"
+)
+
+const (
+	// newFor is how long a cause is new, or back, at most: one that a single claim shows in the evening may break out in
+	// the morning.
+	newFor = 24 * time.Hour
+	// enough failures within an hour, and a cause that is new is told (R34).
+	enough = 5
+	// recordsPage is how many records are read at once.
+	recordsPage = 1000
+)
+
+// Store is what FindNew reads and writes.
+type Store interface {
+	Source
+	Causes(ctx context.Context, f journal.CauseFilter, after *journal.Fingerprint, limit int) ([]journal.Cause, error)
+	Records(ctx context.Context, f journal.RecordFilter, after int64, limit int) ([]journal.Record, error)
+	TellCause(ctx context.Context, c *journal.Cause) (bool, error)
+}
+
+// FindNew returns the causes to be told of as new, or back: those that never failed, or not for journal.Silence, and now
+// fail five times within an hour (R34). What it returns nobody returns again, whichever replicas look at once.
+func FindNew(ctx context.Context, s Store, now time.Time) (found []journal.Cause, err error) {
+	causes, err := s.Causes(ctx, journal.CauseFilter{Began: now.Add(-newFor)}, nil, most)
+	if err != nil {
+		return nil, err
+	}
+	since, suspects := now, map[string]*suspect{}
+	for i := range causes {
+		if c := &causes[i]; c.Failures >= enough && (c.News == nil || c.News.At.Before(c.Began)) {
+			suspects[c.ID] = &suspect{Cause: c, news: journal.News{First: c.Began}, claims: map[journal.Subject]bool{},
+				destinations: map[string]int{}}
+			since = slices.MinFunc([]time.Time{since, c.Began}, time.Time.Compare)
+		}
+	}
+	for after, more := int64(0), len(suspects) > 0; more; {
+		page, err := s.Records(ctx, journal.RecordFilter{Since: since}, after, recordsPage)
+		if err != nil {
+			return nil, fmt.Errorf("read the failures of causes that may be new: %w", err)
+		}
+		for i := range page {
+			after = page[i].Number()
+			if a := page[i].Attempt; a != nil && a.Revision == 0 && suspects[a.Fingerprint] != nil {
+				suspects[a.Fingerprint].fails(page[i].Subject, a)
+			}
+		}
+		more = len(page) == recordsPage
+	}
+	for i := range causes {
+		if one := suspects[causes[i].ID]; one != nil && one.breaksOut {
+			told, err := one.tell(ctx, s, now)
+			if err != nil {
+				return found, err
+			}
+			if told {
+				found = append(found, causes[i])
+			}
+		}
+	}
+	return found, nil
+}
+
+// suspect is a cause that may be new.
+type suspect struct {
+	*journal.Cause
+	news         journal.News
+	failures     []time.Time
+	claims       map[journal.Subject]bool
+	destinations map[string]int
+	breaksOut    bool // enough failures lie within an hour
+}
+
+func (o *suspect) fails(s journal.Subject, a *journal.Attempt) {
+	o.claims[s] = true
+	if o.destinations[a.Destination]++; o.destinations[a.Destination] > o.destinations[o.news.Destination] {
+		o.news.Destination = a.Destination
+	}
+	o.news.Last = a.Decision.AnalysedAt
+	o.failures = append(o.failures, o.news.Last)
+	n := len(o.failures)
+	o.breaksOut = o.breaksOut || n >= enough && o.news.Last.Sub(o.failures[n-enough]) <= time.Hour
+}
+
+// tell notes what is told of the cause, and reports whether nobody else has.
+func (o *suspect) tell(ctx context.Context, s Store, now time.Time) (bool, error) {
+	n := &o.news
+	n.At = slices.MaxFunc([]time.Time{now, o.Began}, time.Time.Compare)
+	if n.Failures, n.Claims = int64(len(o.failures)), int64(len(o.claims)); !o.Prior.IsZero() {
+		n.Before = &journal.Before{Last: o.Prior, Failures: max(o.Cause.Failures-n.Failures, 0)}
+		cases, err := s.Cases(ctx, weeksThrough(o.Prior.Add(journal.Silence/2)), most)
+		if err != nil {
+			return false, err
+		}
+		for i := range cases {
+			if c := &cases[i]; c.Cause == o.ID {
+				n.Before.Recovered, n.Before.Closed = n.Before.Recovered+c.Recovered, n.Before.Closed+c.Closed()
+			}
+		}
+	}
+	o.News = n
+	return s.TellCause(ctx, o.Cause)
+}

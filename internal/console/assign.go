@@ -49,7 +49,7 @@ func (v *visit) assigned(o *open, d *journal.DeadLetter, s *sent) assigned {
 // assign carries out POST /dead-letters/{id}/assignment with assignee (me, nobody or a name) and, but by the buttons that
 // take it and give it back, followUp (a day) and text. It changes nothing where another has it than the page showed (was).
 func (p *Pages) assign(v *visit, o *open) (*page, error) {
-	item, err := o.Decide(v.r.Context(), v.r.PathValue("id"), false)
+	item, err := o.Reviewing(v.r.Context(), v.r.PathValue("id"), false)
 	if err != nil {
 		return nil, err
 	}

@@ -19,11 +19,11 @@ import (
 func (p *Pages) decide(verb journal.BulkAction) http.HandlerFunc {
 	return p.reading(func(v *visit, o *open) (*page, error) {
 		f := v.decision(verb)
-		item, err := o.Decide(v.r.Context(), v.r.PathValue("id"), f.Fresh)
+		item, err := o.Reviewing(v.r.Context(), v.r.PathValue("id"), f.Fresh)
 		if err != nil {
 			return nil, err
 		}
-		if field, why := f.wrong(verb, &item); why != "" {
+		if field, why := f.wrong(&item); why != "" {
 			return v.undone(&item, sent{Wrong: v.T("form.wrong." + why), Field: field}), nil
 		}
 		next, err := v.next(o, v.place(), item.ID) // while it is still in the list
@@ -35,7 +35,7 @@ func (p *Pages) decide(verb journal.BulkAction) http.HandlerFunc {
 		case journal.BulkDiscard:
 			done, err = o.Note(v.r.Context(), f.Command, journal.DiscardLater)
 		case journal.BulkAccept:
-			done, err = o.Accept(v.r.Context(), f.Command)
+			done, err = o.Decide(v.r.Context(), f.Command)
 		default:
 			done, err = o.Note(v.r.Context(), f.Command, journal.RetryLater)
 		}
@@ -61,6 +61,7 @@ type written struct {
 
 func (v *visit) decision(verb journal.BulkAction) (w written) {
 	form := v.r.PostForm
+	w.Action = verb
 	w.Reason = reasonOf(cmp.Or(form.Get("recent"), form.Get("reason"))) // one of the buttons was pressed, or it was written
 	w.Protocol = strings.TrimSpace(form.Get("protocolNumber"))
 	if verb == journal.BulkRetry {
@@ -72,9 +73,9 @@ func (v *visit) decision(verb journal.BulkAction) (w written) {
 }
 
 // wrong names the field of a retry that lacks what only a page asks for, and says why; empty where none does.
-func (w *written) wrong(verb journal.BulkAction, item *deadletter.Item) (field, why string) {
+func (w *written) wrong(item *deadletter.Item) (field, why string) {
 	switch {
-	case verb != journal.BulkRetry, item.State != journal.DeadLetterOpen: // which the service says
+	case w.Action != journal.BulkRetry, item.State != journal.DeadLetterOpen: // which the service says
 		return "", ""
 	case w.how != "next" && w.how != "force" && w.how != "fresh", item.AtLimit() && w.how == "next":
 		return "how", "how"

@@ -47,9 +47,7 @@ type Destinations interface {
 // other means that the decision is not recorded for sure, and may be sent again. Safe for concurrent use.
 type DeadLetters interface {
 	Reads
-	Retry(ctx context.Context, c deadletter.Command) (deadletter.Item, error)
-	Discard(ctx context.Context, c deadletter.Command) (deadletter.Item, error)
-	Accept(ctx context.Context, c deadletter.Command) (deadletter.Item, error)
+	Decide(ctx context.Context, c deadletter.Command) (deadletter.Item, error)
 	Note(ctx context.Context, c deadletter.Command, verb journal.NoteVerb) (deadletter.Item, error)
 	Assign(ctx context.Context, id string, a journal.Assignment) (deadletter.Item, error)
 	Teach(ctx context.Context, id string, t journal.Teaching) (journal.Cause, error)
@@ -105,9 +103,9 @@ func (g *Guard) log(ctx context.Context, message, event string, fields ...zap.Fi
 	g.to.Log.Info(message, append([]zap.Field{zap.String("event", event), zap.String("by", by(ctx))}, fields...)...)
 }
 
-// Decide returns the dead letter where who asks may decide on it, or, where that is fresh, begin its whole ladder again.
-// The role goes first, whatever dead letter it is; its team never changes.
-func (g *Guard) Decide(ctx context.Context, id string, fresh bool) (deadletter.Item, error) {
+// Reviewing returns the dead letter where who asks may decide on it, or, where that is fresh, begin its whole ladder
+// again. The role goes first, whatever dead letter it is; its team never changes.
+func (g *Guard) Reviewing(ctx context.Context, id string, fresh bool) (deadletter.Item, error) {
 	action := access.Review.Anew(fresh)
 	if err := access.Check(ctx, action); err != nil {
 		return deadletter.Item{}, err
@@ -119,40 +117,23 @@ func (g *Guard) Decide(ctx context.Context, id string, fresh bool) (deadletter.I
 	return item, err
 }
 
-// Retry sends a dead letter's work again.
-func (g *Guard) Retry(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
-	return g.decide(ctx, c, "reprocess", g.to.DeadLetters.Retry)
-}
-
-// Discard lets a dead letter go.
-func (g *Guard) Discard(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
-	return g.decide(ctx, c, "discard", g.to.DeadLetters.Discard)
-}
-
-// Accept closes a dead letter as what the other side has already.
-func (g *Guard) Accept(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
-	return g.decide(ctx, c, "accepted", g.to.DeadLetters.Accept)
-}
-
-func (g *Guard) decide(
-	ctx context.Context, c deadletter.Command, decision string,
-	decide func(context.Context, deadletter.Command) (deadletter.Item, error),
-) (deadletter.Item, error) {
-	if _, err := g.Decide(ctx, c.ID, c.Fresh); err != nil {
+// Decide does with a dead letter what a person decides.
+func (g *Guard) Decide(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
+	if _, err := g.Reviewing(ctx, c.ID, c.Fresh); err != nil {
 		return deadletter.Item{}, err
 	}
 	c.By = by(ctx)
-	item, err := decide(ctx, c)
+	item, err := g.to.DeadLetters.Decide(ctx, c)
 	if err == nil {
 		g.log(ctx, "a dead letter was decided on", "dead_letter_reviewed", zap.String("deadLetterId", item.ID),
-			zap.String("decision", decision), zap.Bool("forceRetry", c.Force), zap.Bool("fresh", c.Fresh))
+			zap.String("decision", string(c.Action)), zap.Bool("forceRetry", c.Force), zap.Bool("fresh", c.Fresh))
 	}
 	return item, err
 }
 
 // Note takes what a person says of a dead letter.
 func (g *Guard) Note(ctx context.Context, c deadletter.Command, verb journal.NoteVerb) (deadletter.Item, error) {
-	if _, err := g.Decide(ctx, c.ID, verb == journal.RetryLater && c.Fresh); err != nil {
+	if _, err := g.Reviewing(ctx, c.ID, verb == journal.RetryLater && c.Fresh); err != nil {
 		return deadletter.Item{}, err
 	}
 	c.By = by(ctx)
@@ -180,7 +161,7 @@ func (g *Guard) Colleagues(team decision.Team) (c Colleagues) {
 
 // Assign says who has a dead letter: deadletter.Me, who asks, or another who may decide on it, or journal.Nobody.
 func (g *Guard) Assign(ctx context.Context, id string, a journal.Assignment) (deadletter.Item, error) {
-	item, err := g.Decide(ctx, id, false)
+	item, err := g.Reviewing(ctx, id, false)
 	if err != nil {
 		return item, err
 	}
@@ -270,7 +251,7 @@ func (g *Guard) Steer(ctx context.Context, id string, verb journal.BulkVerb) (jo
 	if err != nil {
 		return journal.BulkRun{}, err
 	}
-	if run, err = g.to.DeadLetters.Steer(ctx, id, verb, by(ctx)); err == nil {
+	if run, err = g.to.DeadLetters.Steer(ctx, run.ID, verb, by(ctx)); err == nil {
 		g.log(ctx, "a bulk run was changed", "bulk_run_changed", zap.String("runId", run.ID),
 			zap.String("verb", string(verb)), zap.String("state", string(run.State)))
 	}
@@ -341,7 +322,7 @@ func (g *Guard) Conclude(ctx context.Context, p *decision.Policy, o *journal.Out
 			return done, err
 		}
 		o.DeadLetter = e.DeadLetter
-		if _, err := g.Decide(ctx, e.DeadLetter, false); err != nil {
+		if _, err := g.Reviewing(ctx, e.DeadLetter, false); err != nil {
 			return done, err
 		}
 	}

@@ -219,12 +219,6 @@ type Memory interface {
 	HoldBulkRun(ctx context.Context, run, why string) error
 }
 
-// Hooks are told what happens; all must be set. They must not block.
-type Hooks struct {
-	// Decided and Refused are called for each item of a run with that action.
-	Decided, Refused func(action journal.BulkAction)
-}
-
 // Runner carries bulk runs out, each at its own pace.
 type Runner struct {
 	items    BulkStore
@@ -232,17 +226,15 @@ type Runner struct {
 	memory   Memory
 	clock    clock.Clock
 	engineUp func() time.Time
-	hooks    Hooks
 	log      *zap.Logger
 }
 
 // NewRunner prepares a Runner; Run starts it. engineUp tells since when the engine answers this process; the zero
 // time where it does not: nothing is decided then.
 func NewRunner(
-	items BulkStore, decider Decider, memory Memory, c clock.Clock, engineUp func() time.Time, hooks Hooks,
-	log *zap.Logger,
+	items BulkStore, decider Decider, memory Memory, c clock.Clock, engineUp func() time.Time, log *zap.Logger,
 ) *Runner {
-	return &Runner{items, decider, memory, c, engineUp, hooks, log}
+	return &Runner{items, decider, memory, c, engineUp, log}
 }
 
 // Run carries runs out until stop ends; then it begins nothing more, awaits what is on its way and returns. When hard

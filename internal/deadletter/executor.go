@@ -151,10 +151,7 @@ func (x *runExecutor) decide(page []journal.BulkItem) (failed error) {
 		case err != nil:
 			failed = err
 		case refused[i]:
-			x.hooks.Refused(x.run.Action)
 			continue
-		default:
-			x.hooks.Decided(x.run.Action)
 		}
 		x.due = x.due.Add(interval(x.run.PerMinute))
 	}

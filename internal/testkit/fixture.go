@@ -272,14 +272,9 @@ func (f *Fixture) FinishBulk(run string) {
 	Must(f.t, err)
 }
 
-// NoBulkHooks do nothing.
-func NoBulkHooks() deadletter.Hooks {
-	return deadletter.Hooks{Decided: func(journal.BulkAction) {}, Refused: func(journal.BulkAction) {}}
-}
-
 // RunBulk carries bulk runs out until the test ends.
 func (f *Fixture) RunBulk() {
-	r := deadletter.NewRunner(f.Store, f.DeadLetters, f.Journal, f.Clock, f.EngineUp, NoBulkHooks(), zap.NewNop())
+	r := deadletter.NewRunner(f.Store, f.DeadLetters, f.Journal, f.Clock, f.EngineUp, zap.NewNop())
 	untilEnd(f.t, func(ctx context.Context) { r.Run(ctx, ctx) })
 }
 

@@ -1,7 +1,6 @@
 package testkit
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -10,8 +9,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"go.uber.org/zap"
 
 	"retry-worker/internal/calendar"
 	"retry-worker/internal/catalogue"
@@ -270,12 +267,6 @@ func (f *Fixture) FinishBulk(run string) {
 	f.t.Helper()
 	_, err := f.Journal.Bulk(f.t.Context(), &journal.BulkStep{Verb: journal.BulkFinish, Run: journal.BulkRun{ID: run}})
 	Must(f.t, err)
-}
-
-// RunBulk carries bulk runs out until the test ends.
-func (f *Fixture) RunBulk() {
-	r := deadletter.NewRunner(f.Store, f.DeadLetters, f.Journal, f.Clock, f.EngineUp, zap.NewNop())
-	untilEnd(f.t, func(ctx context.Context) { r.Run(ctx, ctx) })
 }
 
 // Bubble runs a test of a Fixture where time is fake (testing/synctest).

@@ -13,8 +13,8 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/notify"
-	"retry-worker/internal/reload"
-	"retry-worker/internal/webserver"
+	"retry-worker/internal/smallfile"
+	"retry-worker/internal/web"
 )
 
 // watchedFile is one that is taken up again when it changes. One that is wrong is refused at the start; later it
@@ -24,14 +24,14 @@ type watchedFile struct{ about, name string }
 // watch opens the file that a setting names, and takes its changes up while the service runs: changed is told of them,
 // and refused why the file is not in force, or nil when it is again.
 func watch[T any](
-	a *App, f watchedFile, setting string, open func() (*reload.Watcher[T], error), changed func(*T), refused func(error),
+	a *App, f watchedFile, setting string, open func() (*smallfile.Watcher[T], error), changed func(*T), refused func(error),
 ) (current func() *T, err error) {
 	w, err := open()
 	if err != nil {
 		return nil, problemsWith(setting, err)
 	}
 	event := func(what string) zap.Field { return zap.String("event", f.about+"_"+what) }
-	hooks := reload.Hooks[T]{
+	hooks := smallfile.Hooks[T]{
 		Changed: func(_, next *T) {
 			a.log.Info(f.name+" has changed and is in force", event("changed"))
 			changed(next)
@@ -66,7 +66,7 @@ func (a *App) openCatalogue() (err error) {
 	a.catalogue = catalogue.Default
 	if path := a.settings.PoliciesFile; path != "" {
 		a.catalogue, err = watch(a, watchedFile{metrics.AboutCatalogue, "the policies file"}, "RETRY_WORKER_POLICIES_FILE",
-			func() (*reload.Watcher[catalogue.Catalogue], error) { return catalogue.Open(path) },
+			func() (*smallfile.Watcher[catalogue.Catalogue], error) { return catalogue.Open(path) },
 			func(next *catalogue.Catalogue) { a.takeCatalogue(next); a.logCatalogue(next) }, a.health.reject)
 	}
 	if err != nil {
@@ -109,17 +109,17 @@ func (a *App) openTokens() (current func() *access.Tokens, err error) {
 		return nil, nil
 	}
 	return watch(a, watchedFile{metrics.AboutTokens, "the tokens file"}, "RETRY_WORKER_AUTH_TOKENS_FILE",
-		func() (*reload.Watcher[access.Tokens], error) { return access.Open(path) }, func(*access.Tokens) {}, func(error) {})
+		func() (*smallfile.Watcher[access.Tokens], error) { return access.Open(path) }, func(*access.Tokens) {}, func(error) {})
 }
 
 // openCertificate reads what the console shows where it speaks TLS; nil where it does not.
-func (a *App) openCertificate() (webserver.Certificate, error) {
+func (a *App) openCertificate() (web.Certificate, error) {
 	s := &a.settings
 	if s.TLSCertFile == "" {
 		return nil, nil
 	}
 	return watch(a, watchedFile{metrics.AboutCertificate, "the console's certificate"}, "RETRY_WORKER_TLS_CERT_FILE",
-		func() (*reload.Watcher[tls.Certificate], error) {
-			return webserver.OpenCertificate(s.TLSCertFile, s.TLSKeyFile)
+		func() (*smallfile.Watcher[tls.Certificate], error) {
+			return web.OpenCertificate(s.TLSCertFile, s.TLSKeyFile)
 		}, func(*tls.Certificate) {}, func(error) {})
 }

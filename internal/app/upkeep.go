@@ -10,10 +10,9 @@ import (
 
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/kpi"
-	"retry-worker/internal/learning"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/notify"
+	"retry-worker/internal/statistics"
 )
 
 const (
@@ -67,7 +66,7 @@ func (a *App) upkeep(ctx context.Context, memory *journal.Journal, notices *noti
 
 // learn has the learner read what was recorded, and dead letters get the chances that follow, until ctx ends. What cannot
 // be read leaves what was learnt before: retry_worker_journal_up tells.
-func (a *App) learn(ctx context.Context, learner *learning.Learner) {
+func (a *App) learn(ctx context.Context, learner *statistics.Learner) {
 	var weigh time.Time // when that is due
 	every(ctx, learnPause, func(within context.Context) {
 		err := learner.Refresh(within, a.clock.Now())
@@ -87,7 +86,7 @@ func (a *App) learn(ctx context.Context, learner *learning.Learner) {
 
 // findNew counts the causes that are new, or back, which their teams are then told of (R34).
 func (a *App) findNew(ctx context.Context) {
-	found, err := learning.FindNew(ctx, a.store, a.clock.Now())
+	found, err := statistics.FindNew(ctx, a.store, a.clock.Now())
 	if err != nil && ctx.Err() == nil {
 		a.log.Debug("causes that may be new could not be looked at; they are with the next reading", zap.Error(err))
 	}
@@ -137,8 +136,8 @@ func (a *App) readFigures(ctx context.Context, notices *notify.Sink, f *metrics.
 
 // readKPIs reads R19's figures, as readFigures does.
 func (a *App) readKPIs(ctx context.Context, f *metrics.Figures) {
-	if sums, err := a.store.Sums(ctx, kpi.FirstSlot(f.Read)); err == nil {
-		f.KPIs = kpi.All(sums, f.Policies, f.Read)
+	if sums, err := a.store.Sums(ctx, statistics.FirstSlot(f.Read)); err == nil {
+		f.KPIs = statistics.All(sums, f.Policies, f.Read)
 	}
 }
 

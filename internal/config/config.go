@@ -15,7 +15,7 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/notify"
-	"retry-worker/internal/webclient"
+	"retry-worker/internal/web"
 	"retry-worker/internal/zeebe"
 )
 
@@ -48,7 +48,7 @@ type Settings struct {
 	Notify          Notify
 
 	Provider      *access.Provider // that people log in by; nil: none
-	TraceProtocol string           // by which traces are sent (tracing.Open); empty: none are
+	TraceProtocol string           // by which traces are sent (TraceGRPC, TraceHTTP); empty: none are
 	Engine        zeebe.Options
 	Unread        []string // a hint for each name of the engine's clients that is set and that nobody reads
 }
@@ -63,7 +63,7 @@ type Notify struct {
 	// DigestHour and DigestMinute are when the digest is due, in Zone.
 	DigestHour, DigestMinute int
 	// Webhooks are where those may be posted to beside public addresses.
-	Webhooks webclient.Allowed
+	Webhooks web.Allowed
 }
 
 // parts are settings of which several make one, or one makes several.

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"retry-worker/internal/tracing"
 	"retry-worker/internal/zeebe"
 )
 
@@ -223,6 +222,12 @@ type otelEnv struct {
 	TracesProtocol string `env:"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL" desc:"the same for traces alone"`
 }
 
+// The protocols by which traces are sent, in the words of OTEL_EXPORTER_OTLP_PROTOCOL.
+const (
+	TraceGRPC = "grpc"
+	TraceHTTP = "http/protobuf"
+)
+
 // tracing returns the protocol by which traces are sent; empty where none are.
 func (c *checker) tracing(o *otelEnv) string {
 	if o.Disabled || o.Exporter == "none" || o.Exporter+o.Endpoint+o.TracesEndpoint == "" {
@@ -233,6 +238,6 @@ func (c *checker) tracing(o *otelEnv) string {
 	if o.TracesProtocol != "" {
 		name, protocol = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", o.TracesProtocol
 	}
-	c.oneOf(name, protocol, tracing.HTTP, tracing.GRPC)
+	c.oneOf(name, protocol, TraceHTTP, TraceGRPC)
 	return protocol
 }

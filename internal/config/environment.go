@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"retry-worker/internal/spelling"
+	"retry-worker/internal/text"
 )
 
 // Variable is one setting. Also are other names of it.
@@ -110,7 +110,7 @@ func unread(prefixes ...string) map[string]string {
 		name, value, _ := strings.Cut(pair, "=")
 		ours := slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 		if ours && !slices.Contains(known, name) && !serviceLink(name, value) {
-			meant[name] = spelling.Nearest(name, known)
+			meant[name] = text.Nearest(name, known)
 		}
 	}
 	return meant

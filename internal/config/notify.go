@@ -13,7 +13,7 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/notify"
-	"retry-worker/internal/webclient"
+	"retry-worker/internal/web"
 )
 
 func (c *checker) notify(n *Notify, p *parts) {
@@ -121,7 +121,7 @@ func (c *checker) sender(name, value string) mail.Address {
 var hostForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$`)
 
 // destinations returns networks and names of hosts.
-func (c *checker) destinations(name, value string) (allowed webclient.Allowed) {
+func (c *checker) destinations(name, value string) (allowed web.Allowed) {
 	for _, item := range c.list(name, value) {
 		if p, ok := network(item); ok {
 			allowed.Networks = append(allowed.Networks, p)

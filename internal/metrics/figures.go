@@ -7,8 +7,8 @@ import (
 
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/kpi"
 	"retry-worker/internal/notify"
+	"retry-worker/internal/statistics"
 )
 
 // Figures are read from the journal from time to time, and are the same in every replica.
@@ -18,7 +18,7 @@ type Figures struct {
 	// Policies are the names of those in force: each has its series, where there is nothing to count too.
 	Policies []string
 	// KPIs of R19.
-	KPIs        []kpi.KPI
+	KPIs        []statistics.KPI
 	DeadLetters []deadletter.Count
 	// Due are the open dead letters whose deadline is within a span, by the names of DueWithin.
 	Due map[string][]deadletter.Count
@@ -94,7 +94,7 @@ func (c figureCollector) Collect(to chan<- prometheus.Metric) {
 		if k.Value != nil {
 			gauge(kpis, *k.Value, k.Policy, k.Name)
 		}
-		if k.Value != nil && k.Name == kpi.SuccessRate {
+		if k.Value != nil && k.Name == statistics.SuccessRate {
 			gauge(successRate, *k.Value, k.Policy)
 		}
 	}

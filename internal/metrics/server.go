@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"retry-worker/internal/webserver"
+	"retry-worker/internal/web"
 )
 
 // Readiness says whether the service can do its work. Without a reason against it it can; safe for concurrent
@@ -90,9 +90,9 @@ func (r *Readiness) answer() (ready bool, body string) {
 
 // Listen has open open addr (host:port; port 0 picks one) and serves /metrics, /livez and /readyz in the background
 // until the server is closed; with profiles /debug/pprof/ too, whose profiles hold what is in memory.
-func (m *Metrics) Listen(open webserver.Opener, addr string, profiles bool) (*webserver.Server, error) {
-	return webserver.Listen(open, addr, "metrics and probes", "RETRY_WORKER_OPS_ADDR", m.routes(profiles), nil,
-		webserver.Peers{})
+func (m *Metrics) Listen(open web.Opener, addr string, profiles bool) (*web.Server, error) {
+	return web.Listen(open, addr, "metrics and probes", "RETRY_WORKER_OPS_ADDR", m.routes(profiles), nil,
+		web.Peers{})
 }
 
 func (m *Metrics) routes(profiles bool) http.Handler {
@@ -115,7 +115,7 @@ func (m *Metrics) routes(profiles bool) http.Handler {
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		webserver.Keep(r) // nobody logs in here
+		web.Keep(r) // nobody logs in here
 		mux.ServeHTTP(w, r)
 	})
 }

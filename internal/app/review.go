@@ -93,7 +93,7 @@ func (a *App) openReviews(memory *journal.Journal, gates *gate.Gates) *deadlette
 // carryBulk carries bulk runs out while this replica has their lease, until stop ends; what is on its way then is
 // awaited, unless hard ends.
 func (a *App) carryBulk(stop, hard context.Context, decide *deadletter.Service, memory *journal.Journal) {
-	runner := deadletter.NewRunner(a.store, decide, memory, a.clock, a.health.engineUp, a.log)
+	runner := deadletter.NewRunner(a.store, decide.Decide, memory, a.clock, a.health.engineUp, a.log)
 	outbox.Lead(stop, hard, a.store, deadletter.BulkLease, a.holder, runner.Run)
 }
 

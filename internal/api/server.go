@@ -21,7 +21,7 @@ import (
 	"retry-worker/internal/guard"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/text"
-	"retry-worker/internal/webserver"
+	"retry-worker/internal/web"
 )
 
 // Reader is what the API answers from.
@@ -91,17 +91,17 @@ func (s *API) Open(m Journal) { s.journal.Store(&m) }
 
 // Listen opens addr by open (host:port; port 0 picks one) and serves API and pages in the background until the server is
 // closed. Without tokens it refuses an address that other machines reach. It speaks TLS where there is a certificate (c
-// is not nil), and believes proxies as webserver.Listen does.
+// is not nil), and believes proxies as web.Listen does.
 func (s *API) Listen(
-	open webserver.Opener, addr string, c webserver.Certificate, proxies ...netip.Prefix,
-) (*webserver.Server, error) {
+	open web.Opener, addr string, c web.Certificate, proxies ...netip.Prefix,
+) (*web.Server, error) {
 	if !s.guarded {
 		if err := access.MayServeWithoutTokens(addr); err != nil {
 			return nil, err
 		}
 	}
-	return webserver.Listen(open, addr, "the API", "RETRY_WORKER_HTTP_ADDR",
-		s.gate.Limited(s.Handler()), c, webserver.Peers{Proxies: proxies, Crowded: s.gate.Crowded})
+	return web.Listen(open, addr, "the API", "RETRY_WORKER_HTTP_ADDR",
+		s.gate.Limited(s.Handler()), c, web.Peers{Proxies: proxies, Crowded: s.gate.Crowded})
 }
 
 // Handler is everything that is served, behind the gate.
@@ -142,11 +142,11 @@ func (s *API) routes() http.Handler {
 			}
 		}
 		if others == nil {
-			s.fail(w, http.StatusNotFound, "not_found", "no such address; GET /api/v1/openapi.json describes those there are")
+			s.fail(w, "not_found", "no such address; GET /api/v1/openapi.json describes those there are")
 			return
 		}
 		w.Header().Set("Allow", strings.Join(others, ", "))
-		s.fail(w, http.StatusMethodNotAllowed, "method_not_allowed",
+		s.fail(w, "method_not_allowed",
 			"this address does not take that method; use "+text.Or(others...))
 	})
 }
@@ -162,7 +162,7 @@ func (s *API) recovering(next http.Handler) http.Handler {
 			default:
 				s.log.Error("a request broke its handler", zap.String("method", r.Method), zap.String("panic", panicked(why)),
 					zap.StackSkip("stack", 1))
-				s.fail(w, http.StatusInternalServerError, "internal_error",
+				s.fail(w, "internal_error",
 					"the request broke something; the worker's log says where")
 			}
 		}()

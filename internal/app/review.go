@@ -11,7 +11,7 @@ import (
 	"retry-worker/internal/guard"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/outbox"
-	"retry-worker/internal/webclient"
+	"retry-worker/internal/web"
 	"retry-worker/internal/worker"
 )
 
@@ -92,7 +92,7 @@ func (a *App) openReviews(memory *journal.Journal, gates *gate.Gates) *deadlette
 // awaited, unless hard ends.
 func (a *App) carryBulk(stop, hard context.Context, decide *deadletter.Service, memory *journal.Journal) {
 	hooks := deadletter.Hooks{Decided: a.metrics.BulkDecided, Refused: a.metrics.BulkRefused}
-	runner := deadletter.NewRunner(a.store, decide, memory, a.clock, a.health.engineUp, hooks, a.log)
+	runner := deadletter.NewRunner(a.store, decide.Decide, memory, a.clock, a.health.engineUp, hooks, a.log)
 	outbox.Lead(stop, hard, a.store, deadletter.BulkLease, a.holder, runner.Run)
 }
 
@@ -101,7 +101,7 @@ func (a *App) newGates(memory *journal.Journal) *gate.Gates {
 	gates := gate.New(gate.Options{
 		Store: a.store, Memory: memory, Engine: a.engine, Clock: a.clock, Zone: a.settings.Notify.Zone, Log: a.log,
 		Hooks: a.metrics.GateHooks(), Settings: a.gateSettings,
-		Probe: webclient.NewProber(webclient.New(a.settings.Notify.Webhooks, a.version), a.log).OK,
+		Probe: web.NewProber(web.NewClient(a.settings.Notify.Webhooks, a.version), a.log).OK,
 	})
 	a.metrics.WatchDestinations(gates.Destinations, a.destinationLabel, a.clock.Now)
 	return gates

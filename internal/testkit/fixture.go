@@ -16,7 +16,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/learning"
+	"retry-worker/internal/statistics"
 )
 
 // Store is what a journal and the services over it need.
@@ -45,7 +45,7 @@ type Fixture struct {
 	Journal     *journal.Journal
 	DeadLetters *deadletter.Service
 	// Learner knows nothing until the test calls its Refresh.
-	Learner *learning.Learner
+	Learner *statistics.Learner
 	Tokens  *Tokens
 	// Calendar of all destinations; nil is always open.
 	Calendar *calendar.Calendar
@@ -87,7 +87,7 @@ func New(t testing.TB, options ...Option) *Fixture {
 	hooks := journal.NoHooks()
 	hooks.Committed = f.recorded
 	f.Journal = journal.New(f.Store, f.Now, nil, hooks)
-	f.Learner = learning.NewLearner(f.Store)
+	f.Learner = statistics.NewLearner(f.Store)
 	f.Journal.Learner = f.Learner
 	RunJournal(t, f.Journal)
 	f.DeadLetters = deadletter.New(f.Store, f.Journal, f.Policies, f.Now, f.EngineUp)
@@ -245,15 +245,12 @@ func (f *Fixture) DecideBulk(run string, n int) []journal.BulkItem {
 	Must(f.t, err)
 	items, err := f.Store.BulkItems(f.t.Context(), run, journal.BulkPlanned, 0, n)
 	Must(f.t, err)
-	decide, when := f.DeadLetters.Retry, deadletter.Backoff
-	if r.Action == journal.BulkDiscard {
-		decide = f.DeadLetters.Discard
-	}
+	when := deadletter.Backoff
 	if r.Now {
 		when = deadletter.Now
 	}
 	for _, i := range items {
-		_, err := decide(f.t.Context(), deadletter.Command{ID: i.DeadLetter, Reason: r.Reason, By: r.By, Run: run, Force: r.Force, Fresh: r.Fresh, When: when})
+		_, err := f.DeadLetters.Decide(f.t.Context(), deadletter.Command{ID: i.DeadLetter, Action: r.Action, Reason: r.Reason, By: r.By, Run: run, Force: r.Force, Fresh: r.Fresh, When: when})
 		if refusal := deadletter.RefusalOf(err); refusal != nil {
 			err = f.Journal.RefuseBulkItem(f.t.Context(), run, i.Number, string(refusal.Code))
 		}

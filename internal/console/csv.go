@@ -18,7 +18,7 @@ const mostExported = 20_000
 
 // exportURL is the list as a file.
 func exportURL(f journal.DeadLetterFilter) string {
-	return strings.Replace(listURL(f, ""), "/dead-letters", "/dead-letters.csv", 1)
+	return strings.Replace(listURL(f), "/dead-letters", "/dead-letters.csv", 1)
 }
 
 // exportLetters streams GET /dead-letters.csv with the list's own fields, as a spreadsheet of the reader's language

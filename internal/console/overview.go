@@ -83,7 +83,7 @@ type reasonRow struct {
 
 // Waiting is the list of what waits for a team and for a reason, for any where it is empty.
 func (v *visit) Waiting(t decision.Team, r decision.Reason) string {
-	return listURL(journal.DeadLetterFilter{Team: t, Reason: r}, "")
+	return listURL(journal.DeadLetterFilter{Team: t, Reason: r})
 }
 
 // healthRow is one thing the worker says of itself.
@@ -115,7 +115,7 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	}
 	own := journal.DeadLetterFilter{Team: v.mine}
 	d := &overviewData{V: v, AlertAbove: deadletter.AlertAbove, Success: v.success(kpis),
-		Due: due.of(v, journal.DeadLetterFilter{}), Groups: groupsURL(own, "")}
+		Due: due.of(v, journal.DeadLetterFilter{}), Groups: groupsURL(own)}
 	v.waiting(d, counts)
 	for i := range d.Teams {
 		d.Teams[i].Due = due.of(v, journal.DeadLetterFilter{Team: d.Teams[i].Team})

@@ -177,7 +177,7 @@ func (v *visit) planPage(o *open, f *planForm) (*planData, error) {
 	}
 	plan, err := o.Plan(v.r.Context(), f.command())
 	if refusal := deadletter.RefusalOf(err); refusal != nil {
-		d.Wrong, d.WrongField = v.Or("plan.wrong."+string(refusal.Code), refusal.Message), refusal.Field()
+		d.Wrong, d.WrongField = v.Or("plan.wrong."+string(refusal.Code), v.T("plan.wrong.filter")), refusal.Field()
 		return d, nil
 	}
 	if err != nil {

@@ -102,7 +102,7 @@ func namesOfSets() []string {
 	decided := slices.DeleteFunc(journal.DeadLetterStates(), func(s journal.DeadLetterState) bool { return s == journal.DeadLetterOpen })
 	return slices.Concat(
 		named(decision.Reasons(), "reason.*"),
-		named(journal.DeadLetterStates(), "letter.*"),
+		named(journal.DeadLetterStates(), "state.word.*"),
 		named(decided, "decision.none.*"),
 		named(claims, "state.*", "state.word.*"),
 		named(statuses, "status.*"),
@@ -113,7 +113,7 @@ func namesOfSets() []string {
 		named([]decision.ErrorClassification{decision.Permanent, decision.Transient, decision.Unknown}, "class.*"),
 		named([]access.Role{access.Viewer, access.Operator, access.Admin}, "role.*"),
 		named([]journal.EntryKind{journal.RejectionEntry, journal.OutcomeEntry, journal.ReviewEntry, journal.DeliveryEntry, journal.PurgeEntry, journal.BulkEntry,
-			journal.ErasureEntry, journal.RebuildEntry, journal.GateEntry, journal.DestinationEntry, journal.TeachingEntry, journal.NoteEntry}, "event.kind.*", "audit.kind.*"),
+			journal.ErasureEntry, journal.RebuildEntry, journal.GateEntry, journal.DestinationEntry, journal.TeachingEntry, journal.NoteEntry}, "event.kind.*"),
 		named(slices.Collect(maps.Keys(catalogue.Default().Teams)), "team.*"),
 		named([]string{access.CodeForbiddenHost, access.CodeForbiddenOrigin, access.CodeForbiddenRole, access.CodeForbiddenTeam, access.CodeSessionsUnavailable,
 			access.CodeProviderUnavailable, access.CodeFormExpired, access.CodeInvalidForm, access.CodeLoginRequired, access.CodeBodyTooLarge, access.CodeTooManyAttempts, access.CodeTooManyChanges},
@@ -134,8 +134,7 @@ func namesOfSets() []string {
 		named([]journal.BulkAction{journal.BulkRetry, journal.BulkDiscard, journal.BulkAccept}, "run.what.*", "run.what.*.one", "run.what.*.other", "plan.go.*.one", "plan.go.*.other", "plan.ready.*"),
 		named([]deadletter.Code{deadletter.MaxRetriesExceeded, deadletter.InvalidRetryState, deadletter.PolicyNotFound, deadletter.JobNotFound, deadletter.NotRecordable,
 			deadletter.DeadlineMissed}, "refused.*"),
-		named([]deadletter.Code{deadletter.ReasonRequired, deadletter.ReasonTooLong, deadletter.InvalidReason, deadletter.InvalidQuery, deadletter.InvalidFingerprint, deadletter.InvalidContext,
-			deadletter.InvalidIDs, deadletter.InvalidPace, deadletter.InvalidPlan, deadletter.InvalidPeriod, deadletter.NothingToDo, deadletter.InvalidFilter}, "plan.wrong.*"),
+		named([]deadletter.Code{deadletter.InvalidPace, deadletter.InvalidPlan, deadletter.NothingToDo, deadletter.InvalidFilter}, "plan.wrong.*"),
 		named([]journal.BulkVerb{journal.BulkStart, journal.BulkPause, journal.BulkResume, journal.BulkCancel}, "event.bulk.*"),
 		named([]string{string(journal.BulkFinish), "refuse", "hold"}, "event.bulk.*"),
 		named(catalogue.Default().Policies.Names(), "policy.*"),

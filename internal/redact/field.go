@@ -116,22 +116,6 @@ func (r *reader) fieldKind(start, end int) kind {
 	return k
 }
 
-// bound is a value and the column it is bound to: '19550918' (DT_NASCIMENTO).
-var bound = regular(`([^'\n]{1,99})' \((\w+)\)`)
-
-// boundAt returns the value of a personal column that the token i begins.
-func (r *reader) boundAt(i int) edit {
-	start := r.start(i)
-	if r.char(start-1) != '\'' {
-		return edit{}
-	}
-	m := bound.FindSubmatchIndex(r.ahead(start, maxQuoted))
-	if m == nil {
-		return edit{}
-	}
-	return edit{start, start + m[3], r.suited(start, start+m[3], r.fieldKind(start+m[4], start+m[5]))}
-}
-
 // suited returns k if the characters from start to end may be a datum of it; none otherwise. What a person's field
 // holds is a number or a name.
 func (r *reader) suited(start, end int, k kind) kind {

@@ -122,13 +122,13 @@ func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read i
 		}
 		switch group {
 		case "value":
-			k = r.suited(from, end, field)
+			if k = r.suited(from, end, field); field == none {
+				k = r.guessed(from, end)
+			}
 		case "row":
 			read = r.takeList(from, end, r.fieldBefore(i, from, from))
 		case "items":
 			read = r.takeList(from, end, none)
-		case "guess":
-			k = r.guessed(from, end)
 		case "person", "people":
 			words, isGiven := 0, false
 			end, words, isGiven = r.wordsEnd(from, end)

@@ -67,11 +67,13 @@ func (m *Memory) passing(p *deadletter.Query) (all []deadletter.Item) {
 	return all
 }
 
-// found reports whether the query finds a dead letter.
+// found reports whether the query finds a dead letter: by what its filter says, not by what the query makes of that, but
+// for the words that are searched for.
 func (m *Memory) found(p *deadletter.Query, k *journal.KeyedDeadLetter) bool {
 	d, f := &k.DeadLetter, &p.Filter
-	born, at := journal.Milli(d.CreatedAt), d.Place()
-	fits := slices.Contains(p.States, d.State) && d.Record < p.Before && born >= p.Since && born < p.Until &&
+	at := d.Place()
+	fits := (f.State == "all" || string(d.State) == cmp.Or(f.State, "open")) &&
+		!d.CreatedAt.Before(f.Since) && (f.Until.IsZero() || d.CreatedAt.Before(f.Until)) &&
 		(f.Policy == "" || f.Policy == k.Subject.Policy) && (f.Team == "" || f.Team == d.Team) &&
 		(f.Reason == "" || f.Reason == d.Reason) && (f.Fingerprint == "" || f.Fingerprint == d.Fingerprint) &&
 		(f.Context == "" || has(d.Context, f.Context)) && (f.IDs == "" || slices.Contains(strings.Split(f.IDs, ","), d.ID)) &&
@@ -96,17 +98,25 @@ func (m *Memory) tells(cause string, words []string) bool {
 }
 
 // DeadLetterAssignees implements deadletter.Reader.
-func (m *Memory) DeadLetterAssignees(ctx context.Context, f journal.DeadLetterFilter) (map[string]int64, error) {
+func (m *Memory) DeadLetterAssignees(ctx context.Context, f journal.DeadLetterFilter) ([]deadletter.Assigned, error) {
 	p, err := deadletter.NewQuery(f, "", 1)
 	if err != nil {
 		return nil, err
 	}
-	return ask(ctx, m, func() map[string]int64 {
-		counts := map[string]int64{}
+	return ask(ctx, m, func() []deadletter.Assigned {
+		counts := map[deadletter.Assigned]int64{}
 		for _, i := range m.passing(p) {
-			counts[i.Assigned.Assignee]++
+			counts[deadletter.Assigned{Assignee: i.Assigned.Assignee, FollowUpAt: i.Assigned.FollowUpAt}]++
 		}
-		return counts
+		var all []deadletter.Assigned
+		for a, n := range counts {
+			a.N = n
+			all = append(all, a)
+		}
+		slices.SortFunc(all, func(a, b deadletter.Assigned) int {
+			return cmp.Or(cmp.Compare(a.Assignee, b.Assignee), a.FollowUpAt.Compare(b.FollowUpAt))
+		})
+		return all
 	})
 }
 

@@ -107,9 +107,9 @@ func (l *glance) followUps(ctx context.Context, team decision.Team) (map[string]
 	f := journal.DeadLetterFilter{Team: team, FollowUp: deadletter.EndOfDay(l.Zone, l.now)}
 	counts, err := l.Store.DeadLetterAssignees(ctx, f)
 	shown := make(map[string]int64)
-	for name, n := range counts {
-		who, _, _ := strings.Cut(name, "@") // of whom a redaction would leave nothing
-		shown[clean(who, maxPattern)] += n
+	for _, a := range counts {
+		who, _, _ := strings.Cut(a.Assignee, "@") // of whom a redaction would leave nothing
+		shown[clean(who, maxPattern)] += a.N
 	}
 	return shown, err
 }
@@ -155,7 +155,7 @@ func cause(c *deadletter.NoticeCause, policies decision.Policies) Cause {
 		Policy: clean(c.Cause.Policy, maxPattern), Reason: clean(string(c.Reason), maxPattern),
 		Rule:           clean(string(c.Cause.Reason), maxPattern),
 		Classification: string(c.Cause.Classification), Count: c.N, Amount: amount(c.Cents), Oldest: instant(c.Oldest),
-		Hint: clean(ruleOf(policies[c.Cause.Policy], c.Cause.Reason).Hint, 2*maxPattern),
+		Hint: clean(ruleOf(policies[c.Cause.Policy], c.Cause.Reason).Hint.String(), 2*maxPattern),
 	}
 	if c.N >= fewest {
 		shown.Pattern = clean(c.Cause.Pattern, maxPattern)

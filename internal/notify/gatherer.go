@@ -38,7 +38,7 @@ type Store interface {
 	Causes(ctx context.Context, f journal.CauseFilter, after *journal.Fingerprint, limit int) ([]journal.Cause, error)
 	// DeadLettersDue and DeadLetterAssignees are deadletter.Reader's.
 	DeadLettersDue(ctx context.Context, of string, since, until time.Time) ([]deadletter.Count, error)
-	DeadLetterAssignees(ctx context.Context, f journal.DeadLetterFilter) (map[string]int64, error)
+	DeadLetterAssignees(ctx context.Context, f journal.DeadLetterFilter) ([]deadletter.Assigned, error)
 }
 
 // Options of a Gatherer.

@@ -77,10 +77,7 @@ func TestManualRetry(t *testing.T) {
 				want(t, "episode", story.Episodes[len(story.Episodes)-1].Number, test.episode)
 				testkit.Must(t, err)
 				waits := done.Review.NextRetryTime.Sub(time.Now().UTC().Truncate(time.Second))
-				rung := w.Policies()[tiss].Backoff.Raw(before.RetryCount)
-				if test.fresh {
-					rung = w.Policies()[tiss].Backoff.Raw(0)
-				}
+				rung := 5 * time.Minute << max(test.count-1, 0) // R5
 				if waits < rung*4/5 || waits > rung*6/5 || waits%time.Minute != 0 {
 					t.Errorf("waits %v, want whole minutes within 20 %% of %v", waits, rung)
 				}
@@ -167,12 +164,11 @@ func TestTwoOperatorsAtOnce(t *testing.T) {
 			var both sync.WaitGroup
 			for i, name := range []string{"maria", "joão"} {
 				both.Go(func() {
-					c := deadletter.Command{ID: id, Reason: "r", By: name}
+					c := deadletter.Command{ID: id, Action: journal.BulkRetry, Reason: "r", By: name}
 					if discards[i] {
-						_, errs[i] = w.DeadLetters.Discard(t.Context(), c)
-					} else {
-						_, errs[i] = w.DeadLetters.Retry(t.Context(), c)
+						c.Action = journal.BulkDiscard
 					}
+					_, errs[i] = w.DeadLetters.Decide(t.Context(), c)
 				})
 			}
 			both.Wait()
@@ -209,7 +205,7 @@ func TestRetryNeedsAProcess(t *testing.T) {
 		if r := refused(t, "later", err, deadletter.InvalidRetryState); strings.Contains(r.Message, "yet") || r.By != "" {
 			t.Errorf("nobody came: %q", r.Message)
 		}
-		done, err := w.DeadLetters.Discard(t.Context(), deadletter.Command{ID: id, Reason: "r", By: "maria"})
+		done, err := w.DeadLetters.Decide(t.Context(), deadletter.Command{Action: journal.BulkDiscard, ID: id, Reason: "r", By: "maria"})
 		testkit.Must(t, err)
 		want(t, "process", done.Process, deadletter.Nobody)
 		want(t, "delivery", done.Delivery, journal.DeliveryNobody)
@@ -244,8 +240,8 @@ func TestJournalDown(t *testing.T) {
 
 // retry decides as maria, for a reason that most tests do not look at.
 func retry(f *testkit.Fixture, c deadletter.Command) (deadletter.Item, error) {
-	c.Reason, c.By = cmp.Or(c.Reason, "portal de volta"), "maria"
-	return f.DeadLetters.Retry(context.Background(), c)
+	c.Action, c.Reason, c.By = journal.BulkRetry, cmp.Or(c.Reason, "portal de volta"), "maria"
+	return f.DeadLetters.Decide(context.Background(), c)
 }
 
 func second[T any](_ T, err error) error { return err }
@@ -257,7 +253,7 @@ func TestList(t *testing.T) {
 		w.Die(tiss, "CLM-1-1", "DUPLICATE_CLAIM", 1)
 		time.Sleep(2 * time.Minute)
 		w.Die(tiss, "CLM-2-1", "DUPLICATE_CLAIM", 1)
-		items, _, err := w.DeadLetters.List(t.Context(), journal.DeadLetterFilter{Policy: tiss, Sort: deadletter.Newest}, "", 0)
+		items, _, err := w.DeadLetters.List(t.Context(), journal.DeadLetterFilter{Policy: tiss, Sort: deadletter.Newest}, "", 50)
 		testkit.Must(t, err)
 		var seen []deadletter.Process
 		for _, d := range items {

@@ -50,8 +50,9 @@ func (m *Memory) keepRuns(c *journal.Changes) {
 
 // chosen are the open dead letters with a record of at most through that the filter lets through, the most urgent first.
 func (m *Memory) chosen(f journal.DeadLetterFilter, through int64) []deadletter.Item {
-	p := deadletter.OpenQuery(f, through)
-	all := m.passing(p)
+	f.State = ""
+	p, _ := deadletter.NewQuery(f, "", 1) // which fails for a cursor alone
+	all := slices.DeleteFunc(m.passing(p), func(i deadletter.Item) bool { return i.Record > through })
 	sortItems(all, p)
 	return all
 }
@@ -66,10 +67,7 @@ func (m *Memory) DeadLettersOpen(ctx context.Context, f journal.DeadLetterFilter
 		through = m.head.Record
 	}
 	f.Sort = deadletter.ByAge
-	p := deadletter.OpenQuery(f, through)
-	all := m.passing(p)
-	sortItems(all, p)
-	all = first(all, limit)
+	all := first(m.chosen(f, through), limit)
 	for i := range all {
 		all[i] = deadletter.Item{DeadLetter: all[i].DeadLetter, Subject: all[i].Subject}
 	}

@@ -225,9 +225,9 @@ func (v *visit) tried(form url.Values) *page {
 	d.Try.ID, d.Try.Error, d.Try.NonRetryable = get("id"), get("error"), get("nonRetryable") != ""
 	d.Try.RetryCount, d.Try.Status = strings.TrimSpace(get("retryCount")), strings.TrimSpace(get("httpStatus"))
 	d.Try.MaxAttempts, d.Try.Delay = strings.TrimSpace(get("maxAttempts")), strings.TrimSpace(get("delay"))
-	decided, _ := worker.DryRun(v.catalogue.Policies, get("policy"), d.Try.variables(), v.now, nil)
-	d.Result = v.result(&decided)
-	d.Result.Evidence = worker.Explain(v.catalogue.Policies, get("policy"), d.Try.variables())
+	t := worker.DryRun(v.catalogue.Policies, get("policy"), d.Try.variables(), v.now, nil)
+	d.Result = v.result(&t.Decision)
+	d.Result.Evidence = t.Evidence
 	pg := v.policiesPage(d, true)
 	if d.Result.Rejected != "" {
 		pg.status = http.StatusUnprocessableEntity

@@ -13,6 +13,7 @@ import (
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/guard"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/text"
 )
 
 // TestDecisions: what is decided, or refused as a process would have an incident, without a journal.
@@ -58,7 +59,7 @@ func jobQueue() *decision.Policy {
 	p.IDPattern, p.InvalidID, p.Catalogue = regexp.MustCompile(`^\S+$`), decision.InvalidID, "0123456789ab"
 	p.Own = &decision.OwnVariables{MaxAttempts: "maxAttempts", Delay: "delayBetweenAttempts", NonRetryable: "nonRetryable"}
 	p.Rules = decisiontest.Rules(
-		classify.Rule{Name: "missing", Class: decision.Permanent, Reason: "NOT_FOUND", Team: "ti", Hint: "o destino mudou", Statuses: []string{"404"}},
+		classify.Rule{Name: "missing", Class: decision.Permanent, Reason: "NOT_FOUND", Team: "ti", Hint: text.Translated{Portuguese: "o destino mudou"}, Statuses: []string{"404"}},
 		decisiontest.Transient("TIMEOUT"))
 	return p
 }

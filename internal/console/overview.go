@@ -83,7 +83,7 @@ type reasonRow struct {
 
 // Waiting is the list of what waits for a team and for a reason, for any where it is empty.
 func (v *visit) Waiting(t decision.Team, r decision.Reason) string {
-	return listURL(journal.DeadLetterFilter{Team: t, Reason: r}, "")
+	return listURL(journal.DeadLetterFilter{Team: t, Reason: r})
 }
 
 // healthRow is one thing the worker says of itself.
@@ -93,8 +93,6 @@ type healthRow struct {
 	// Since when it is so.
 	Since  Moment
 	Detail string
-	// At is when what Detail says happened.
-	At Moment
 	// Technical is for IT: versions, and what a program said.
 	Technical string
 }
@@ -115,7 +113,7 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	}
 	own := journal.DeadLetterFilter{Team: v.mine}
 	d := &overviewData{V: v, AlertAbove: deadletter.AlertAbove, Success: v.success(kpis),
-		Due: due.of(v, journal.DeadLetterFilter{}), Groups: groupsURL(own, "")}
+		Due: due.of(v, journal.DeadLetterFilter{}), Groups: groupsURL(own)}
 	v.waiting(d, counts)
 	for i := range d.Teams {
 		d.Teams[i].Due = due.of(v, journal.DeadLetterFilter{Team: d.Teams[i].Team})
@@ -211,20 +209,25 @@ func (v *visit) waiting(d *overviewData, counts []deadletter.Count) {
 		names = append(names, string(name))
 	}
 	d.Mine = options(names, string(v.mine), func(s string) string { return v.team(decision.Team(s)) })
-	others := func(t teamRow) int {
-		if t.Team == v.mine {
-			return 0
-		}
-		return 1
-	}
 	slices.SortFunc(d.Teams, func(a, b teamRow) int {
-		return cmp.Or(others(a)-others(b), cmp.Compare(b.N, a.N), cmp.Compare(v.team(a.Team), v.team(b.Team)))
+		return cmp.Or(falseFirst(a.Team != v.mine, b.Team != v.mine), cmp.Compare(b.N, a.N), cmp.Compare(v.team(a.Team), v.team(b.Team)))
 	})
 	for _, t := range d.Teams {
 		slices.SortFunc(t.Reasons, func(a, b reasonRow) int {
 			return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Reason, b.Reason))
 		})
 	}
+}
+
+// falseFirst compares two answers: no comes before yes.
+func falseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
 }
 
 // rowOf returns the row that is wanted, a new one where there is none.
@@ -253,16 +256,8 @@ func (p *Pages) health(v *visit, o *open) ([]healthRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	head, err := o.Head(v.r.Context())
-	if err != nil {
-		return nil, err
-	}
 	h, c := p.Health(), v.catalogue
 	rows := []healthRow{v.signal("engine", h.Engine), v.signal("journal", h.Journal)}
-	if head.Record > 0 {
-		rows[1].Detail = strings.TrimSpace(rows[1].Detail + " " + v.T("health.journal.head", v.Number(head.Record)))
-		rows[1].At = v.Ago(head.At)
-	}
 	policies := healthRow{Name: v.T("health.catalogue"), Badge: Badge{"ok", v.T("health.in_force")},
 		Technical: v.T("health.catalogue.version", c.Version, v.source())}
 	if h.Rejection != nil {

@@ -50,6 +50,13 @@ type Count struct {
 	Oldest time.Time
 }
 
+// Assigned is how many dead letters an account has, empty for nobody, to be looked at again at that time.
+type Assigned struct {
+	Assignee   string
+	FollowUpAt time.Time
+	N          int64
+}
+
 // Reader reads dead letters, beside whoever writes them. Its errors hold a *journal.StoreError. Every method is safe
 // for concurrent use.
 type Reader interface {
@@ -61,9 +68,9 @@ type Reader interface {
 	DeadLetterPage(
 		ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
 	) (items []Item, next string, err error)
-	// DeadLetterAssignees returns how many of those that the filter lets through each account has, empty for nobody, by
-	// its name. Its cost grows with how many are in the filter's state.
-	DeadLetterAssignees(ctx context.Context, f journal.DeadLetterFilter) (map[string]int64, error)
+	// DeadLetterAssignees returns how many of those that the filter lets through each account has, by its name and by when
+	// they are to be looked at again. Its cost grows with how many are in the filter's state.
+	DeadLetterAssignees(ctx context.Context, f journal.DeadLetterFilter) ([]Assigned, error)
 	// DeadLetterGroups are the causes of dead letters that the filter lets through, those with the most first, from
 	// behind the cursor on: at most limit, which is held in 1 to MostItems. Dead letters of which no cause is known are in
 	// no group. What is written between two pages may bring a group twice or not at all. The error is as DeadLetterPage's.
@@ -143,7 +150,7 @@ const (
 	// Nobody: it did not come in time, or the engine knows it no longer.
 	Nobody Process = "nobody"
 	// Answered: nobody waits any more, for the process has got its answer or the subject went on without one.
-	Answered Process = ""
+	Answered Process = "answered"
 )
 
 // ExpectedFor is how long after its birth a dead letter's process may take to come to its review task, while the engine

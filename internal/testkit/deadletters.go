@@ -98,17 +98,25 @@ func (m *Memory) tells(cause string, words []string) bool {
 }
 
 // DeadLetterAssignees implements deadletter.Reader.
-func (m *Memory) DeadLetterAssignees(ctx context.Context, f journal.DeadLetterFilter) (map[string]int64, error) {
+func (m *Memory) DeadLetterAssignees(ctx context.Context, f journal.DeadLetterFilter) ([]deadletter.Assigned, error) {
 	p, err := deadletter.NewQuery(f, "", 1)
 	if err != nil {
 		return nil, err
 	}
-	return ask(ctx, m, func() map[string]int64 {
-		counts := map[string]int64{}
+	return ask(ctx, m, func() []deadletter.Assigned {
+		counts := map[deadletter.Assigned]int64{}
 		for _, i := range m.passing(p) {
-			counts[i.Assigned.Assignee]++
+			counts[deadletter.Assigned{Assignee: i.Assigned.Assignee, FollowUpAt: i.Assigned.FollowUpAt}]++
 		}
-		return counts
+		var all []deadletter.Assigned
+		for a, n := range counts {
+			a.N = n
+			all = append(all, a)
+		}
+		slices.SortFunc(all, func(a, b deadletter.Assigned) int {
+			return cmp.Or(cmp.Compare(a.Assignee, b.Assignee), a.FollowUpAt.Compare(b.FollowUpAt))
+		})
+		return all
 	})
 }
 

@@ -196,21 +196,21 @@ func (r *Reader) DeadLetter(ctx context.Context, id string) (item deadletter.Ite
 // DeadLetterAssignees implements deadletter.Reader.
 func (r *Reader) DeadLetterAssignees(
 	ctx context.Context, f journal.DeadLetterFilter,
-) (counts map[string]int64, err error) {
+) (all []deadletter.Assigned, err error) {
 	p, _ := deadletter.NewQuery(f, "", 1) // which fails for a cursor alone
 	w := r.finds(p)
 	oneOf(&w, "d.state", p.States)
 	err = r.read(ctx, "count what people have", func(s *snapshot) error {
-		counts = map[string]int64{}
-		return s.each("SELECT d.assignee, count(*) FROM dead_letters d"+w.String()+" GROUP BY 1", func(scan scanner) error {
-			var name string
-			var n int64
-			err := scan(&name, &n)
-			counts[name] = n
+		all = nil
+		return s.each("SELECT d.assignee, d.follow_up, count(*) FROM dead_letters d"+w.String()+
+			" GROUP BY 1, 2 ORDER BY 1, 2", func(scan scanner) error {
+			var a deadletter.Assigned
+			err := scan(&a.Assignee, milli{&a.FollowUpAt}, &a.N)
+			all = append(all, a)
 			return err
 		}, w.args...)
 	})
-	return counts, err
+	return all, err
 }
 
 // DeadLetterGroups implements deadletter.Reader.

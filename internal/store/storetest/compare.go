@@ -156,7 +156,7 @@ func (o *oracle) bound(r *rapid.T, what string) time.Time {
 func (o *oracle) compareLetters(ctx context.Context, r *rapid.T) {
 	same(o, r, "the counts of dead letters", func(s ports) ([]deadletter.Count, error) { return s.DeadLetterCounts(ctx) })
 	of := o.drawFilter(r)
-	same(o, r, "who has what", func(s ports) (map[string]int64, error) { return s.DeadLetterAssignees(ctx, of) })
+	same(o, r, "who has what", func(s ports) ([]deadletter.Assigned, error) { return s.DeadLetterAssignees(ctx, of) })
 	for range 3 {
 		f := o.drawFilter(r)
 		limit := rapid.SampledFrom([]int{1, 2, 200}).Draw(r, "groups")

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/kpi"
 	"retry-worker/internal/learning"
@@ -120,11 +121,12 @@ func (a *App) readKPIs(ctx context.Context) {
 // readGauges takes over what else is the same in every replica, as readKPIs does.
 func (a *App) readGauges(ctx context.Context) {
 	now := a.clock.Now()
-	if counts, err := a.store.DeadLetterCounts(ctx); err == nil {
+	if counts, err := a.store.DeadLetterCounts(ctx, journal.DeadLetterFilter{State: deadletter.AllStates}); err == nil {
 		a.metrics.SetDeadLetters(counts, now)
 	}
 	for within, span := range metrics.DueWithin() {
-		if due, err := a.store.DeadLettersDue(ctx, "", now, now.Add(span)); err == nil {
+		soon := journal.DeadLetterFilter{DueSince: now, DueUntil: now.Add(span)}
+		if due, err := a.store.DeadLetterCounts(ctx, soon); err == nil {
 			a.metrics.SetDeadLettersDue(within, due)
 		}
 	}

@@ -100,9 +100,9 @@ func (v *visit) whose(o *open, f journal.DeadLetterFilter) (all []viewLink, err 
 	for i, to := range []journal.DeadLetterFilter{mine, nobodys, today} {
 		link := viewLink{Name: names[i], URL: listURL(to, ""), Current: to == f, Known: f.Query == ""}
 		if link.Known { // a search would look at all there is once more
-			counts, failed := o.DeadLetterAssignees(v.r.Context(), to)
-			for _, n := range counts {
-				link.N += n
+			counts, failed := o.DeadLetterCounts(v.r.Context(), to)
+			for i := range counts {
+				link.N += counts[i].N
 			}
 			err = errors.Join(err, failed)
 		}

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
@@ -193,7 +192,7 @@ func (p *Pages) search(v *visit, o *open) (*page, error) {
 
 // listed is the list's page with its filter, and no rows yet.
 func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
-	counts, err := o.DeadLetterCounts(v.r.Context())
+	counts, err := o.DeadLetterCounts(v.r.Context(), journal.DeadLetterFilter{State: deadletter.AllStates})
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +202,7 @@ func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
 	v.choices(d, counts)
 	d.Chips = v.chips(&f)
 	if f.Context != "" && f.State == states[0] && !searched(&f) {
-		all, err := o.DeadLettersDue(v.r.Context(), f.Context, time.Time{}, time.Time{})
+		all, err := o.DeadLetterCounts(v.r.Context(), journal.DeadLetterFilter{Context: f.Context})
 		if err != nil {
 			return nil, err
 		}

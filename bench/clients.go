@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // alternate runs both clients in turn and returns each one's median CPU time per job, in µs, and how long the worker
@@ -40,7 +42,7 @@ func (b *bench) alternate(ctx context.Context, m mix) (bare, worker float64, fir
 // result is what a client was seen to do.
 type result struct {
 	cpu, firstAnswer time.Duration // the latter from the process's start
-	peakKB           int64
+	peak             uint64        // memory, in bytes
 }
 
 // measure lets client answer the gateway's jobs.
@@ -62,7 +64,7 @@ func (b *bench) measure(ctx context.Context, g *gateway, client func(address str
 	go func() { gone <- cmd.Wait() }()
 	select {
 	case <-g.allServed:
-		r.peakKB, err = peakOf(cmd.Process.Pid)
+		r.peak, err = peakOf(cmd.Process.Pid)
 	case err := <-gone:
 		return r, fmt.Errorf("%s ended before the jobs were answered: %w: %s", cmd.Path, err, cmd.Stderr)
 	case <-time.After(5 * time.Minute):
@@ -82,18 +84,15 @@ func (b *bench) measure(ctx context.Context, g *gateway, client func(address str
 	return r, err
 }
 
-// peakOf returns the most memory that a process had at once, in kB. What the system counts of one that has ended
+// peakOf returns the most memory that a process had at once, in bytes. What the system counts of one that has ended
 // includes what its parent had as it began it.
-func peakOf(pid int) (kB int64, err error) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+func peakOf(pid int) (bytes uint64, err error) {
+	p, err := procfs.NewProc(pid)
 	if err != nil {
-		return 0, fmt.Errorf("read the peak of its memory: %w", err)
+		return 0, err
 	}
-	_, after, _ := strings.Cut(string(status), "VmHWM:")
-	if _, err = fmt.Sscan(after, &kB); err != nil {
-		return 0, fmt.Errorf("read the peak of its memory, VmHWM of /proc/%d/status: %w", pid, err)
-	}
-	return kB, nil
+	status, err := p.NewStatus()
+	return status.VmHWM, err
 }
 
 func (b *bench) workerCommand(address string) *exec.Cmd {
@@ -116,5 +115,5 @@ func (b *bench) memory(ctx context.Context) (peak string, held int, err error) {
 		cmd.Env = append(cmd.Env, "RETRY_WORKER_MAX_JOBS_ACTIVE=1000")
 		return cmd
 	})
-	return fmt.Sprintf("%.1f MB", float64(r.peakKB)/1024), g.maxHeld, err
+	return fmt.Sprintf("%.1f MB", float64(r.peak)/(1<<20)), g.maxHeld, err
 }

@@ -21,7 +21,7 @@ func (b *bench) journalsAlone(ctx context.Context, out io.Writer) error {
 	defer end()
 	for _, p := range places {
 		fmt.Fprintf(out, "\nThe journal alone on %s; median (lowest–highest) of %d rounds.\n", p.name, b.rounds)
-		for _, part := range []func(context.Context, io.Writer, *place) error{b.throughput, b.fullJournal} {
+		for _, part := range []func(context.Context, io.Writer, *place) error{b.throughput, b.fullJournal, b.purged} {
 			if err := part(ctx, out, p); err != nil {
 				return fmt.Errorf("%s: %w", p.name, err)
 			}

@@ -29,11 +29,7 @@ type place struct {
 // places returns those that can be measured here; end removes them.
 func (b *bench) places(ctx context.Context, out io.Writer) (all []*place, end func()) {
 	all, end = []*place{b.sqlite()}, func() {}
-	var server *postgres.Server
-	install, err := postgres.Provide()
-	if err == nil {
-		server, err = postgres.Start(ctx, install, postgres.Options{})
-	}
+	server, err := postgres.Start(ctx, postgres.Options{})
 	if err != nil {
 		fmt.Fprintf(out, "\nNOT RUN: PostgreSQL (%v)\n", err)
 		return all, end

@@ -26,6 +26,7 @@ func TestSmallest(t *testing.T) {
 		`\| memory, peak, .* MB \|`, `first answer, at worst \| \d+ ms \|`, `\| 200 \| \d+ \(`, `p99 .*\n.*\n\| SQLite \| \d+ \| [\d.]+ `,
 		`\| SQLite \| 600 \| \d+ \| [1-9]\d\d`, `\| CPU, the server's included \| \d+ .* µs`,
 		`\| memory above .* MB \|`, `\| released in a minute, .* \| \d+ \|`,
+		`\| p99 wait at 200 decisions/s \| [\d.]+ ms \| [\d.]+ ms`, `records a second of its CPU \| \d+ \| \d+`,
 		`\| a plan over all open ones \| [\d.]+ ms`, `\| a page of a frequent word \| [\d.]+ ms`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {

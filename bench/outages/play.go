@@ -1,7 +1,7 @@
 package main
 
 import (
-	"container/heap"
+	"slices"
 	"sort"
 	"time"
 
@@ -20,24 +20,8 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // event of the virtual time.
 type event struct {
-	at    time.Duration
-	order int // among those of the same instant
-	play  func(at time.Duration)
-}
-
-type events []event
-
-func (e events) Len() int { return len(e) }
-func (e events) Less(i, j int) bool {
-	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].order < e[j].order
-}
-func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
-func (e *events) Pop() any {
-	last := len(*e) - 1
-	x := (*e)[last]
-	*e = (*e)[:last]
-	return x
+	at   time.Duration
+	play func(at time.Duration)
 }
 
 // progress of a claim.
@@ -56,9 +40,8 @@ type player struct {
 	portal   portal
 	claims   []claim
 	progress []progress
-	next     int // of claims to arrive
-	queue    events
-	order    int
+	next     int     // of claims to arrive
+	queue    []event // in the order of time
 	gate     *destination.Gate
 	index    map[string]int // of the claims at the gate
 	woken    time.Duration
@@ -90,13 +73,14 @@ func (p *player) one() {
 		p.arrive(p.next-1, p.claims[p.next-1].arrived)
 		return
 	}
-	e := heap.Pop(&p.queue).(event)
+	e := p.queue[0]
+	p.queue = p.queue[1:]
 	e.play(e.at)
 }
 
 func (p *player) at(at time.Duration, play func(at time.Duration)) {
-	p.order++
-	heap.Push(&p.queue, event{at, p.order, play})
+	after := sort.Search(len(p.queue), func(i int) bool { return p.queue[i].at > at })
+	p.queue = slices.Insert(p.queue, after, event{at, play})
 }
 
 // arrive at the gate, or, without one, at the portal: before each submission, retries included.

@@ -96,7 +96,7 @@ func (s *fixture) startBrowser(t *testing.T) {
 	if s.browser != nil {
 		return
 	}
-	b, err := chromium.Start(t.Context(), chromium.Require(t), "America/Sao_Paulo")
+	b, err := chromium.Start(t.Context(), chromium.Program.Require(t), "America/Sao_Paulo")
 	testkit.Must(t, err)
 	s.browser = b
 	if b.Unguarded != "" {

@@ -3,8 +3,6 @@ package engine_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,6 +10,7 @@ import (
 	"time"
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+	"github.com/prometheus/procfs"
 	"golang.org/x/sync/errgroup"
 
 	"retry-worker/e2e/harness"
@@ -29,7 +28,8 @@ func TestManyInstances(t *testing.T) {
 	instances := harness.Setting(t, "ENGINE_INSTANCES", 2000)
 	c := start(t)
 	testkit.Must(t, engine.Deploy(t.Context(), c))
-	before, begun := cpuTime(t, c.PID()), time.Now()
+	before, _ := taken(t, c.PID())
+	begun := time.Now()
 	ctx, cancel := context.WithCancel(t.Context())
 	var jobs, commands atomic.Int64
 	var ended sync.WaitGroup
@@ -73,14 +73,15 @@ func TestManyInstances(t *testing.T) {
 		commands.Add(1)
 	}
 	ended.Wait()
-	took, cpu, peak := time.Since(begun), cpuTime(t, c.PID())-before, memory(t, c.PID(), "VmHWM")
+	took := time.Since(begun)
+	cpu, peak := taken(t, c.PID())
 	cancel()
 	testkit.Must(t, working.Wait())
 	if peak > mostMemory {
 		t.Errorf("%d instances took %d MB, at most %d are expected", instances, peak, mostMemory)
 	}
 	harness.Report(t, "engine  %d instances of SUB_06's loop in %.1f s: %d jobs, %.0f commands/s, %.0f µs CPU a job, peak %d MB", instances,
-		took.Seconds(), jobs.Load(), float64(commands.Load())/took.Seconds(), float64(cpu.Microseconds())/float64(jobs.Load()), peak)
+		took.Seconds(), jobs.Load(), float64(commands.Load())/took.Seconds(), 1e6*(cpu-before)/float64(jobs.Load()), peak)
 }
 
 func take(ctx context.Context, c *client, jobType string) (jobs []*pb.ActivatedJob) {
@@ -145,29 +146,14 @@ func TestWhoDoesNotReadHurtsNobody(t *testing.T) {
 	}
 }
 
-// memory is what a process takes of it, in MB, by a line of its status.
-func memory(t *testing.T, pid int, line string) int {
+// taken returns the CPU time that a process has taken, in seconds, and the most memory that it had at once, in MB.
+func taken(t *testing.T, pid int) (cpu float64, peak uint64) {
 	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	p, err := procfs.NewProc(pid)
 	testkit.Must(t, err)
-	_, rest, _ := strings.Cut(string(text), line+":")
-	kilobytes, err := strconv.Atoi(strings.Fields(rest)[0])
+	stat, err := p.Stat()
 	testkit.Must(t, err)
-	return kilobytes >> 10
-}
-
-// cpuTime is what a process has taken of it.
-func cpuTime(t *testing.T, pid int) time.Duration {
-	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	status, err := p.NewStatus()
 	testkit.Must(t, err)
-	_, rest, _ := strings.Cut(string(text), ") ")
-	ticks := 0
-	for _, field := range strings.Fields(rest)[11:13] { // user and system
-		n, err := strconv.Atoi(field)
-		testkit.Must(t, err)
-		ticks += n
-	}
-	const tick = 10 * time.Millisecond
-	return time.Duration(ticks) * tick
+	return stat.CPUTime(), status.VmHWM >> 20
 }

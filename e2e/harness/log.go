@@ -87,12 +87,17 @@ type Log struct {
 func (l *Log) Write(b []byte) (int, error) {
 	l.board.Change(func() {
 		l.all.Write(b)
-		l.pending = CutLines(l.pending, b, func(line []byte) {
+		for l.pending = append(l.pending, b...); ; {
+			line, rest, whole := bytes.Cut(l.pending, []byte("\n"))
+			if !whole {
+				break
+			}
 			fields := make(Line)
 			if json.Unmarshal(line, &fields) == nil { // what is no JSON is in Text
 				l.lines = append(l.lines, fields)
 			}
-		})
+			l.pending = rest
+		}
 	})
 	return len(b), nil
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -41,7 +43,7 @@ type Command struct {
 type Process struct {
 	cmd  *exec.Cmd
 	stop syscall.Signal
-	tail *Tail
+	tail *tail
 	done chan struct{}
 	err  error // how it ended; read after done
 
@@ -51,7 +53,7 @@ type Process struct {
 
 // Start runs the program. It does not outlive this process, nor does what it started in its group: see guard.
 func Start(c Command) (*Process, error) {
-	p := &Process{stop: cmp.Or(c.StopSignal, syscall.SIGTERM), tail: &Tail{to: c.Output}, done: make(chan struct{})}
+	p := &Process{stop: cmp.Or(c.StopSignal, syscall.SIGTERM), tail: &tail{to: c.Output}, done: make(chan struct{})}
 	p.cmd = exec.Command(c.Path, c.Args...)
 	p.cmd.Env, p.cmd.Dir, p.cmd.WaitDelay = c.Env, c.Dir, leftoverTime
 	p.cmd.Stdout, p.cmd.Stderr = p.tail, p.tail
@@ -158,11 +160,48 @@ func (p *Process) Err() error {
 	return p.err
 }
 
-// Lines are the last lines of its output, oldest first.
-func (p *Process) Lines() []string { return p.tail.Lines() }
+// tail passes on what is written to it, and keeps the end of it. Several goroutines may use it.
+type tail struct {
+	mu   sync.Mutex
+	to   io.Writer // may be nil
+	text []byte
+}
 
-// LastLine is the last line of its output that says something; see [Tail.LastLine].
-func (p *Process) LastLine() string { return p.tail.LastLine() }
+// Write never fails: a program must not die of its reader. What cannot be passed on is only kept.
+func (t *tail) Write(b []byte) (int, error) {
+	const most = 64 << 10
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.to != nil {
+		_, _ = t.to.Write(b)
+	}
+	t.text = append(t.text, b...)
+	t.text = t.text[max(len(t.text)-most, 0):]
+	return len(b), nil
+}
+
+// Lines returns the last lines of its output, oldest first.
+func (p *Process) Lines() []string {
+	p.tail.mu.Lock()
+	defer p.tail.mu.Unlock()
+	return strings.Split(strings.TrimRight(string(p.tail.text), "\n"), "\n")
+}
+
+// telling mark the lines that say why a program ended, the best first; every line has the last.
+var telling = []string{"lready in use", "FATAL:", `"level":"error"`, "Error:", "panic:", ""}
+
+// LastLine returns the last line of its output that tells of an error; without one the last that says anything.
+func (p *Process) LastLine() string {
+	lines := p.Lines()
+	for _, mark := range telling {
+		for _, line := range slices.Backward(lines) {
+			if line = strings.TrimSpace(line); line != "" && strings.Contains(line, mark) {
+				return line
+			}
+		}
+	}
+	return ""
+}
 
 // Signal sends a signal to the whole group; an error where the program has ended.
 func (p *Process) Signal(s syscall.Signal) error {

@@ -1,7 +1,8 @@
 package image
 
 import (
-	"context"
+	"errors"
+	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
@@ -9,7 +10,6 @@ import (
 	"testing"
 
 	"retry-worker/e2e/harness"
-	"retry-worker/e2e/harness/fetch"
 	"retry-worker/e2e/harness/prometheus"
 	"retry-worker/internal/testkit"
 )
@@ -43,7 +43,7 @@ func parts(t *testing.T, program, tag string) map[string]string {
 		}
 		return map[string]string{"go": goEnv(t, "GOROOT")}
 	case "prometheus":
-		return map[string]string{"prometheus": filepath.Dir(prometheus.Require(t).Server)}
+		return map[string]string{"prometheus": filepath.Dir(prometheus.Program.Require(t).Path)}
 	case "pause", "postgresql":
 		return nil
 	default:
@@ -66,14 +66,23 @@ func (e *engine) debian(t *testing.T) {
 	if e.command(t, "image", "inspect", image).Run() == nil {
 		return
 	}
-	item := fetch.Item{Name: "debian-bookworm", Proof: file, Fill: func(ctx context.Context, dir string) error {
-		_, err := harness.Run(ctx, harness.Command{
-			Path: "/usr/bin/mmdebstrap", Dir: dir,
-			Args: []string{"--variant=minbase", "--include=ca-certificates", "bookworm", file},
-		})
-		return err
-	}}
-	dir, err := item.Provide(t.Context(), harness.Say)
-	testkit.Must(t, err)
+	dir := cached(t, "debian-bookworm", "/usr/bin/mmdebstrap", "--variant=minbase", "--include=ca-certificates", "bookworm", file)
 	e.do(t, "import", filepath.Join(dir, file), image)
+}
+
+// cached returns a folder of the user's cache, in which the program was run once.
+func cached(t *testing.T, name, program string, args ...string) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	testkit.Must(t, err)
+	dir := filepath.Join(cache, "retry-worker", name)
+	if _, err := os.Stat(dir); err == nil {
+		return dir
+	}
+	harness.Say("fetch " + name + ", once; this may take minutes")
+	partial := dir + ".partial"
+	testkit.Must(t, errors.Join(os.RemoveAll(partial), os.MkdirAll(partial, 0o755))) // what a killed run left
+	_, err = harness.Run(t.Context(), harness.Command{Path: program, Args: args, Dir: partial})
+	testkit.Must(t, errors.Join(err, os.Rename(partial, dir)))
+	return dir
 }

@@ -2,7 +2,6 @@ package image
 
 import (
 	"archive/tar"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -20,7 +19,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"retry-worker/e2e/harness"
-	"retry-worker/e2e/harness/fetch"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
@@ -76,31 +74,18 @@ func openCompose(t *testing.T) *compose {
 	if c.program == "podman" {
 		dir := podmanCompose(t)
 		c.separator, c.env = "_", append(c.env, "PYTHONPATH="+dir)
-		c.command = []string{filepath.Join(dir, composeProgram), "--podman-build-args=--pull=never",
+		c.command = []string{filepath.Join(dir, "bin/podman-compose"), "--podman-build-args=--pull=never",
 			"--podman-build-args=--volume=" + modules(t), "--podman-build-args=--volume=" + compiled(t)}
 	}
 	c.command = append(c.command, "--project-name", name)
 	return c
 }
 
-const (
-	composeProgram = "bin/podman-compose"
-	required       = "podman-compose>=1.6"
-)
-
 // podmanCompose fetches podman-compose, once, by pip, and returns its folder: Debian's knows no profiles.
 func podmanCompose(t *testing.T) string {
 	t.Helper()
-	item := fetch.Item{Name: "podman-compose", Proof: composeProgram, Fill: func(ctx context.Context, dir string) error {
-		_, err := harness.Run(ctx, harness.Command{
-			Path: "/usr/bin/env", Dir: dir,
-			Args: strings.Fields("python3 -m pip install --quiet --no-input --disable-pip-version-check --target . " + required),
-		})
-		return err
-	}}
-	dir, err := item.Provide(t.Context(), harness.Say)
-	testkit.Must(t, err)
-	return dir
+	const install = "python3 -m pip install --quiet --no-input --disable-pip-version-check --target . podman-compose>=1.6"
+	return cached(t, "podman-compose", "/usr/bin/env", strings.Fields(install)...)
 }
 
 func (c *compose) container(service string) string {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"retry-worker/e2e/harness/prometheus"
+	"retry-worker/internal/kpi"
 	"retry-worker/internal/testkit"
 )
 
@@ -25,10 +26,15 @@ type dashboard struct {
 }
 
 type panel struct {
-	Type, Title string
-	Targets     []struct {
-		RefID, Expr string
-		Instant     bool
+	Title   string
+	Targets []struct {
+		RefID, Expr    string
+		Instant, Range bool
+	}
+	FieldConfig struct {
+		Defaults struct {
+			Thresholds struct{ Steps []struct{ Value *float64 } }
+		}
 	}
 }
 
@@ -46,6 +52,93 @@ func dashboards(t *testing.T) []dashboard {
 		all = append(all, d)
 	}
 	return all
+}
+
+var (
+	selector  = regexp.MustCompile(`\b(?:retry|submission|backoff|max_retries|permanent|error_classification|zeebe|process|go)_?\w*(?:\{([^}]*)\})?`)
+	window    = regexp.MustCompile(`\[([^\]]*)\]`)
+	aggregate = regexp.MustCompile(`(rate|increase)\($`)
+)
+
+// TestQueries holds the rules of Grafana's linter: every selector has the viewer's job and instance; the window of a rate is
+// Grafana's own, or the whole range where a panel sums it up; a counter is never shown as it is.
+func TestQueries(t *testing.T) {
+	for _, d := range dashboards(t) {
+		selectors := 0
+		for _, p := range d.Panels {
+			for _, q := range p.Targets {
+				where := d.Title + ": " + p.Title + " " + q.RefID
+				if q.Instant == q.Range {
+					t.Errorf("%s is neither instant nor range", where)
+				}
+				for _, at := range selector.FindAllStringSubmatchIndex(q.Expr, -1) {
+					if strings.Count(q.Expr[:at[0]], `"`)%2 == 1 {
+						continue // a label's value
+					}
+					selectors++
+					checkSelector(t, where, q.Expr, at)
+				}
+				for _, m := range window.FindAllStringSubmatch(q.Expr, -1) {
+					if m[1] != "$__rate_interval" && (m[1] != "$__range" || !q.Instant) {
+						t.Errorf("%s has the window %s", where, m[1])
+					}
+				}
+			}
+		}
+		if selectors < 20 {
+			t.Errorf("%s: only %d selectors were seen; this test looks for the wrong thing", d.Title, selectors)
+		}
+	}
+}
+
+func checkSelector(t *testing.T, where, expr string, at []int) {
+	t.Helper()
+	if at[2] < 0 {
+		t.Errorf("%s: %s has no job and no instance", where, expr[at[0]:at[1]])
+		return
+	}
+	name, _, _ := strings.Cut(expr[at[0]:at[1]], "{")
+	matchers := expr[at[2]:at[3]]
+	ours := strings.Contains(matchers, `job=~"$job", instance=~"$instance"`)
+	if theirs := strings.HasPrefix(name, "zeebe_"); theirs != strings.Contains(matchers, `job=~"$engine"`) || ours == theirs {
+		t.Errorf("%s: %s has not the viewer's job and instance", where, expr[at[0]:at[1]])
+	}
+	for _, suffix := range []string{"_total", "_bucket", "_sum", "_count", "submission_retry_max_exceeded", "error_classification_distribution"} {
+		if strings.HasSuffix(name, suffix) && name != "zeebe_pending_incidents_total" && !aggregate.MatchString(expr[:at[0]]) {
+			t.Errorf("%s shows the counter %s as it is", where, name)
+		}
+	}
+}
+
+// TestThresholdsAreTheTargets: a panel of one figure changes its colour where a rule wants something of that figure, or raises
+// an alert (R19).
+func TestThresholdsAreTheTargets(t *testing.T) {
+	limits := map[string][]float64{}
+	for _, k := range kpi.All(nil, []string{"tiss-submission"}, time.Now()) {
+		for _, g := range k.Goals {
+			limits[k.Name] = append(limits[k.Name], g.Limit)
+		}
+	}
+	figure, seen := regexp.MustCompile(`\bkpi="(\w+)"`), 0
+	for _, d := range dashboards(t) {
+		for _, p := range d.Panels {
+			if len(p.Targets) != 1 || !figure.MatchString(p.Targets[0].Expr) {
+				continue
+			}
+			name := figure.FindStringSubmatch(p.Targets[0].Expr)[1]
+			for _, step := range p.FieldConfig.Defaults.Thresholds.Steps {
+				if step.Value == nil { // the first one
+					continue
+				}
+				if seen++; !slices.Contains(limits[name], *step.Value) {
+					t.Errorf("%s: %s changes its colour at %v, expected one of %v", d.Title, p.Title, *step.Value, limits[name])
+				}
+			}
+		}
+	}
+	if seen < 10 {
+		t.Errorf("only %d thresholds were seen; this test looks for the wrong thing", seen)
+	}
 }
 
 // quiet are the queries on what did not happen in the run, which answer 0: what went wrong, and what takes more than a minute

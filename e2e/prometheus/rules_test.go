@@ -81,7 +81,7 @@ func TestPromtoolAcceptsTheRules(t *testing.T) {
 
 func promtool(t *testing.T, args ...string) {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), prometheus.Require(t).Promtool, args...)
+	command := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(prometheus.Program.Require(t).Path), "promtool"), args...)
 	command.Dir = rulesDir
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)

@@ -81,7 +81,7 @@ func played(t *testing.T) *scene {
 	}
 	demonstrated := time.Now()
 	s.settle(t)
-	fmt.Printf("PRINT e2e  Prometheus %s: start %.0f s, run %.0f s, until the figures stand still %.0f s\n", prometheus.Require(t).Version,
+	fmt.Printf("PRINT e2e  Prometheus %s: start %.0f s, run %.0f s, until the figures stand still %.0f s\n", prometheus.Program.Require(t).Version,
 		s.begun.Sub(started).Seconds(), demonstrated.Sub(s.begun).Seconds(), s.ended.Sub(demonstrated).Seconds())
 	return s
 }
@@ -93,7 +93,7 @@ func (s *scene) open(t *testing.T) {
 	s.dir, err = os.MkdirTemp("", "prometheus-e2e-")
 	testkit.Must(t, err)
 	harness.AtEnd(func() error { return os.RemoveAll(s.dir) })
-	prometheus.Require(t)
+	prometheus.Program.Require(t)
 	s.binary = harness.Binary(t)
 	s.engine, err = engine.Start(t.Context())
 	testkit.Must(t, err)
@@ -168,7 +168,7 @@ func (s *scene) watch(t *testing.T) {
 		rules := regexp.MustCompile(`(?m)^    interval: .*`).ReplaceAllString(testkit.Read(t, path), "")
 		testkit.Must(t, os.WriteFile(filepath.Join(dir, filepath.Base(path)), []byte(rules), 0o600))
 	}
-	server, err := prometheus.Start(t.Context(), prometheus.Require(t), dir, fmt.Sprintf(`
+	server, err := prometheus.Start(t.Context(), prometheus.Program.Require(t), dir, fmt.Sprintf(`
 global: {scrape_interval: 1s, evaluation_interval: 1s}
 rule_files: [%q]
 scrape_configs:

@@ -212,16 +212,12 @@ var rankNames = [...]string{"", "a specified permanent code", "TISS in its own p
 
 func (r Rank) String() string { return rankNames[r] }
 
-// result returns what decided. A marked code that a later sentence casts doubt on is presumed.
+// result returns what decided.
 func (s *search) result() Match {
 	if s.best == none {
 		return NoMatch
 	}
-	m := s.match(s.best, s.where)
-	if m.Class == Permanent && m.Rank == TISS && s.isOvertaken() {
-		m.Rank = Refusal
-	}
-	return m
+	return s.match(s.best, s.where)
 }
 
 // match returns what a matcher found at a span.

@@ -182,7 +182,7 @@ func (c *compiler) addVocabulary(v Vocabulary) {
 		role  role
 	}{
 		{"refusals", v.Refusals, refusalRole}, {"approvals", v.Approvals, approvalRole},
-		{"bystanders", v.Bystanders, thingRole}, {"", contrasts, contrastRole}, {"", laterTries(), tryRole},
+		{"bystanders", v.Bystanders, thingRole}, {"", lists["contrasts"], contrastRole}, {"", laterTries(), tryRole},
 	} {
 		for i, item := range list.items {
 			c.refuse(RuleError{-1, list.key, i, strconv.Quote(item), ""}, c.addWords(item, use{role: list.role, matcher: none}))

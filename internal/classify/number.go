@@ -133,31 +133,6 @@ func isWord(r rune) bool { return 'a' <= r && r <= 'z' || '0' <= r && r <= '9' |
 // near reports whether a gap is so small that the word before it speaks of what is behind it.
 func near(gap string) bool { return len(gap) <= len(` = "[`) && !strings.ContainsAny(gap, ".,;!?/%$") }
 
-var (
-	// statusWords stand before an HTTP status.
-	statusWords = set(`http https status statuscode httpstatus httpcode httpstatuscode code codigo errorcode response
-		responsecode responsestatus resposta error erro returned returns retornou retorno respondeu devolveu recebido recebeu
-		responded got received answered answer`)
-	// statusFillers may stand between one of them and the status.
-	statusFillers = set("com with was is of de o a um the an")
-	// units stand behind what a number counts or measures that is no status.
-	units = set(`b bytes kb mb gb kib mib ms msec millis milliseconds milissegundos s sec secs seg segs seconds second segundos segundo
-		min mins minutes minutos h hours horas days dias record records registros rows row linhas lines items itens guias lotes contas
-		claims batches files arquivos paginas pages times vezes attempts tentativas reais brl usd mil caracteres characters chars`)
-	httpVersions = []string{"http/1.0", "http/1.1", "http/2", "http/2.0", "http/3"}
-)
-
-// statusPhrases begin what stands behind an HTTP status (RFC 9110, RFC 6585, and what was usual before them).
-var statusPhrases = map[string][]string{
-	"400": {"bad request"}, "401": {"unauthorized"}, "403": {"forbidden"}, "404": {"not found"}, "405": {"method not"},
-	"406": {"not acceptable"}, "407": {"proxy auth"}, "408": {"request time"}, "409": {"conflict"}, "410": {"gone"},
-	"412": {"precondition"}, "413": {"content too", "request entity", "payload too"}, "415": {"unsupported media"},
-	"422": {"unprocessable"}, "423": {"locked"}, "425": {"too early"}, "429": {"too many"}, "500": {"internal server"},
-	"501": {"not implemented"}, "502": {"bad gateway", "proxy error"},
-	"503": {"service unav", "service temp", "server unav"},
-	"504": {"gateway time"},
-}
-
 // isStatus reports whether plain[from:to], a whole number, stands where an HTTP status stands: before its own phrase, alone
 // in brackets, first in the text and followed by a colon, a dash or nothing, or behind a word for one.
 func isStatus(plain []byte, from, to int) bool {
@@ -167,7 +142,7 @@ func isStatus(plain []byte, from, to int) bool {
 	next := behind(plain, to)
 	phrase := strings.TrimLeft(next, " -:(")
 	begins := func(words string) bool { return strings.HasPrefix(phrase, words) }
-	if slices.ContainsFunc(statusPhrases[string(plain[from:to])], begins) || begins("client error") || begins("server error") {
+	if slices.ContainsFunc(lists[string(plain[from:to])], begins) || begins("client error") || begins("server error") {
 		return true
 	}
 	if next != "" && isWord(rune(next[0])) { // 503ms
@@ -203,7 +178,7 @@ func isBracketed(rest, next string) bool {
 // isAnnounced reports whether rest ends in a word for a status.
 func isAnnounced(rest string) bool {
 	trimmed := strings.TrimRight(rest, " ")
-	if slices.ContainsFunc(httpVersions, func(v string) bool { return strings.HasSuffix(trimmed, v) }) {
+	if slices.ContainsFunc(lists["http versions"], func(v string) bool { return strings.HasSuffix(trimmed, v) }) {
 		return true
 	}
 	rest, word, gap := lastWord(rest)
@@ -213,17 +188,6 @@ func isAnnounced(rest string) bool {
 	return near(gap) && statusWords[word]
 }
 
-var (
-	// tissElements hold a code of table 38, groups of codes only where they speak of a denial.
-	tissElements = set(`codigoglosa codglosa cdglosa tipoglosa motivoglosa codigomotivoglosa glosa glosas
-		codigoerro coderro codigomensagem codigomensagemerro codigonegativa tiss`)
-	tissOpeners   = set("codigo codigos cod cd code nr no n numero motivo")
-	tissListWords = set("e and")
-	// uncounted stand before a denial's amount, and before a denial that was not made.
-	uncounted = set("valor total quantidade qtd sem nenhuma nao not no without data")
-	tissWords = set("da de do das dos")
-)
-
 // isTISSCode reports whether plain[from:to], a whole number, is marked as a code of table 38: by its element
 // (<codigoGlosa>), by the word for a denial (glosa 1308, glosas 1402 e 1308, código da glosa: 1308), or by the table; and
 // whether it may be one of a group, which is one of a denial, or of the table, only.
@@ -232,17 +196,17 @@ func isTISSCode(plain []byte, from, to int) (isCode, isDenial bool) {
 		return false, false
 	}
 	rest, word, gap := lastWord(inTag(withoutList(before(plain, from))))
-	for near(strings.Replace(gap, ".", "", 1)) && (tissOpeners[word] || tissWords[word]) {
+	for near(strings.Replace(gap, ".", "", 1)) && (tissOpeners[word] || tissJoints[word]) {
 		rest, word, gap = lastWord(rest)
 	}
 	rest, owner, _ := lastWord(rest)
 	if word == "38" {
 		return near(gap) && owner == "tabela", near(gap) && owner == "tabela"
 	}
-	if tissWords[owner] {
+	if tissJoints[owner] {
 		_, owner, _ = lastWord(rest)
 	}
-	isCode = near(gap) && tissElements[word] && !uncounted[owner]
+	isCode = near(gap) && tissElements[word] && !tissUncounted[owner]
 	return isCode, isCode && strings.Contains(word, "glosa")
 }
 
@@ -250,7 +214,7 @@ func isTISSCode(plain []byte, from, to int) (isCode, isDenial bool) {
 func withoutList(s string) string {
 	for {
 		rest, word, gap := lastWord(s)
-		if len(word) != 4 && !tissListWords[word] || word == "" || !tissListWords[word] && !isNumber(word) ||
+		if len(word) != 4 && !tissLists[word] || word == "" || !tissLists[word] && !isNumber(word) ||
 			strings.Trim(gap, " ,") != "" {
 			return s
 		}

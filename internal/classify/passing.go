@@ -51,9 +51,6 @@ func (s *search) clauseOf(h *hit) []byte {
 	return s.Plain[s.All[from].From:s.All[to-1].To]
 }
 
-// fieldNames are phrases of refusal that may be no more than the name of a field.
-var fieldNames = set("codigoglosa glosa")
-
 // waits reports whether a message asks to come again, or tells of work that goes on. A status, or the name of a field, is
 // no refusal then.
 func (s *search) waits() bool {

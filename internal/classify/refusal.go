@@ -20,32 +20,6 @@ const (
 	subject = 2
 )
 
-// contrasts are words that begin a clause.
-var contrasts = strings.Fields("mas porem contudo entretanto enquanto embora but however although while")
-
-func set(words string) map[string]bool {
-	all := make(map[string]bool)
-	for _, word := range strings.Fields(words) {
-		all[word] = true
-	}
-	return all
-}
-
-var (
-	negators = set(`nao nem sem nunca jamais tampouco ausencia falta impossivel
-		not no never without nor neither cannot unable lack`)
-	// fillers stand between a negation and what it negates, and change nothing.
-	fillers = set(`foi foram esta estao era ser sido estar estava estavam mais ainda se o a os as um uma de do da dos das
-		ha houve havia tem possui possuem teve possivel conseguiu consegue trata que verificar consultar
-		deste desta desse dessa qualquer devidamente corretamente previamente atualmente indicio indicios registro sinal
-		is are was were be been being has have had does do did longer yet any a an the to of it could able
-		currently properly such valid active matching correctly previously prior previa previo evidence sign that`)
-	// quantifiers deny what is said of their noun, too: nenhuma guia deste lote foi recusada.
-	quantifiers  = set("nenhum nenhuma none")
-	alternatives = set("ou or")
-	modals       = set("pode podem poder deve devem can may must")
-)
-
 // negated reports whether the words [from, to) are negated: by a negation at most others words before them, or by "false"
 // or 0 behind them. modal reports that the negation forbids: "não pode ser negativo".
 func (s *search) negated(from, to, others int) (denied, modal bool) {
@@ -73,9 +47,6 @@ func (s *search) negated(from, to, others int) (denied, modal bool) {
 	return s.isFalse(to), false
 }
 
-// conditions begin what may be so, after a gap in the sentence: "se o CPF estiver incorreto".
-var conditions = set("se caso if when quando whether")
-
 // knowing begin the words before what is not known: "não sabemos se".
 var knowing = regexp.MustCompile(`^(?:sab|sei$|soub|confir|inform|verifi|certeza$|clar[oa]$|duvida)`)
 
@@ -99,11 +70,6 @@ func (s *search) isFalse(to int) bool {
 	word := s.At(to)
 	return s.GapBefore(to) == text.Pause && (word == "false" || word == "0" || word == "falso")
 }
-
-var (
-	lacks      = set("sem without lacks lacking")
-	possession = set("possui possuem tem ha has have")
-)
 
 // isLacking reports whether the thing that begins at a word is said not to be there: sem vínculo, não possui cadastro.
 func (s *search) isLacking(from int) bool {
@@ -211,12 +177,6 @@ func (s *search) thingOf(i int) *hit {
 	}
 	return s.head(nearest)
 }
-
-// prepositions join a thing to what it is of: "senha do webservice".
-var prepositions = set("de do da dos das ao aos no na nos nas a as para of for to e")
-
-// agents begin who refused, of whom a refusal speaks where it names nothing else: "não liberada pelo convênio".
-var agents = set("pelo pela")
 
 // head returns the thing that the thing i is of, unless that is the more telling one: "número da carteira".
 func (s *search) head(i int) *hit {

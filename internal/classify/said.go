@@ -1,10 +1,8 @@
 package classify
 
 import (
-	_ "embed"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"retry-worker/internal/text"
@@ -19,9 +17,6 @@ type Said struct {
 	Wait time.Duration
 }
 
-//go:embed said.txt
-var saidPhrases string
-
 // The roles of phrases.
 const (
 	perhapsRole role = iota
@@ -32,14 +27,10 @@ const (
 
 // sayings finds all phrases.
 var sayings = func() automaton {
-	keys := map[string]role{"perhaps": perhapsRole, "not sent": notSentRole, "wait": waitRole}
 	a := newAutomaton()
-	for line := range strings.Lines(saidPhrases) {
-		key, list, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		for _, phrase := range strings.Split(list, ", ") {
-			if r, ok := keys[key]; ok {
-				a.add(strings.ReplaceAll(phrase, "_", " "), use{role: r, length: 1})
-			}
+	for r, list := range [saidRoles]string{"perhaps", "not sent", "wait"} {
+		for _, phrase := range lists[list] {
+			a.add(phrase, use{role: role(r), length: 1})
 		}
 	}
 	a.build()

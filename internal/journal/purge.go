@@ -12,7 +12,7 @@ import (
 
 const (
 	// purgeBatch records are looked at in one transaction, so that no commit waits long.
-	purgeBatch = 50
+	purgeBatch = 20
 	// purgePause between two of them, and purgeRest times as long as the last one took, let commits through.
 	purgePause = 10 * time.Millisecond
 	purgeRest  = 3

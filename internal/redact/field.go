@@ -44,8 +44,8 @@ func (r *reader) quotedAt(i int) edit {
 	return edit{start, end, k}
 }
 
-// fieldBehind returns the kind of the element, attribute or type that the rest of the sentence names, from the token i
-// and the character end on.
+// fieldBehind returns the kind of the element, attribute, type or label that the rest of the sentence names, from the
+// token i and the character end on.
 func (r *reader) fieldBehind(i, end int) kind {
 	for ; i < len(r.classes) && r.start(i)-end < maxQuoted; i++ {
 		c := r.classes[i]
@@ -58,6 +58,8 @@ func (r *reader) fieldBehind(i, end int) kind {
 			if from, to := r.quotedBehind(i); to > 0 {
 				return r.fieldKind(from, to)
 			}
+		case is(c, labels):
+			return r.tokens[i].kind
 		}
 	}
 	return none
@@ -87,7 +89,7 @@ func (r *reader) fieldBefore(i, start, end int) kind {
 // fieldKind returns the kind of the field whose name is from start to end: st_CPF, numeroCarteira. Its namespace does
 // not count.
 func (r *reader) fieldKind(start, end int) kind {
-	start += bytes.LastIndexAny(r.Chars[start:end], ":}") + 1
+	start += bytes.LastIndexAny(r.Chars[start:end], ":}/") + 1
 	k, before := none, class(unknown)
 	for w := range r.words(start, end) {
 		isOwned := before == keyOwner && w.class == engineKey // API_KEY

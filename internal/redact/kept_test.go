@@ -123,6 +123,13 @@ var kept = []struct{ why, text string }{
 	{"bars of other things", "PACIENTE|STATUS|GUIA; paciente|não encontrado|; usuario lote.xml; host user.java.io"},
 	{"numbers of authorisations", "Autorização nº 11987654321 vencida; AIH 3524112345678; chamado 11987654321; Insured: SEE ATTACHED"},
 
+	// beside the sixth set's kinds
+	{"places in data", "offset {cpf2}, partition 3; sequence={cpf}; LSN {cpf}; sequência nº {cpf2}"},
+	{"SAML's values of things", `<Attribute Name="x1"><AttributeValue>Faturamento Hospital</AttributeValue><Attribute Name="role"><AttributeValue>faturista</AttributeValue>`},
+	{"values of other fields without quotation marks", "Value '0039120077418822A' exceeds the length of 20 for numeroGuia; the value '7418822' is not valid for Lote."},
+	{"binds of things", "[:1='Consulta Eletiva', :2={bad}]; [1]='Guia Recusada'; @p0 = 'PENDENTE', $1 = 'Unimed Campinas'; :1='LOTE_TISS'; :1='{bad}'"},
+	{"rows of things", "Failing row contains (88213, Consulta Eletiva, {bad}, null); parameters: ['Unimed Campinas', {bad}]; valor (1504,00); lote contains (2) guias"},
+
 	// words
 	{"roles without a name", "Paciente não encontrado. PACIENTE NAO CADASTRADO. Beneficiário inválido. beneficiário sem cobertura. Titular com plano suspenso. Paciente, guia e lote."},
 	{"English genitive", "the patient's chart is missing, patients' charts"},

@@ -113,9 +113,12 @@ func (r *reader) meetsWord(c *context, i int) {
 		return
 	case is(class, keeping), class == company:
 		c.kept, c.since = class, 0
-	case class == counter, isQuery:
+	case is(class, "oj"), isQuery:
 		if c.kept == 0 {
 			c.kept, c.since = counter, 0
+		}
+		if class == offset {
+			c.kept = offset
 		}
 		if isQuery || c.label == birth { // no date
 			c.label = none
@@ -125,7 +128,7 @@ func (r *reader) meetsWord(c *context, i int) {
 	default:
 		c.since++
 	}
-	if c.kept == counter && c.since > 1 {
+	if is(c.kept, "oj") && c.since > 1 {
 		c.kept = 0
 	}
 	if class == health && c.label == card {

@@ -11,7 +11,8 @@ type class = byte
 
 const (
 	unknown, article, given, saint, initial               = 'u', 'a', 'g', 'h', 'I'
-	element, quoting, house, stop, paper, counter, health = 'E', 'v', 'd', 'x', 'p', 'o', 'e'
+	element, quoting, house, stop, paper, health          = 'E', 'v', 'd', 'x', 'p', 'e'
+	counter, offset                                       = 'o', 'j'
 	keepOne, keepAll, registry, engineKey, company, claim = 'Q', 'A', 'Z', 'J', 'C', 'c'
 	person, named, vague, login, kin, staff, worker       = 'P', 'N', 'V', 'W', 'K', 'T', 'X'
 	secretive, header, opaque, scheme, digest, keyOwner   = 'S', 'D', 'O', 'B', 'M', 'w'
@@ -32,7 +33,7 @@ const (
 	keeping    = "QAZJ"
 	capitals   = "UGHRI" // words that a name may begin with
 	nameable   = capitals + "ughra"
-	connecting = "aqKTXfoneFi"
+	connecting = "aqKTXfojneFi"
 	messages   = connecting + "EvpdxWwmz"
 	secrets    = "SDO"
 	hard       = ";!?&"

@@ -200,10 +200,10 @@ func (r *reader) isLowerName(i int) bool {
 	return words == 1 || words > 1 && !r.sounds(i, i+words, maxShort)
 }
 
-// sounds reports whether a word from i to end is shorter than least or ends as words of messages do.
+// sounds reports whether a word from i to end is shorter than least or, unknown, ends as words of messages do.
 func (r *reader) sounds(i, end, least int) bool {
 	for ; i < end; i++ {
-		if r.isWord(i) && r.classes[i] != article && (r.size(i) < least || r.endsAsMessage(r.start(i), r.end(i))) {
+		if r.isWord(i) && !is(r.classes[i], "agG") && (r.size(i) < least || r.endsAsMessage(r.start(i), r.end(i))) {
 			return true
 		}
 	}

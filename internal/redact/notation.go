@@ -4,6 +4,7 @@ import (
 	"bytes"
 	_ "embed"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -52,7 +53,7 @@ func (r *reader) isWebToken(i int) bool {
 }
 
 const (
-	noted      = "yBbMlWqszmVErPF0" // the classes of words that begin a notation whatever stands around them
+	noted      = "yBbMlWqszmvVErPF0" // the classes of words that begin a notation whatever stands around them
 	privateKey = "BEGIN "
 	// Characters of a notation, but for a secret that goes on: of one that a known word begins, and of others.
 	maxNoted, maxUnknown = 640, 128
@@ -72,7 +73,7 @@ func (r *reader) notedAt(i int) int {
 	next := r.char(r.end(i) + 1)
 	within := maxUnknown
 	switch {
-	case class == number && !is(next, "ei") && !isAlnum(next): // 482917 é sua senha
+	case class == number && !is(next, "ei'=") && !isAlnum(next): // 482917 é sua senha, :1='Ana Souza'
 		return 0
 	case isNoted[class]:
 		within = maxNoted
@@ -86,7 +87,7 @@ func (r *reader) notedAt(i int) int {
 			continue
 		}
 		if m := n.form.FindSubmatchIndex(rest); m != nil && (n.looks == nil || n.looks(rest[m[2]:m[3]])) {
-			if end := r.takeGroups(n.form, start, len(rest), m); end > 0 {
+			if end := r.takeGroups(n.form, i, len(rest), m); end > 0 {
 				return end
 			}
 		}
@@ -94,22 +95,22 @@ func (r *reader) notedAt(i int) int {
 	return 0
 }
 
-// takeGroups takes what the groups m of a match at start hold, and returns where it ends; 0 where it is nobody's.
-func (r *reader) takeGroups(form *regexp.Regexp, start, within int, m []int) (read int) {
-	field := none
-	if i := form.SubexpIndex("field"); i > 0 && m[2*i] >= 0 {
-		from, end := start+m[2*i], start+m[2*i+1]
+// takeGroups takes what the groups m of a match at the token i hold, and returns where it ends; 0 where it is nobody's.
+func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read int) {
+	start, field := r.start(i), none
+	if f := form.SubexpIndex("field"); f > 0 && m[2*f] >= 0 {
+		from, end := start+m[2*f], start+m[2*f+1]
 		if field = r.fieldKind(from, end); field == none {
 			for w := range r.words(from, end) {
 				field = max(field, map[class]kind{login: user, vague: name, opaque: secret}[w.class])
 			}
 		}
 	}
-	for i, group := range form.SubexpNames() {
-		if m[2*i] < 0 || group == "" || group == "field" {
+	for g, group := range form.SubexpNames() {
+		if m[2*g] < 0 || group == "" || group == "field" {
 			continue
 		}
-		from, end, k := start+m[2*i], start+m[2*i+1], kindNamed(group)
+		from, end, k := start+m[2*g], start+m[2*g+1], kindNamed(group)
 		if end == start+within { // it goes on
 			over := bytes.IndexAny(r.Chars[end:], " \n\"'")
 			if r.has(start, privateKey) {
@@ -120,8 +121,14 @@ func (r *reader) takeGroups(form *regexp.Regexp, start, within int, m []int) (re
 			}
 		}
 		switch group {
-		case "value", "second":
+		case "value":
 			k = r.suited(from, end, field)
+		case "row":
+			read = r.takeList(from, end, r.fieldBefore(i, from, from))
+		case "items":
+			read = r.takeList(from, end, none)
+		case "guess":
+			k = r.guessed(from, end)
 		case "person", "people":
 			words, isGiven := 0, false
 			end, words, isGiven = r.wordsEnd(from, end)
@@ -134,6 +141,45 @@ func (r *reader) takeGroups(form *regexp.Regexp, start, within int, m []int) (re
 		}
 	}
 	return read
+}
+
+// takeList takes of a list what is of the kind of its label, names and, where it is somebody's, what is as long as a CPF.
+// It returns where the last of them ends.
+func (r *reader) takeList(start, end int, label kind) (read int) {
+	items, _ := r.cells(start, ',', r.char(end))
+	isNamed := func(v edit) bool { return r.guessed(v.start, v.end) == name }
+	if label == none && !slices.ContainsFunc(items, isNamed) {
+		return 0
+	}
+	for _, v := range items {
+		if v.kind = r.suited(v.start, v.end, label); v.kind == none {
+			v.kind = r.guessed(v.start, v.end)
+		}
+		if v.kind == none && v.end-v.start == 11 && r.run(v.start, isDigit) == v.end {
+			v.kind = cpf
+		}
+		if v.kind != none && r.redact(v) {
+			read = v.end
+		}
+	}
+	return read
+}
+
+var fullName = regular(`<N>$`)
+
+// guessed returns name where the characters from start to end are rather a name than anything else: with a given one
+// among them, or several words that are no message's.
+func (r *reader) guessed(start, end int) kind {
+	v := r.Chars[start:end]
+	last, words, isGiven := r.wordsEnd(start, end)
+	isOther := words < 2 || bytes.IndexByte(v, ' ') < 0
+	for w, at := range r.words(start, end) {
+		isOther = isOther || w.class != article && (at.end-at.start <= maxShort || r.endsAsMessage(at.start, at.end))
+	}
+	if last < end || isOther && !isGiven || !fullName.Match(v) {
+		return none
+	}
+	return name
 }
 
 // wordsEnd returns where the words from start to end do that may be a name's: before the first of messages. It also

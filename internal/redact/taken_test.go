@@ -277,6 +277,21 @@ var taken = []struct{ why, text, want string }{
 	{"a bar, a domain's end that is a name", "Paciente|Ondina Prates|guia; usuário ana.sa sem acesso", "Paciente|[NAME]|guia; usuário [USER] sem acesso"},
 	{"Java's validators", `type LocalDate from String "14/07/1958" (chain: Benef["dataNascimento"]); on field 'nome': rejected value [Ondina Prates]`, `type LocalDate from String "[BIRTHDATE]" (chain: Benef["dataNascimento"]); on field 'nome': rejected value [[NAME]]`},
 
+	// the sixth set's kinds
+	{"names that sound like words of messages", "Nome do paciente\nONDINA CABRAL DO AMARAL\n\nNome da mãe\nZora Xavier Cardoso\npaciente ondina barbosa sem guia", "Nome do paciente\n[NAME]\n\nNome da mãe\n[NAME]\npaciente [NAME] sem guia"},
+	{"SAML's names", `<Attribute Name="http://schemas.xmlsoap.org/ws/2005/05/identity/claims/givenname"><AttributeValue>Ondina</AttributeValue></Attribute>` +
+		`<saml2:Attribute Name="urn:oid:2.5.4.4" NameFormat="urn:oasis:names:tc:SAML:2.0:attrname-format:uri" FriendlyName="surname"><saml2:AttributeValue xsi:type="xs:string">Prates<` +
+		`<Attribute Name="x1"><AttributeValue>` + "\n" + `ONDINA PRATES</AttributeValue>`,
+		`<Attribute Name="http://schemas.xmlsoap.org/ws/2005/05/identity/claims/givenname"><AttributeValue>[NAME]</AttributeValue></Attribute>` +
+			`<saml2:Attribute Name="urn:oid:2.5.4.4" NameFormat="urn:oasis:names:tc:SAML:2.0:attrname-format:uri" FriendlyName="surname"><saml2:AttributeValue xsi:type="xs:string">[NAME]<` +
+			`<Attribute Name="x1"><AttributeValue>` + "\n" + `[NAME]</AttributeValue>`},
+	{"a value and its field without quotation marks", "Value '0039120077418822A' exceeds the length of 20 for numeroCarteira; The value '7418822' is not valid for Cpf.", "Value '[CARD]' exceeds the length of 20 for numeroCarteira; The value '[CPF]' is not valid for Cpf."},
+	{"a value with another quoted before its type", "Value '0039120077418822A' with length = '17' is not facet-valid with respect to length '16' for type 'st_numeroCarteira'.", "Value '[CARD]' with length = '17' is not facet-valid with respect to length '16' for type 'st_numeroCarteira'."},
+	{"binds of Oracle and others", "ORA-01722 [:1='Ondina Prates', :2=40301630]; [1]='ONDINA PRATES', [2]='88213'; @p0 = 'Ana', $1 = 'Zora Prates', {0: 'x'}", "ORA-01722 [:1='[NAME]', :2=40301630]; [1]='[NAME]', [2]='88213'; @p0 = '[NAME]', $1 = '[NAME]', {0: 'x'}"},
+	{"values of a key of several columns", "constraint 'UK_CPF_NOME'. Cannot insert duplicate key in object 'dbo.TB_1'. The duplicate key value is ({bad}, Ondina Prates).", "constraint 'UK_CPF_NOME'. Cannot insert duplicate key in object 'dbo.TB_1'. The duplicate key value is ([CPF], [NAME])."},
+	{"values of a key that nothing names", "with unique index 'IX_1'. The duplicate key value is ({bad}, Ondina Prates, 1).", "with unique index 'IX_1'. The duplicate key value is ([CPF], [NAME], 1)."},
+	{"a row, parameters", "Failing row contains (88213, ONDINA PRATES, {bad}, null). SQL parameters: ['Zora Prates', '{bad}', 'PENDENTE'], params (Ana, {bad})", "Failing row contains (88213, [NAME], [CPF], null). SQL parameters: ['[NAME]', '[CPF]', 'PENDENTE'], params ([NAME], [CPF])"},
+
 	// the realistic whole
 	{"RN-BIL-005 §9.3", "INVALID_PATIENT_DATA - CPF inválido: {bad.}", "INVALID_PATIENT_DATA - CPF inválido: [CPF]"},
 	{"portal's answer", "Guia 12345678901234567890: beneficiário MARIA DA SILVA, carteira 00987654321, CPF {bad} - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00", "Guia 12345678901234567890: beneficiário [NAME], carteira [CARD], CPF [CPF] - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00"},

@@ -2,11 +2,11 @@ package sim
 
 import (
 	"cmp"
-	"container/heap"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
 	"slices"
+	"sort"
 	"sync"
 	"testing/synctest"
 	"time"
@@ -17,7 +17,7 @@ import (
 type scheduler struct {
 	plan
 	began  time.Time
-	agenda agenda
+	agenda []event        // in the order of time
 	nth    map[string]int // how often each label was drawn for in this second
 	second time.Duration  // since began, in whole seconds
 	check  func()         // after each step
@@ -48,35 +48,15 @@ type call struct {
 
 // event is what happens at an instant of the agenda.
 type event struct {
-	at    time.Time
-	order int
-	do    func()
-}
-
-type agenda struct {
-	events []event
-	order  int
-}
-
-func (a *agenda) Len() int { return len(a.events) }
-func (a *agenda) Less(i, j int) bool {
-	if c := a.events[i].at.Compare(a.events[j].at); c != 0 {
-		return c < 0
-	}
-	return a.events[i].order < a.events[j].order
-}
-func (a *agenda) Swap(i, j int) { a.events[i], a.events[j] = a.events[j], a.events[i] }
-func (a *agenda) Push(e any)    { a.events = append(a.events, e.(event)) }
-func (a *agenda) Pop() any {
-	last := a.events[len(a.events)-1]
-	a.events = a.events[:len(a.events)-1]
-	return last
+	at time.Time
+	do func()
 }
 
 // in has something happen after that long. An odd number of nanoseconds keeps it apart from the product's own timers.
 func (s *scheduler) in(d time.Duration, do func()) {
-	s.agenda.order++
-	heap.Push(&s.agenda, event{time.Now().Add(d.Truncate(time.Microsecond) + 7*time.Nanosecond), s.agenda.order, do})
+	at := time.Now().Add(d.Truncate(time.Microsecond) + 7*time.Nanosecond)
+	after := sort.Search(len(s.agenda), func(i int) bool { return s.agenda[i].at.After(at) })
+	s.agenda = slices.Insert(s.agenda, after, event{at, do})
 }
 
 // draw returns the dice of a label: what is drawn for one changes neither with what is drawn for others nor with what was
@@ -180,15 +160,17 @@ func (s *scheduler) step(until time.Time) {
 		s.check()
 		return
 	}
-	if len(s.agenda.events) > 0 && !s.agenda.events[0].at.After(time.Now()) {
-		heap.Pop(&s.agenda).(event).do()
+	if len(s.agenda) > 0 && !s.agenda[0].at.After(time.Now()) {
+		next := s.agenda[0]
+		s.agenda = s.agenda[1:]
+		next.do()
 		synctest.Wait()
 		s.check()
 		return
 	}
 	at := until
-	if len(s.agenda.events) > 0 && s.agenda.events[0].at.Before(at) {
-		at = s.agenda.events[0].at
+	if len(s.agenda) > 0 && s.agenda[0].at.Before(at) {
+		at = s.agenda[0].at
 	}
 	timer := time.NewTimer(time.Until(at))
 	defer timer.Stop()

@@ -1,7 +1,6 @@
 package testkit
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -10,8 +9,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"go.uber.org/zap"
 
 	"retry-worker/internal/calendar"
 	"retry-worker/internal/catalogue"
@@ -275,12 +272,6 @@ func (f *Fixture) FinishBulk(run string) {
 // NoBulkHooks do nothing.
 func NoBulkHooks() deadletter.Hooks {
 	return deadletter.Hooks{Decided: func(journal.BulkAction) {}, Refused: func(journal.BulkAction) {}}
-}
-
-// RunBulk carries bulk runs out until the test ends.
-func (f *Fixture) RunBulk() {
-	r := deadletter.NewRunner(f.Store, f.DeadLetters, f.Journal, f.Clock, f.EngineUp, NoBulkHooks(), zap.NewNop())
-	untilEnd(f.t, func(ctx context.Context) { r.Run(ctx, ctx) })
 }
 
 // Bubble runs a test of a Fixture where time is fake (testing/synctest).

@@ -1,3 +1,4 @@
+// Package chromium runs a real headless Chromium on this machine, without a way beyond it, for tests of what a browser shows.
 package chromium
 
 import (
@@ -5,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/fetch"
 )
 
 const (
@@ -17,6 +20,19 @@ const (
 	// stopTime is what a stop may take before the browser is killed.
 	stopTime = 5 * time.Second
 )
+
+// shell is Debian's package and command of a Chromium that has no window: pages cost it a quarter of what they cost the whole browser.
+const shell = "chromium-headless-shell"
+
+// Program is a Chromium, or a Chrome.
+var Program = &fetch.Program{
+	Name: "Chromium", Oldest: "120", Args: []string{"--version"}, Version: regexp.MustCompile(`(?:Chromium|Chrome)\D* (\d+(?:\.\d+)+)`),
+	Places: []string{
+		shell, "chromium", "chromium-browser", "google-chrome", "google-chrome-stable",
+		"/Applications/Chromium.app/Contents/MacOS/Chromium", "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+	},
+	Packages: []string{shell, "fonts-dejavu-core"},
+}
 
 // Browser is a running Chromium without a window, with a profile of its own that goes with it. It reaches
 // 127.0.0.1 only. Its methods may be called by several goroutines.
@@ -35,7 +51,7 @@ type Browser struct {
 // root it runs as the user nobody. Its sandbox is left out only where the system does not let it have one, as some
 // containers do not; Unguarded says so. No browser outlives this process. ctx bounds the start only. The error is one
 // line that ends with what the browser said last; nothing is left then.
-func Start(ctx context.Context, i Install, timezone string) (*Browser, error) {
+func Start(ctx context.Context, i fetch.Install, timezone string) (*Browser, error) {
 	b := &Browser{}
 	err := b.run(ctx, i, timezone)
 	if err != nil && b.process != nil && needsNoSandbox(b.process.Lines()) {
@@ -60,7 +76,7 @@ func needsNoSandbox(lines []string) bool {
 }
 
 // run leaves nothing when it fails, but the process's last words.
-func (b *Browser) run(ctx context.Context, i Install, timezone string) (err error) {
+func (b *Browser) run(ctx context.Context, i fetch.Install, timezone string) (err error) {
 	if b.folder, err = harness.NewFolder("chromium"); err != nil {
 		return err
 	}

@@ -1,3 +1,5 @@
+// Package mail runs a real mail server, Exim, on this machine, for tests of what is sent by SMTP: with STARTTLS, passwords, and
+// an inbox that a test reads.
 package mail
 
 import (
@@ -6,12 +8,15 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"testing"
 	"time"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/fetch"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/tlstest"
 )
@@ -29,10 +34,18 @@ const Password = "segredo"
 
 const user = "retry-worker"
 
+// program is an Exim that has TLS, by what it says with no settings of the machine's. On a machine that has a mail server none is
+// installed: that would change what the machine does with its mail.
+var program = &fetch.Program{
+	Name: "Exim", Places: []string{"exim4", "exim", "/usr/sbin/exim4", "/usr/sbin/exim", "/opt/homebrew/bin/exim"},
+	Args: []string{"-C", os.DevNull, "-bV"}, Version: regexp.MustCompile(`(?s)Exim version (\d[\w.]*).*Support for:[^\n]* (?:GnuTLS|OpenSSL)`),
+	Packages: []string{"exim4-daemon-light"}, Unless: []string{"/usr/sbin/sendmail", fetch.Services},
+}
+
 // Server is a running Exim on 127.0.0.1 that takes mail for everybody into one inbox, and sends none. Its methods may be
 // called by several goroutines, but for those that start and end it.
 type Server struct {
-	install   install
+	install   fetch.Install
 	folder    *harness.Folder
 	authority *tlstest.Authority
 	ports     []int // STARTTLS, implicit TLS
@@ -43,7 +56,7 @@ type Server struct {
 // outlives this process.
 func Open(t *testing.T) *Server {
 	t.Helper()
-	s := &Server{install: require(t), authority: tlstest.NewAuthority(t)}
+	s := &Server{install: program.Require(t), authority: tlstest.NewAuthority(t)}
 	var err error
 	s.folder, err = harness.NewFolder("exim")
 	testkit.Must(t, err)

@@ -1,3 +1,4 @@
+// Package postgres runs a real PostgreSQL on this machine, for tests and benchmarks.
 package postgres
 
 import (
@@ -8,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/fetch"
 	"retry-worker/internal/testkit"
 )
 
@@ -29,6 +32,13 @@ const (
 	// superuser is the one, made by initdb.
 	superuser = "postgres"
 )
+
+// program is a server of the oldest version that the journal is made for, or a newer one.
+var program = &fetch.Program{
+	Name: "PostgreSQL", Oldest: "15", Args: []string{"--version"}, Version: regexp.MustCompile(`\(PostgreSQL\) (\S+)`),
+	Places:   []string{"/usr/lib/postgresql/*/bin/postgres", "/usr/pgsql-*/bin/postgres", "/opt/homebrew/opt/postgresql@*/bin/postgres"},
+	Packages: []string{"postgresql"}, Unless: []string{fetch.Services},
+}
 
 // Options of a server. The zero value is a good one.
 type Options struct {
@@ -49,14 +59,18 @@ type Server struct {
 }
 
 // Start runs a server, as the user nobody where this process is root, and returns when it takes connections. No server outlives this
-// process, unless it is paused: then the next one to start ends it. ctx bounds the start only. The error is one line that
-// ends with what the server said last; nothing is left then.
-func Start(ctx context.Context, i Install, o Options) (*Server, error) {
+// process, unless it is paused. ctx bounds the start only. The error is one line that ends with what the server said last; nothing
+// is left then.
+func Start(ctx context.Context, o Options) (*Server, error) {
+	i, err := program.Provide()
+	if err != nil {
+		return nil, err
+	}
 	folder, err := harness.NewFolder("postgres")
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{options: o, bin: i.Bin, folder: folder}
+	s := &Server{options: o, bin: filepath.Dir(i.Path), folder: folder}
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	ports, err := harness.Ports(1)

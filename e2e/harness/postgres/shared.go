@@ -22,10 +22,8 @@ func New(t testing.TB, o Options) *Server {
 
 func start(t testing.TB, o Options) (*Server, error) {
 	t.Helper()
-	harness.SkipIfShort(t)
-	i, err := Provide()
-	harness.Require(t, "PostgreSQL", err, "apt-get install -y postgresql")
-	return Start(wait.Context(t), i, o)
+	program.Require(t)
+	return Start(wait.Context(t), o)
 }
 
 // shared is the server of this test process.

@@ -1,3 +1,4 @@
+// Package prometheus runs a real Prometheus and promtool on this machine, for tests.
 package prometheus
 
 import (
@@ -9,10 +10,12 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"time"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/fetch"
 	"retry-worker/internal/testkit"
 )
 
@@ -22,6 +25,12 @@ const (
 	askTime   = 20 * time.Second
 )
 
+// Program is a Prometheus, with its promtool beside it, of Debian 12's version or a newer one.
+var Program = &fetch.Program{
+	Name: "Prometheus", Oldest: "2.42", Places: []string{"prometheus"}, Args: []string{"--version"},
+	Version: regexp.MustCompile(`prometheus, version (\S+)`), Packages: []string{"prometheus"}, Unless: []string{fetch.Services},
+}
+
 // Server is a running Prometheus that listens on 127.0.0.1 only. Safe for concurrent use.
 type Server struct {
 	URL     string
@@ -30,7 +39,7 @@ type Server struct {
 
 // Start runs a Prometheus by a configuration (prometheus.yml), with its data in dir, and returns when it answers. On
 // Linux none outlives this process. The error is one line.
-func Start(ctx context.Context, i Install, dir, configuration string) (*Server, error) {
+func Start(ctx context.Context, i fetch.Install, dir, configuration string) (*Server, error) {
 	file := filepath.Join(dir, "prometheus.yml")
 	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
 		return nil, fmt.Errorf("write the configuration: %w", err)
@@ -41,7 +50,7 @@ func Start(ctx context.Context, i Install, dir, configuration string) (*Server, 
 	}
 	address := testkit.Loopback(ports[0])
 	s := &Server{URL: "http://" + address}
-	s.process, err = harness.StartServer(ctx, startTime, harness.Command{Path: i.Server, Dir: dir, Args: []string{
+	s.process, err = harness.StartServer(ctx, startTime, harness.Command{Path: i.Path, Dir: dir, Args: []string{
 		"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + address,
 	}}, s.ready)
 	if err != nil {

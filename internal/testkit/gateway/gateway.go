@@ -6,12 +6,10 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -31,10 +29,8 @@ type Options struct {
 	TLS bool
 	// InMemory takes connections by [Gateway.Dial] only: no socket, so it serves within a testing/synctest bubble.
 	InMemory bool
-	// REST serves the REST API instead of gRPC: in the shape of 8.6 where that is the Version.
+	// REST serves the REST API instead of gRPC.
 	REST bool
-	// Version is what the topology tells, the package's if empty.
-	Version string
 	// Tenants beside the default one turn multi-tenancy on.
 	Tenants []string
 	// JobsPerMessage splits a poll's answer into messages; 0: one message. REST has no messages.
@@ -80,12 +76,8 @@ func New(tb testing.TB, o Options) *Gateway {
 		elements: map[int64]int64{}, instances: map[int64]scope{}, workers: map[string]string{}, calls: map[outcome]int{},
 	}
 	g.grpc = []grpc.ServerOption{grpc.WaitForHandlers(true), grpc.StreamInterceptor(g.intercept)}
-	settings := server.Options{Version: cmp.Or(o.Version, Version), Tenants: o.Tenants, Happened: g.happened, Around: g.around}
-	if strings.HasPrefix(o.Version, server.Shape86) {
-		settings.Shape = server.Shape86
-	}
 	var err error
-	g.engine, err = server.Open(settings)
+	g.engine, err = server.Open(server.Options{Version: Version, Tenants: o.Tenants, Happened: g.happened, Around: g.around})
 	testkit.Must(tb, err)
 	if g.addr = "127.0.0.1:26500"; !o.InMemory {
 		g.addr = testkit.Nowhere(tb)

@@ -54,7 +54,6 @@ func (s State) Settled() bool {
 type Record struct {
 	Job
 	State       State
-	Added       time.Time
 	Output      string // the variables that the process was given since the job was there
 	Activations []Activation
 	Answers     []Answer // in the order they were met; SetVariables on its element and UpdateJobTimeout among them
@@ -254,7 +253,7 @@ func (g *Gateway) record(e *engine.Event, at time.Time) {
 		j = &job{Record: Record{Job: Job{
 			Key: e.Key, Type: v.Type, Retries: int(v.Retries), TenantID: v.TenantID, ProcessInstanceKey: v.ProcessInstanceKey,
 			ElementInstanceKey: v.ElementInstanceKey,
-		}, Added: at}, since: e.Position}
+		}}, since: e.Position}
 		g.jobs[e.Key], g.elements[v.ElementInstanceKey] = j, e.Key
 	case "JOB_BATCH ACTIVATED":
 		for _, key := range v.JobKeys {

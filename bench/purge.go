@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// purged fills a journal with half as many attempts as the full one, takes the oldest two fifths while decisions go on
+// at a busy hospital's rate, and has the audit verified before and after.
+func (b *bench) purged(ctx context.Context, out io.Writer, p *place) error {
+	url, err := p.fresh(ctx)
+	if err != nil {
+		return err
+	}
+	from := &source{reserve: b.attempts / 12}
+	var old time.Time
+	if err := p.with(ctx, url, func(s *session) error {
+		s.source, s.discards = from, true
+		s.flood(ctx, 500, times(b.attempts/5))
+		old = time.Now()
+		s.flood(ctx, 500, times(b.attempts*3/10))
+		return nil
+	}); err != nil {
+		return fmt.Errorf("fill the journal: %w", err)
+	}
+	table(out, fmt.Sprintf("a purge of the oldest two fifths of %d attempts", b.attempts/2), "before", "meanwhile or after", "goal")
+	before, err := b.verify(ctx, url)
+	if err != nil {
+		return err
+	}
+	grew := []int64{0, 0}
+	if grew[0], err = p.size(ctx, url); err != nil {
+		return err
+	}
+	var records int
+	var took time.Duration
+	if err := p.with(ctx, url, func(s *session) (err error) {
+		s.source = from.latest(10_000)
+		alone := s.paced(ctx, 200, 5*b.span)
+		purge, purging := errgroup.WithContext(ctx)
+		began := time.Now()
+		purge.Go(func() (err error) {
+			records, err = s.Purge(purging, s.store, time.Since(old), true)
+			took = time.Since(began)
+			return err
+		})
+		m := s.paced(ctx, 200, 20*b.span)
+		row(out, "p99 wait at 200 decisions/s", fmt.Sprintf("%.1f ms", alone.wait(0.99)), fmt.Sprintf("%.1f ms", m.wait(0.99)), "≤ 20 ms")
+		return purge.Wait()
+	}); err != nil {
+		return fmt.Errorf("purge: %w", err)
+	}
+	after, err := b.verify(ctx, url)
+	if err != nil {
+		return err
+	}
+	if grew[1], err = p.size(ctx, url); err != nil {
+		return err
+	}
+	row(out, strconv.Itoa(records)+" records went in", "", fmt.Sprintf("%.0f s", took.Seconds()), "")
+	row(out, "size", fmt.Sprintf("%d MB", grew[0]>>20), fmt.Sprintf("%d MB", grew[1]>>20), "no more")
+	row(out, "`audit verify`, peak of memory", fmt.Sprintf("%d MB", before.peak>>20), fmt.Sprintf("%d MB", after.peak>>20), "≤ 128 MB")
+	row(out, "`audit verify`, records a second of its CPU", fmt.Sprintf("%.0f", before.rate), fmt.Sprintf("%.0f", after.rate), "≥ 60,000")
+	return nil
+}
+
+// verified is what an `audit verify` took.
+type verified struct {
+	peak int64   // bytes
+	rate float64 // records a CPU second
+}
+
+// verify has the audit of the journal at url verified by the worker's binary.
+func (b *bench) verify(ctx context.Context, url string) (v verified, err error) {
+	cmd := exec.CommandContext(ctx, b.worker, "audit", "verify", "-o", "json")
+	cmd.Env = append(os.Environ(), "RETRY_WORKER_DATABASE_URL="+url)
+	text, err := cmd.Output()
+	var said struct{ Records int }
+	if err := errors.Join(err, json.Unmarshal(text, &said)); err != nil {
+		return v, fmt.Errorf("audit verify: %w: %s", err, text)
+	}
+	used := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	v.peak = used.Maxrss << 10
+	v.rate = float64(said.Records) / (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
+	return v, nil
+}

@@ -1,0 +1,105 @@
+// Package fetch finds the servers that tests run, and has apt-get install those that are not there.
+package fetch
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"retry-worker/e2e/harness"
+)
+
+// Program is a server that tests run.
+type Program struct {
+	Name string // as a person calls it
+	// Places are where it may be, the first choice first: names on the PATH, or patterns of paths.
+	Places []string
+	// Args have it print its version, which is Version's first group.
+	Args    []string
+	Version *regexp.Regexp
+	// Oldest is the oldest version that the tests are made for: "15" or "2.42", say.
+	Oldest string
+	// Packages of Debian. They are not installed where there is one of the paths in Unless.
+	Packages []string
+	Unless   []string
+
+	once  sync.Once
+	found Install
+	err   error
+}
+
+// Services is there on a machine that would start what is installed as a service.
+const Services = "/run/systemd/system"
+
+// Install is a program that can be started.
+type Install struct{ Path, Version string }
+
+// Require returns a program that is installed, new enough and runs, as the user that it will run as. Where there is none and
+// this process is root, it installs Debian's. Where there is none to be had, the test ends as [harness.Require] says.
+func (p *Program) Require(t testing.TB) Install {
+	t.Helper()
+	harness.SkipIfShort(t)
+	i, err := p.Provide()
+	harness.Require(t, p.Name, err, "apt-get install -y "+strings.Join(p.Packages, " "))
+	return i
+}
+
+// Provide is Require without a test. The error is one line, and harness.Missing where a person must install the program.
+func (p *Program) Provide() (Install, error) {
+	p.once.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), harness.FetchTime)
+		defer cancel()
+		if p.found, p.err = p.find(ctx); p.err == nil {
+			return
+		}
+		if err := p.install(ctx); err != nil {
+			p.err = harness.Missing(fmt.Sprintf("%v; %v", p.err, err))
+			return
+		}
+		p.found, p.err = p.find(ctx)
+	})
+	return p.found, p.err
+}
+
+func (p *Program) find(ctx context.Context) (Install, error) {
+	for _, place := range p.Places {
+		paths, _ := filepath.Glob(place)
+		if path, err := exec.LookPath(place); err == nil {
+			paths = []string{path}
+		}
+		for _, path := range paths {
+			ran, err := harness.Run(ctx, harness.Command{Path: path, Args: p.Args, Dir: "/", User: harness.Nobody()})
+			if err != nil {
+				continue // a stub that only says where to buy one, say
+			}
+			m := p.Version.FindStringSubmatch(strings.Join(ran.Lines(), "\n"))
+			if m != nil && !older(m[1], p.Oldest) {
+				return Install{path, m[1]}, nil
+			}
+		}
+	}
+	return Install{}, harness.Missing(strings.TrimSpace("no " + p.Name + " " + p.Oldest))
+}
+
+// older reports whether a version is older than another.
+func older(version, than string) bool {
+	var a, b [2]int
+	_, _ = fmt.Sscanf(version, "%d.%d", &a[0], &a[1]) // what is missing is 0
+	_, _ = fmt.Sscanf(than, "%d.%d", &b[0], &b[1])
+	return a[0] < b[0] || a[0] == b[0] && a[1] < b[1]
+}
+
+func (p *Program) install(ctx context.Context) error {
+	for _, path := range p.Unless {
+		if _, err := os.Stat(path); err == nil {
+			return fmt.Errorf("it is not installed by itself where %s is", path)
+		}
+	}
+	return Debian(ctx, p.Name, p.Packages...)
+}

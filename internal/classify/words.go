@@ -1,0 +1,42 @@
+package classify
+
+import (
+	_ "embed"
+	"strings"
+)
+
+//go:embed words.txt
+var wordLines string
+
+// lists are those of words.txt, which says how it is written.
+var lists = func() map[string][]string {
+	lists := make(map[string][]string)
+	for line := range strings.Lines(wordLines) {
+		if key, words, ok := strings.Cut(line, ":"); ok && line[0] != '#' {
+			for _, word := range strings.Fields(words) {
+				lists[key] = append(lists[key], strings.ReplaceAll(word, "_", " "))
+			}
+		}
+	}
+	return lists
+}()
+
+// set returns a list as a set.
+func set(list string) map[string]bool {
+	all := make(map[string]bool)
+	for _, word := range lists[list] {
+		all[word] = true
+	}
+	return all
+}
+
+var (
+	negators, fillers, quantifiers       = set("negators"), set("fillers"), set("quantifiers")
+	alternatives, modals, conditions     = set("alternatives"), set("modals"), set("conditions")
+	lacks, possession, agents            = set("lacks"), set("possession"), set("agents")
+	prepositions, courtesies             = set("prepositions"), set("courtesies")
+	fieldNames                           = set("field names")
+	statusWords, statusFillers, units    = set("status words"), set("status fillers"), set("units")
+	tissElements, tissOpeners            = set("tiss elements"), set("tiss openers")
+	tissJoints, tissLists, tissUncounted = set("tiss joints"), set("tiss lists"), set("uncounted")
+)

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"retry-worker/internal/api"
-	"retry-worker/internal/audit"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/statistics"
 	"retry-worker/internal/store"
 )
 
@@ -86,8 +86,8 @@ func (c *cli) kpiCommand() *cobra.Command {
 // kpi prints the figures of policies, or of the one named policy.
 func (c *cli) kpi(ctx context.Context, policies []string, policy string, now time.Time) error {
 	return readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
-		kpis, err := audit.KPIs(ctx, reader, policies, policy, now)
-		if unknown, is := errors.AsType[*audit.UnknownPolicyError](err); is {
+		kpis, err := statistics.KPIs(ctx, reader, policies, policy, now)
+		if unknown, is := errors.AsType[*statistics.UnknownPolicyError](err); is {
 			return &usageError{fmt.Errorf("--policy: %w", unknown)}
 		}
 		if err != nil {

@@ -24,7 +24,6 @@ import (
 	"retry-worker/internal/journal"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/redact"
-	"retry-worker/internal/spelling"
 	"retry-worker/internal/text"
 )
 
@@ -157,7 +156,7 @@ func meantFlag(flags *pflag.FlagSet, name string) string {
 	if i := slices.IndexFunc(known, func(k string) bool { return strings.HasPrefix(k, name+"-") }); i >= 0 {
 		return known[i]
 	}
-	return spelling.Nearest(name, known)
+	return text.Nearest(name, known)
 }
 
 // takeNothing has the commands refuse arguments that do not say which they take.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"retry-worker/internal/catalogue"
 	"retry-worker/internal/decision"
-	"retry-worker/internal/plan"
 )
 
 type planFlags struct{ policy, maxAttempts, delay, destination, at string }
@@ -42,9 +42,9 @@ func (c *cli) planCommand() *cobra.Command {
 // plans is what `plan -o json` prints.
 type plans struct {
 	// Catalogue is its version.
-	Catalogue string       `json:"catalogue"`
-	Unit      string       `json:"unit"`
-	Plans     []*plan.Plan `json:"plans"`
+	Catalogue string            `json:"catalogue"`
+	Unit      string            `json:"unit"`
+	Plans     []*catalogue.Plan `json:"plans"`
 }
 
 func (c *cli) plan(f *planFlags, file string) error {
@@ -71,7 +71,7 @@ func (c *cli) plan(f *planFlags, file string) error {
 		if err != nil {
 			return &usageError{err}
 		}
-		all.Plans = append(all.Plans, plan.At(from.Policies[name], own, f.destination, at))
+		all.Plans = append(all.Plans, catalogue.PlanAt(from.Policies[name], own, f.destination, at))
 	}
 	if c.json() {
 		return c.print(all)
@@ -107,7 +107,7 @@ func (f *planFlags) own(p *decision.Policy) (own decision.OwnPolicy, err error) 
 	if err != nil || attempts+delay == "" {
 		return own, err
 	}
-	own, rejection := plan.ReadJob(p, attempts, delay)
+	own, rejection := catalogue.ReadJob(p, attempts, delay)
 	if rejection != nil {
 		err = errors.New(rejection.Error())
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"retry-worker/e2e/harness/prometheus"
-	"retry-worker/internal/kpi"
+	"retry-worker/internal/statistics"
 	"retry-worker/internal/testkit"
 )
 
@@ -114,7 +114,7 @@ func checkSelector(t *testing.T, where, expr string, at []int) {
 // an alert (R19).
 func TestThresholdsAreTheTargets(t *testing.T) {
 	limits := map[string][]float64{}
-	for _, k := range kpi.All(nil, []string{"tiss-submission"}, time.Now()) {
+	for _, k := range statistics.All(nil, []string{"tiss-submission"}, time.Now()) {
 		for _, g := range k.Goals {
 			limits[k.Name] = append(limits[k.Name], g.Limit)
 		}

@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"retry-worker/e2e/harness/prometheus"
-	"retry-worker/internal/kpi"
+	"retry-worker/internal/statistics"
 	"retry-worker/internal/testkit"
 )
 
@@ -145,10 +145,10 @@ func TestTargetsAreTheJournals(t *testing.T) {
 		limit              float64
 	}
 	targets, raised := map[goal]bool{}, map[goal]bool{}
-	for _, k := range kpi.All(nil, []string{"tiss-submission"}, time.Now()) {
+	for _, k := range statistics.All(nil, []string{"tiss-submission"}, time.Now()) {
 		for _, g := range k.Goals {
 			key := goal{k.Name, strings.TrimSpace(string(g.Rule)), g.Compare, g.Limit}
-			if g.Kind == kpi.Target {
+			if g.Kind == statistics.Target {
 				targets[key] = true
 			} else {
 				raised[key] = true

@@ -25,7 +25,7 @@ import (
 	"retry-worker/e2e/harness/engine"
 	"retry-worker/e2e/harness/nats"
 	"retry-worker/e2e/harness/prometheus"
-	"retry-worker/internal/kpi"
+	"retry-worker/internal/statistics"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
@@ -306,7 +306,7 @@ func (s *scene) differences(t *testing.T) (found []string, compared int) {
 	p, err := harness.Start(harness.Command{Path: s.binary, Args: []string{"kpi", "-o", "json"}, Env: s.environment, Dir: s.dir, Screen: &out})
 	testkit.Must(t, err)
 	testkit.Must(t, p.Err())
-	var answer struct{ KPIs []kpi.KPI }
+	var answer struct{ KPIs []statistics.KPI }
 	testkit.Must(t, json.Unmarshal(out.Bytes(), &answer))
 	for i := range answer.KPIs {
 		k := &answer.KPIs[i]

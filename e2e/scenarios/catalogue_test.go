@@ -12,7 +12,7 @@ import (
 	"retry-worker/e2e/harness"
 	"retry-worker/internal/access"
 	"retry-worker/internal/config"
-	"retry-worker/internal/reload"
+	"retry-worker/internal/smallfile"
 	"retry-worker/internal/testkit/tlstest"
 )
 
@@ -37,7 +37,7 @@ func (p *process) catalogue(t *testing.T) string {
 func (s *world) swap(file, content string) {
 	s.t.Helper()
 	harness.Replace(s.t, file, content)
-	time.Sleep(2 * reload.LookEvery)
+	time.Sleep(2 * smallfile.LookEvery)
 }
 
 // expectDecided waits for the next decision on an instance: scheduled, or dead; by a catalogue.

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"retry-worker/internal/reload"
 	"retry-worker/internal/smallfile"
 )
 
@@ -224,4 +223,6 @@ func unwritable(path string, err error) error {
 // Open is Load, and takes what changes in the file up while the program runs: whole or not at all. A token taken out of
 // it, and one whose role was lowered, has its effect within 11 s, on its sessions too. A file that is gone or without
 // tokens is rejected like a wrong one: to shut everybody out, leave one token that nobody has, or stop the worker.
-func Open(path string) (*reload.Watcher[Tokens], error) { return reload.Open(path, readFile, Parse) }
+func Open(path string) (*smallfile.Watcher[Tokens], error) {
+	return smallfile.Watch(path, readFile, Parse)
+}

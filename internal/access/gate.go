@@ -18,7 +18,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"retry-worker/internal/webserver"
+	"retry-worker/internal/web"
 )
 
 // Refusal is why a request is not carried out.
@@ -185,7 +185,7 @@ func (g *Gate) Middleware(next http.Handler) http.Handler {
 		}
 		r = r.WithContext(context.WithValue(r.Context(), contextKey{}, a))
 		if a.Role != 0 {
-			webserver.Keep(r)
+			web.Keep(r)
 		}
 		switch {
 		case r.URL.Path == "/login":
@@ -371,7 +371,7 @@ func (g *Gate) tokenBy(r *http.Request, secret string) (*Token, *Refusal) {
 	if err == nil {
 		return t, nil
 	}
-	if wait := g.wrong.wait(webserver.Network(peer(r)), g.Now()); wait > 0 {
+	if wait := g.wrong.wait(web.Network(peer(r)), g.Now()); wait > 0 {
 		return nil, g.slowed(r, wait)
 	}
 	g.warn(peer(r), "token_refused", "a token was refused: unknown, or past its last day")

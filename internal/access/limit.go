@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"retry-worker/internal/clock"
-	"retry-worker/internal/webserver"
+	"retry-worker/internal/web"
 )
 
 const (
@@ -69,7 +69,7 @@ func (l *limits[K]) wait(of K, now time.Time) time.Duration {
 // get 429.
 func (g *Gate) Limited(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if g.asked.wait(webserver.Network(peer(r)), g.Now()) == 0 {
+		if g.asked.wait(web.Network(peer(r)), g.Now()) == 0 {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -82,5 +82,5 @@ func (g *Gate) Limited(next http.Handler) http.Handler {
 	})
 }
 
-// peer returns where a request comes from: of what headers say, webserver.Listen believes a proxy's alone.
-func peer(r *http.Request) netip.Addr { return webserver.Address(r.RemoteAddr) }
+// peer returns where a request comes from: of what headers say, web.Listen believes a proxy's alone.
+func peer(r *http.Request) netip.Addr { return web.Address(r.RemoteAddr) }

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"retry-worker/internal/testkit/seeded"
-	"retry-worker/internal/webserver"
+	"retry-worker/internal/web"
 )
 
 // guesses are those of a Gate.
@@ -18,7 +18,7 @@ func guesses() *limits[netip.Prefix] { return &New(Options{}).wrong }
 
 func at(t *testing.T, address string) netip.Prefix {
 	t.Helper()
-	return webserver.Network(netip.MustParseAddr(address))
+	return web.Network(netip.MustParseAddr(address))
 }
 
 // The waits that one address is given when it comes again as soon as it may, twice: six in all for nothing, then one in

@@ -31,7 +31,7 @@ func (g *Gate) warn(from netip.Addr, event, message string, more ...zap.Field) {
 	g.strangers().Warn(message, append(more, zap.String("event", event), zap.Stringer("from", from))...)
 }
 
-// Crowded says that an address sends too many requests, or holds too many connections (webserver.Peers).
+// Crowded says that an address sends too many requests, or holds too many connections (web.Peers).
 func (g *Gate) Crowded(from netip.Addr) {
 	g.warn(from, "requests_limited", "an address sends too many requests, or holds too many connections")
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"retry-worker/internal/access"
-	"retry-worker/internal/reload"
+	"retry-worker/internal/smallfile"
 	"retry-worker/internal/testkit"
 )
 
@@ -45,7 +45,7 @@ func TestTokensAreTakenUp(t *testing.T) {
 		defer running.Wait()
 		defer cancel()
 		running.Go(func() {
-			w.Run(ctx, reload.Hooks[access.Tokens]{
+			w.Run(ctx, smallfile.Hooks[access.Tokens]{
 				Changed:   func(before, after *access.Tokens) { tell("changed " + summary(before) + " to " + summary(after)) },
 				Rejected:  func(err error) { tell("rejected " + err.Error()) },
 				Recovered: func(current *access.Tokens) { tell("recovered " + summary(current)) },

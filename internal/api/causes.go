@@ -3,7 +3,7 @@ package api
 import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/kpi"
+	"retry-worker/internal/statistics"
 )
 
 // Cause is what failures have in common: policy, reason and error, without what differs from case to case.
@@ -67,7 +67,7 @@ func (c *call) causes(in *struct {
 }) (Page[Cause], error) {
 	f := journal.CauseFilter{Policy: in.Policy, Taught: in.Taught}
 	if in.New {
-		f.Told = c.now().Add(-kpi.Daily)
+		f.Told = c.now().Add(-statistics.Daily)
 	}
 	causes, next, err := c.ListCauses(c.Context(), f, in.Cursor, in.Limit)
 	return pageOf(causes, next, c.causeOf), err

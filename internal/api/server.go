@@ -21,7 +21,7 @@ import (
 	"retry-worker/internal/guard"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/text"
-	"retry-worker/internal/webserver"
+	"retry-worker/internal/web"
 )
 
 // Reader is what the API answers from.
@@ -91,17 +91,17 @@ func (s *API) Open(m Journal) { s.journal.Store(&m) }
 
 // Listen opens addr by open (host:port; port 0 picks one) and serves API and pages in the background until the server is
 // closed. Without tokens it refuses an address that other machines reach. It speaks TLS where there is a certificate (c
-// is not nil), and believes proxies as webserver.Listen does.
+// is not nil), and believes proxies as web.Listen does.
 func (s *API) Listen(
-	open webserver.Opener, addr string, c webserver.Certificate, proxies ...netip.Prefix,
-) (*webserver.Server, error) {
+	open web.Opener, addr string, c web.Certificate, proxies ...netip.Prefix,
+) (*web.Server, error) {
 	if !s.guarded {
 		if err := access.MayServeWithoutTokens(addr); err != nil {
 			return nil, err
 		}
 	}
-	return webserver.Listen(open, addr, "the API", "RETRY_WORKER_HTTP_ADDR",
-		s.gate.Limited(s.Handler()), c, webserver.Peers{Proxies: proxies, Crowded: s.gate.Crowded})
+	return web.Listen(open, addr, "the API", "RETRY_WORKER_HTTP_ADDR",
+		s.gate.Limited(s.Handler()), c, web.Peers{Proxies: proxies, Crowded: s.gate.Crowded})
 }
 
 // Handler is everything that is served, behind the gate.

@@ -21,11 +21,10 @@ import (
 	"retry-worker/internal/events"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/learning"
 	"retry-worker/internal/metrics"
+	"retry-worker/internal/statistics"
 	"retry-worker/internal/store"
-	"retry-worker/internal/tracing"
-	"retry-worker/internal/webserver"
+	"retry-worker/internal/web"
 	"retry-worker/internal/worker"
 	"retry-worker/internal/zeebe"
 )
@@ -42,14 +41,14 @@ type App struct {
 	clock     clock.Clock
 	readiness *metrics.Readiness
 	metrics   *metrics.Metrics
-	ops, http *webserver.Server
+	ops, http *web.Server
 	api       *api.API
 	pages     *console.Pages
 	health    health
 	engine    *zeebe.Client
 	store     store.Store                 // nil until it could be opened
 	sink      *events.Sink                // nil where events are off
-	tracing   *tracing.Tracing            // nil where nothing is traced
+	tracing   *tracing                    // nil where nothing is traced
 	catalogue func() *catalogue.Catalogue // the one in force
 	watches   []func(context.Context)     // take changes of files up until their context ends
 	cleanups  []cleanup                   // in the order of opening; run in reverse
@@ -80,7 +79,7 @@ type Options struct {
 	Clock clock.Clock
 	Log   *zap.Logger
 	// Listen opens the addresses of metrics and console.
-	Listen webserver.Opener
+	Listen web.Opener
 	// Dial connects to the engine, to webhooks and to what is probed.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
@@ -156,7 +155,7 @@ func (a *App) newWorker(memory *journal.Journal, gates *gate.Gates) *worker.Work
 	}
 	return worker.New(a.engine, worker.Config{
 		Name: s.WorkerName, JobTimeout: s.JobTimeout, PollTimeout: pollTimeout, Await: memory.Await,
-		MaxJobsActive: s.MaxJobsActive, Concurrency: s.Concurrency, TenantIDs: s.TenantIDs, Tracer: a.tracing.Tracer(),
+		MaxJobsActive: s.MaxJobsActive, Concurrency: s.Concurrency, TenantIDs: s.TenantIDs, Tracer: a.tracing.tracer(),
 	}, subs, hooks, a.log)
 }
 
@@ -232,7 +231,7 @@ func (a *App) work(stop, hard context.Context) {
 		publish = events.Publisher(events.Source, a.destinationLabel)
 	}
 	memory := journal.New(a.store, a.clock.Now, publish, hooks)
-	learner := learning.NewLearner(a.store)
+	learner := statistics.NewLearner(a.store)
 	memory.Learner = learner
 	gates = a.newGates(memory)
 	relays = a.newRelays(memory, gates)

@@ -18,7 +18,7 @@ import (
 	"retry-worker/internal/store"
 	"retry-worker/internal/store/sqlstore"
 	"retry-worker/internal/text"
-	"retry-worker/internal/webserver"
+	"retry-worker/internal/web"
 	"retry-worker/internal/zeebe"
 )
 
@@ -99,7 +99,7 @@ func consoleSteps(s *config.Settings, now time.Time) []CheckStep {
 			if s.TLSCertFile == "" {
 				return "", nil
 			}
-			c, err := webserver.OpenCertificate(s.TLSCertFile, s.TLSKeyFile)
+			c, err := web.OpenCertificate(s.TLSCertFile, s.TLSKeyFile)
 			if err != nil {
 				return "", err
 			}

@@ -9,11 +9,11 @@ import (
 	"retry-worker/internal/api"
 	"retry-worker/internal/console"
 	"retry-worker/internal/notify"
-	"retry-worker/internal/webserver"
+	"retry-worker/internal/web"
 )
 
 // openConsole serves the API and the pages, which say that the journal is not open until it is.
-func (a *App) openConsole(open webserver.Opener) (err error) {
+func (a *App) openConsole(open web.Opener) (err error) {
 	tokens, err := a.openTokens()
 	if err != nil {
 		return err

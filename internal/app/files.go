@@ -13,8 +13,8 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/notify"
-	"retry-worker/internal/reload"
-	"retry-worker/internal/webserver"
+	"retry-worker/internal/smallfile"
+	"retry-worker/internal/web"
 )
 
 // watchedFile is one that is taken up again when it changes. One that is wrong is refused at the start; later it
@@ -27,14 +27,14 @@ type watchedFile struct {
 
 // watch opens the file that a setting names, and takes its changes up while the service runs; changed is told of them.
 func watch[T any](
-	a *App, f watchedFile, setting string, open func() (*reload.Watcher[T], error), changed func(before, after *T),
+	a *App, f watchedFile, setting string, open func() (*smallfile.Watcher[T], error), changed func(before, after *T),
 ) (current func() *T, err error) {
 	w, err := open()
 	if err != nil {
 		return nil, problemsWith(setting, err)
 	}
 	event := func(what string) zap.Field { return zap.String("event", f.about+"_"+what) }
-	hooks := reload.Hooks[T]{
+	hooks := smallfile.Hooks[T]{
 		Changed: func(before, after *T) {
 			a.log.Info(f.name+" has changed and is in force", event("changed"))
 			changed(before, after)
@@ -73,7 +73,7 @@ func (a *App) openCatalogue(b metrics.Build) (err error) {
 			a.metrics.SetCatalogueRejected(err != nil)
 		}}
 		a.catalogue, err = watch(a, file, "RETRY_WORKER_POLICIES_FILE",
-			func() (*reload.Watcher[catalogue.Catalogue], error) { return catalogue.Open(path) },
+			func() (*smallfile.Watcher[catalogue.Catalogue], error) { return catalogue.Open(path) },
 			func(_, after *catalogue.Catalogue) { a.takeCatalogue(after); a.logCatalogue(after) })
 	}
 	if err != nil {
@@ -118,11 +118,11 @@ func (a *App) openTokens() (current func() *access.Tokens, err error) {
 	}
 	file := watchedFile{aboutTokens, "the tokens file", func(err error) { a.metrics.SetTokensRejected(err != nil) }}
 	return watch(a, file, "RETRY_WORKER_AUTH_TOKENS_FILE",
-		func() (*reload.Watcher[access.Tokens], error) { return access.Open(path) }, func(_, _ *access.Tokens) {})
+		func() (*smallfile.Watcher[access.Tokens], error) { return access.Open(path) }, func(_, _ *access.Tokens) {})
 }
 
 // openCertificate reads what the console shows where it speaks TLS; nil where it does not.
-func (a *App) openCertificate() (webserver.Certificate, error) {
+func (a *App) openCertificate() (web.Certificate, error) {
 	s := &a.settings
 	if s.TLSCertFile == "" {
 		return nil, nil
@@ -130,8 +130,8 @@ func (a *App) openCertificate() (webserver.Certificate, error) {
 	file := watchedFile{aboutCertificate, "the console's certificate",
 		func(err error) { a.metrics.SetCertificateRejected(err != nil) }}
 	return watch(a, file, "RETRY_WORKER_TLS_CERT_FILE",
-		func() (*reload.Watcher[tls.Certificate], error) {
-			return webserver.OpenCertificate(s.TLSCertFile, s.TLSKeyFile)
+		func() (*smallfile.Watcher[tls.Certificate], error) {
+			return web.OpenCertificate(s.TLSCertFile, s.TLSKeyFile)
 		},
 		func(_, _ *tls.Certificate) {})
 }

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"io"
 	"net/url"
 	"os"
@@ -16,7 +15,6 @@ import (
 	"retry-worker/internal/config"
 	"retry-worker/internal/redact"
 	"retry-worker/internal/text"
-	"retry-worker/internal/tracing"
 	"retry-worker/internal/zeebe"
 )
 
@@ -77,29 +75,10 @@ func encoderConfig() zapcore.EncoderConfig {
 	}
 }
 
-// maxTraceError bytes of what the log says of spans that were not sent.
-const maxTraceError = 300
-
-// openTracing begins to trace where the settings ask for it.
-func (a *App) openTracing() (err error) {
-	if a.settings.TraceProtocol == "" {
-		return nil
-	}
-	a.tracing, err = tracing.Open(context.Background(), a.settings.TraceProtocol, a.version, func(err error) {
-		a.log.Warn("traces could not be sent and are dropped; decisions go on", zap.String("event", "traces_dropped"),
-			zap.String("error", redact.Line(err.Error(), maxTraceError)))
-	})
-	if err != nil {
-		return err
-	}
-	a.cleanups = append(a.cleanups, cleanup{"traces", a.tracing.Close})
-	return nil
-}
-
 func (a *App) engineOptions() zeebe.Options {
 	o := a.settings.Engine
 	o.UserAgent = zeebe.UserAgent(a.version)
-	o.Trace = a.tracing.DialOption()
+	o.Trace = a.tracing.dialOption()
 	return o
 }
 

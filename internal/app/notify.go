@@ -11,7 +11,7 @@ import (
 	"retry-worker/internal/journal"
 	"retry-worker/internal/notify"
 	"retry-worker/internal/outbox"
-	"retry-worker/internal/webclient"
+	"retry-worker/internal/web"
 )
 
 const (
@@ -57,7 +57,7 @@ func (a *App) watchNotices(ctx context.Context, sink *notify.Sink) {
 
 // Senders returns what the settings send notices by.
 func Senders(s config.Notify, version string) notify.Senders {
-	senders := notify.Senders{Poster: notify.NewPoster(webclient.New(s.Webhooks, version))}
+	senders := notify.Senders{Poster: notify.NewPoster(web.NewClient(s.Webhooks, version))}
 	if s.SMTP != nil {
 		senders.Mailer = notify.NewMailer(*s.SMTP, console.Portuguese, s.Zone)
 	}

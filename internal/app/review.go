@@ -11,7 +11,7 @@ import (
 	"retry-worker/internal/guard"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/outbox"
-	"retry-worker/internal/webclient"
+	"retry-worker/internal/web"
 	"retry-worker/internal/worker"
 )
 
@@ -101,7 +101,7 @@ func (a *App) newGates(memory *journal.Journal) *gate.Gates {
 	gates := gate.New(gate.Options{
 		Store: a.store, Memory: memory, Engine: a.engine, Clock: a.clock, Zone: a.settings.Notify.Zone, Log: a.log,
 		Hooks: a.metrics.GateHooks(), Settings: a.gateSettings,
-		Probe: webclient.NewProber(webclient.New(a.settings.Notify.Webhooks, a.version), a.log).OK,
+		Probe: web.NewProber(web.NewClient(a.settings.Notify.Webhooks, a.version), a.log).OK,
 	})
 	a.metrics.WatchDestinations(gates.Destinations, a.destinationLabel, a.clock.Now)
 	return gates

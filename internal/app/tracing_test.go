@@ -7,23 +7,23 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/internal/config"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/tracingtest"
-	"retry-worker/internal/tracing"
 	"retry-worker/internal/worker"
 )
 
 // One span a job, with what was decided; the journal's step and the engine's answer are spans in it. Nothing personal.
 func TestTraces(t *testing.T) {
 	g := gateway.New(t, gateway.Options{})
-	collector := tracingtest.Start(t, tracing.GRPC)
+	collector := tracingtest.Start(t, config.TraceGRPC)
 	const secret = "123.456.789-09"
 	retried := g.AddJob(gateway.Job{Type: worker.AnalyzeRetry, Variables: variables("CLM-2025-000001", "TIMEOUT - paciente "+secret, 1)})
 	given := g.AddJob(gateway.Job{Type: worker.AnalyzeRetry, Variables: variables("CLM-2025-000002", "INVALID_PATIENT_DATA - CPF "+secret, 0)})
 	refused := g.AddJob(gateway.Job{Type: worker.AnalyzeRetry, Variables: variables("no claim of "+secret, "TIMEOUT", 0)})
 	blank := g.AddJob(gateway.Job{Type: worker.AnalyzeRetry, Variables: variables("CLM-2025-000003", " ", 0)})
 	s := settings(t, g.Addr())
-	s.TraceProtocol = tracing.GRPC
+	s.TraceProtocol = config.TraceGRPC
 	r := serve(t, s)
 	settled(t, g, 4)
 	r.stop()

@@ -9,9 +9,8 @@ import (
 
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/kpi"
-	"retry-worker/internal/learning"
 	"retry-worker/internal/metrics"
+	"retry-worker/internal/statistics"
 )
 
 const (
@@ -62,7 +61,7 @@ func (a *App) upkeep(ctx context.Context, memory *journal.Journal) {
 
 // learn has the learner read what was recorded, and dead letters get the chances that follow, until ctx ends. What cannot
 // be read leaves what was learnt before: retry_worker_journal_up tells.
-func (a *App) learn(ctx context.Context, learner *learning.Learner) {
+func (a *App) learn(ctx context.Context, learner *statistics.Learner) {
 	var weigh time.Time // when that is due
 	every(ctx, learnPause, func(within context.Context) {
 		err := learner.Refresh(within, a.clock.Now())
@@ -82,7 +81,7 @@ func (a *App) learn(ctx context.Context, learner *learning.Learner) {
 
 // findNew counts the causes that are new, or back, which their teams are then told of (R34).
 func (a *App) findNew(ctx context.Context) {
-	found, err := learning.FindNew(ctx, a.store, a.clock.Now())
+	found, err := statistics.FindNew(ctx, a.store, a.clock.Now())
 	if err != nil && ctx.Err() == nil {
 		a.log.Debug("causes that may be new could not be looked at; they are with the next reading", zap.Error(err))
 	}
@@ -113,8 +112,8 @@ func every(ctx context.Context, tick time.Duration, read func(within context.Con
 // retry_worker_journal_up tells.
 func (a *App) readKPIs(ctx context.Context) {
 	now := a.clock.Now()
-	if figures, err := a.store.Sums(ctx, kpi.FirstSlot(now)); err == nil {
-		a.metrics.SetKPIs(kpi.All(figures, a.policies().Names(), now))
+	if figures, err := a.store.Sums(ctx, statistics.FirstSlot(now)); err == nil {
+		a.metrics.SetKPIs(statistics.All(figures, a.policies().Names(), now))
 	}
 }
 

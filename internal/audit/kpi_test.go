@@ -10,7 +10,7 @@ import (
 
 	"retry-worker/internal/audit"
 	"retry-worker/internal/decision"
-	"retry-worker/internal/kpi"
+	"retry-worker/internal/statistics"
 )
 
 // TestPolicyThatIsGone: a reload took the policy away; what was recorded under it is shown, exported and verified as
@@ -22,24 +22,24 @@ func TestPolicyThatIsGone(t *testing.T) {
 	w.Advance(10 * time.Minute)
 	w.succeeds("CLM-1-1")
 	known := []string{"whatsapp-message"}
-	valued := func(k kpi.KPI) bool { return k.Value != nil }
+	valued := func(k statistics.KPI) bool { return k.Value != nil }
 	for _, test := range []struct {
 		ago    time.Duration
 		values bool // whether its figures have any
 		listed bool // whether they are among those of all policies
 	}{{time.Hour, true, true}, {6 * 24 * time.Hour, true, true}, {30 * 24 * time.Hour, false, false}, {5 * 365 * 24 * time.Hour, false, false}} {
 		now := begin.Add(test.ago)
-		of, err := audit.KPIs(t.Context(), memory, known, decision.DefaultPolicy, now)
+		of, err := statistics.KPIs(t.Context(), memory, known, decision.DefaultPolicy, now)
 		if err != nil || len(of) != 10 || slices.ContainsFunc(of, valued) != test.values {
 			t.Errorf("after %s: %+v (%v)", test.ago, of, err)
 		}
-		all, err := audit.KPIs(t.Context(), memory, known, "", now)
+		all, err := statistics.KPIs(t.Context(), memory, known, "", now)
 		if listed := len(all) == 20; err != nil || listed != test.listed {
 			t.Errorf("after %s all are %d figures (%v)", test.ago, len(all), err)
 		}
 	}
-	_, err := audit.KPIs(t.Context(), memory, known, "tiss", begin)
-	if unknown, ok := errors.AsType[*audit.UnknownPolicyError](err); !ok || !strings.Contains(unknown.Error(), "whatsapp-message") {
+	_, err := statistics.KPIs(t.Context(), memory, known, "tiss", begin)
+	if unknown, ok := errors.AsType[*statistics.UnknownPolicyError](err); !ok || !strings.Contains(unknown.Error(), "whatsapp-message") {
 		t.Errorf("a policy that never was is answered with %v", err)
 	}
 

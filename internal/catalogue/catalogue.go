@@ -17,7 +17,6 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
-	"retry-worker/internal/reload"
 	"retry-worker/internal/smallfile"
 )
 
@@ -133,4 +132,6 @@ func read(path string) ([]byte, error) {
 
 // Open is Load, and takes what changes in the file up while the program runs: whole or not at all. Rejections are an
 // *Error where the content is wrong, and otherwise say why the file cannot be read.
-func Open(path string) (*reload.Watcher[Catalogue], error) { return reload.Open(path, read, Parse) }
+func Open(path string) (*smallfile.Watcher[Catalogue], error) {
+	return smallfile.Watch(path, read, Parse)
+}

@@ -17,7 +17,6 @@ import (
 	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
-	"retry-worker/internal/plan"
 	"retry-worker/internal/testkit/golden"
 )
 
@@ -304,7 +303,7 @@ func wantSound(t *testing.T, name string, p *decision.Policy) {
 			}
 		}
 	}
-	plan.Of(p, decision.OwnPolicy{})
+	PlanOf(p, decision.OwnPolicy{})
 	for _, r := range p.Rules.Rules() {
 		if r.Name == "" || r.Reason == "" || (r.Class == decision.Permanent) != (r.Team != "") {
 			t.Errorf("%s: %#v", name, r)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"retry-worker/internal/spelling"
+	"retry-worker/internal/text"
 )
 
 // Problem is one thing that is wrong with a catalogue.
@@ -112,9 +112,9 @@ func quote(s string) string {
 }
 
 // oneOf lists what a text may be, and says which of it was probably meant.
-func oneOf(text string, known []string) string {
+func oneOf(given string, known []string) string {
 	list := strings.Join(known, ", ")
-	if near := spelling.Nearest(text, known); near != "" {
+	if near := text.Nearest(given, known); near != "" {
 		return fmt.Sprintf("%s (did you mean %s?)", list, near)
 	}
 	return list

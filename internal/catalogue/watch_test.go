@@ -13,14 +13,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"retry-worker/internal/reload"
+	"retry-worker/internal/smallfile"
 )
 
 // watched is a Watcher of a file in a directory of its own, and what it told.
 type watched struct {
 	t    *testing.T
 	path string
-	*reload.Watcher[Catalogue]
+	*smallfile.Watcher[Catalogue]
 	mu   sync.Mutex
 	told []string
 }
@@ -56,7 +56,7 @@ func watchPath(t *testing.T, path string, test func(w *watched)) {
 		watcher, err := Open(path)
 		mustDo(t, err)
 		w := &watched{t: t, path: path, Watcher: watcher}
-		hooks := reload.Hooks[Catalogue]{
+		hooks := smallfile.Hooks[Catalogue]{
 			Changed: func(previous, next *Catalogue) {
 				w.tell(fmt.Sprintf("changed %s to %s", retriesOf(previous), retriesOf(next)))
 			},
@@ -81,7 +81,7 @@ func (w *watched) wait(d time.Duration) {
 }
 
 // look lets one look at the file and what follows pass.
-func (w *watched) look() { w.wait(reload.LookEvery + reload.Settle) }
+func (w *watched) look() { w.wait(smallfile.LookEvery + smallfile.Settle) }
 
 // want fails unless the watcher told exactly that since it was last asked, and the retries in force are these.
 func (w *watched) want(retries string, told ...string) {
@@ -110,7 +110,7 @@ func TestWatcherTakesAChangeUp(t *testing.T) {
 		w.wait(25 * time.Second)
 		w.want("5")
 		write(t, w.path, withRetries(2))
-		w.wait(5*time.Second + reload.Settle - time.Millisecond)
+		w.wait(5*time.Second + smallfile.Settle - time.Millisecond)
 		w.want("5")
 		w.wait(time.Millisecond)
 		w.want("2", "changed 5 to 2")
@@ -170,14 +170,14 @@ func mustDo(t testing.TB, err error) {
 func TestWatcherWaitsForAnEditor(t *testing.T) {
 	watch(t, withRetries(5), func(w *watched) {
 		whole := withRetries(4)
-		w.wait(reload.LookEvery - time.Millisecond)
+		w.wait(smallfile.LookEvery - time.Millisecond)
 		write(t, w.path, nil)
 		for part := 1; part <= 5; part++ {
-			w.wait(reload.Settle - 100*time.Millisecond)
+			w.wait(smallfile.Settle - 100*time.Millisecond)
 			write(t, w.path, whole[:len(whole)*part/5])
 			w.want("5")
 		}
-		w.wait(2 * reload.Settle)
+		w.wait(2 * smallfile.Settle)
 		w.want("4", "changed 5 to 4")
 	})
 }
@@ -185,10 +185,10 @@ func TestWatcherWaitsForAnEditor(t *testing.T) {
 // TestWatcherGivesUpOnWhatKeepsChanging until the next look.
 func TestWatcherGivesUpOnWhatKeepsChanging(t *testing.T) {
 	watch(t, withRetries(5), func(w *watched) {
-		w.wait(reload.LookEvery - reload.Settle/2)
+		w.wait(smallfile.LookEvery - smallfile.Settle/2)
 		for n := range 15 {
 			write(t, w.path, withRetries(100+n))
-			w.wait(reload.Settle)
+			w.wait(smallfile.Settle)
 		}
 		w.want("5")
 		w.look()
@@ -219,7 +219,7 @@ func TestWatcherFollowsAConfigMap(t *testing.T) {
 			t.Errorf("told %q, want a rejection", told)
 		}
 		publish("..2026_01_04", withRetries(6))
-		w.wait(2 * reload.LookEvery)
+		w.wait(2 * smallfile.LookEvery)
 		w.want("6", "recovered 6")
 	})
 }

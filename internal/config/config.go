@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"retry-worker/internal/access"
-	"retry-worker/internal/spelling"
+	"retry-worker/internal/text"
 	"retry-worker/internal/zeebe"
 )
 
@@ -45,7 +45,7 @@ type Settings struct {
 	TLSKeyFile      string
 	Proxies         []netip.Prefix // before console and API
 	Profiles        bool           // served at OpsAddr
-	TraceProtocol   string         // by which traces are sent (tracing.Open); empty: none are
+	TraceProtocol   string         // by which traces are sent (TraceGRPC, TraceHTTP); empty: none are
 	Engine          zeebe.Options
 	Unread          []string // a hint for each name of the engine's clients that is set and that nobody reads
 	Notify          Notify
@@ -202,7 +202,7 @@ func unread(prefix string) map[string]string {
 	for _, pair := range os.Environ() {
 		name, value, _ := strings.Cut(pair, "=")
 		if strings.HasPrefix(name, prefix+"_") && !slices.Contains(known, name) && !serviceLink(name, value) {
-			meant[name] = spelling.Nearest(name, known)
+			meant[name] = text.Nearest(name, known)
 		}
 	}
 	return meant

@@ -11,7 +11,6 @@ import (
 	"github.com/kelseyhightower/envconfig"
 
 	"retry-worker/internal/smallfile"
-	"retry-worker/internal/tracing"
 )
 
 const (
@@ -230,6 +229,12 @@ type otelEnv struct {
 
 const otelPrefix = "OTEL"
 
+// The protocols by which traces are sent, in the words of OTEL_EXPORTER_OTLP_PROTOCOL.
+const (
+	TraceGRPC = "grpc"
+	TraceHTTP = "http/protobuf"
+)
+
 // tracing returns the protocol by which traces are sent; empty where none are.
 func (c *checker) tracing() string {
 	var o otelEnv
@@ -248,7 +253,7 @@ func (c *checker) tracing() string {
 		c.oneOf("OTEL_TRACES_EXPORTER", o.TracesExporter, "otlp", "none")
 	}
 	if o.ExporterOTLPTracesProtocol != "" {
-		return c.oneOf("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", o.ExporterOTLPTracesProtocol, tracing.HTTP, tracing.GRPC)
+		return c.oneOf("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", o.ExporterOTLPTracesProtocol, TraceHTTP, TraceGRPC)
 	}
-	return c.oneOf("OTEL_EXPORTER_OTLP_PROTOCOL", o.ExporterOTLPProtocol, tracing.HTTP, tracing.GRPC)
+	return c.oneOf("OTEL_EXPORTER_OTLP_PROTOCOL", o.ExporterOTLPProtocol, TraceHTTP, TraceGRPC)
 }

@@ -15,7 +15,7 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/notify"
-	"retry-worker/internal/webclient"
+	"retry-worker/internal/web"
 )
 
 // Notify is how teams are told of their dead letters (R21).
@@ -29,7 +29,7 @@ type Notify struct {
 	DigestHour, DigestMinute int
 	Zone                     *time.Location
 	// Webhooks are where those may be posted to beside public addresses.
-	Webhooks webclient.Allowed
+	Webhooks web.Allowed
 }
 
 func (c *checker) notify(w *workerEnv) Notify {
@@ -169,7 +169,7 @@ func (c *checker) publicURL(name, value, what string) string {
 var hostForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$`)
 
 // destinations returns networks and names of hosts.
-func (c *checker) destinations(name, value string) (allowed webclient.Allowed) {
+func (c *checker) destinations(name, value string) (allowed web.Allowed) {
 	for _, item := range c.list(name, value) {
 		if p, ok := network(item); ok {
 			allowed.Networks = append(allowed.Networks, p)

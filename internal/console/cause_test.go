@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
-	"retry-worker/internal/learning"
+	"retry-worker/internal/statistics"
 	"retry-worker/internal/testkit"
 )
 
@@ -102,7 +102,7 @@ func TestNewCausesAreShown(t *testing.T) {
 			id = w.Fail(decision.DefaultPolicy, fmt.Sprintf("CLM-%03d-1", i), text, 0).Fingerprint
 			w.Advance(time.Second)
 		}
-		_, err := learning.FindNew(t.Context(), w.Memory, w.Now())
+		_, err := statistics.FindNew(t.Context(), w.Memory, w.Now())
 		testkit.Must(t, err)
 		return id
 	}

@@ -10,7 +10,7 @@ import (
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/kpi"
+	"retry-worker/internal/statistics"
 )
 
 const (
@@ -298,7 +298,7 @@ func (v *visit) news(n *journal.News) string {
 
 // newCauses are those that were told of as new, or back, within a day.
 func (v *visit) newCauses(o *open) (rows []newCause, err error) {
-	f := journal.CauseFilter{Told: v.now.Add(-kpi.Daily)}
+	f := journal.CauseFilter{Told: v.now.Add(-statistics.Daily)}
 	causes, _, err := o.ListCauses(v.r.Context(), f, "", mostCauses)
 	for i := range causes {
 		c := &causes[i]

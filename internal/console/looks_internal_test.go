@@ -17,7 +17,7 @@ import (
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/guard"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/kpi"
+	"retry-worker/internal/statistics"
 	"retry-worker/internal/testkit"
 )
 
@@ -176,7 +176,7 @@ func TestTheSuccessRate(t *testing.T) {
 		"tiss-submission 90 % ok": append(others, figure("tiss-submission", journal.SumRecoveredRetried, 9),
 			figure("tiss-submission", journal.SumExhaustedRetried, 1)),
 	} {
-		got := v.success(kpi.All(figures, nil, home0))
+		got := v.success(statistics.All(figures, nil, home0))
 		if got == nil || got.Policy+" "+got.Value+" "+got.Badge.Tone != want {
 			t.Errorf("got %+v, want %s", got, want)
 		}

@@ -15,7 +15,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/kpi"
+	"retry-worker/internal/statistics"
 )
 
 // overviewData is what waits, ages and grows, and who should act: the reader's own first.
@@ -135,21 +135,21 @@ const figuresKept = 10 * time.Second
 type figures struct {
 	mu    sync.Mutex
 	at    time.Time
-	known []kpi.KPI
+	known []statistics.KPI
 }
 
 // of the journal at instant now, at most figuresKept old. Who comes while they are made waits for them.
-func (f *figures) of(ctx context.Context, from journal.Statistics, policies []string, now time.Time) ([]kpi.KPI, error) {
+func (f *figures) of(ctx context.Context, from journal.Statistics, policies []string, now time.Time) ([]statistics.KPI, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if age := now.Sub(f.at); !f.at.IsZero() && age >= 0 && age < figuresKept {
 		return f.known, nil
 	}
-	all, err := from.Sums(ctx, kpi.FirstSlot(now))
+	all, err := from.Sums(ctx, statistics.FirstSlot(now))
 	if err != nil {
 		return nil, err
 	}
-	f.at, f.known = now, kpi.All(all, policies, now)
+	f.at, f.known = now, statistics.All(all, policies, now)
 	return f.known, nil
 }
 
@@ -160,10 +160,10 @@ type successRate struct {
 }
 
 // success returns the default policy's success rate, or the first of those that have one.
-func (v *visit) success(all []kpi.KPI) *successRate {
-	var k *kpi.KPI
+func (v *visit) success(all []statistics.KPI) *successRate {
+	var k *statistics.KPI
 	for i := range all {
-		if all[i].Name == kpi.SuccessRate && all[i].Value != nil && (k == nil || all[i].Policy == decision.DefaultPolicy) {
+		if all[i].Name == statistics.SuccessRate && all[i].Value != nil && (k == nil || all[i].Policy == decision.DefaultPolicy) {
 			k = &all[i]
 		}
 	}
@@ -171,7 +171,7 @@ func (v *visit) success(all []kpi.KPI) *successRate {
 		return nil
 	}
 	met := Badge{"ok", v.T("overview.success.met")}
-	if slices.ContainsFunc(k.Goals, func(g kpi.Goal) bool { return !*g.Holds }) {
+	if slices.ContainsFunc(k.Goals, func(g statistics.Goal) bool { return !*g.Holds }) {
 		met = Badge{"warn", v.T("overview.success.missed")}
 	}
 	return &successRate{k.Policy, v.percent(*k.Value), v.Count("overview.success.samples", k.Samples), met}

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/catalogue"
 	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/plan"
 	"retry-worker/internal/text"
 	"retry-worker/internal/worker"
 )
@@ -120,7 +120,7 @@ func (v *visit) policiesData(selected string) *policiesData {
 }
 
 func (v *visit) policyView(p *decision.Policy) policyView {
-	l := plan.Of(p, decision.OwnPolicy{})
+	l := catalogue.PlanOf(p, decision.OwnPolicy{})
 	view := policyView{Name: p.Name, Description: p.Description, Limits: v.limits(p)}
 	v.ladder(&view, l)
 	for _, r := range p.Rules.Rules() {
@@ -182,7 +182,7 @@ func (l Lang) exact(d time.Duration) string {
 }
 
 // ladder is the policy's plan.
-func (v *visit) ladder(view *policyView, l *plan.Plan) {
+func (v *visit) ladder(view *policyView, l *catalogue.Plan) {
 	for _, r := range l.Retries {
 		view.Ladder = append(view.Ladder,
 			rung{Number: r.Number, Wait: v.between(r.Wait), From: v.between(r.FromFirst), MayPass: r.MayPassLimit})
@@ -203,7 +203,7 @@ func (v *visit) ladder(view *policyView, l *plan.Plan) {
 }
 
 // between the earliest and the latest.
-func (v *visit) between(r plan.Range) string {
+func (v *visit) between(r catalogue.Range) string {
 	return v.fromTo(time.Duration(r.Earliest), time.Duration(r.Latest))
 }
 

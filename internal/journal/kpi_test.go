@@ -12,8 +12,8 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/kpi"
 	"retry-worker/internal/redact"
+	"retry-worker/internal/statistics"
 	"retry-worker/internal/testkit"
 )
 
@@ -100,10 +100,10 @@ func (c *clinic) succeeds(id string) {
 }
 
 // kpi is the figure of that name at instant now; NaN where it has no value.
-func (c *clinic) kpi(name string, now time.Time) (float64, kpi.KPI) {
+func (c *clinic) kpi(name string, now time.Time) (float64, statistics.KPI) {
 	c.t.Helper()
-	all := kpi.All(c.sums(), []string{decision.DefaultPolicy}, now)
-	i := slices.IndexFunc(all, func(k kpi.KPI) bool { return k.Name == name && k.Policy == decision.DefaultPolicy })
+	all := statistics.All(c.sums(), []string{decision.DefaultPolicy}, now)
+	i := slices.IndexFunc(all, func(k statistics.KPI) bool { return k.Name == name && k.Policy == decision.DefaultPolicy })
 	if i < 0 {
 		c.t.Fatalf("no figure %s", name)
 	}
@@ -113,7 +113,7 @@ func (c *clinic) kpi(name string, now time.Time) (float64, kpi.KPI) {
 	return *all[i].Value, all[i]
 }
 
-func (c *clinic) wantKPI(name string, want float64) kpi.KPI {
+func (c *clinic) wantKPI(name string, want float64) statistics.KPI {
 	c.t.Helper()
 	got, k := c.kpi(name, c.now)
 	if math.Abs(got-want) > 1e-9 && !(math.IsNaN(got) && math.IsNaN(want)) {
@@ -136,7 +136,7 @@ func TestSuccessRate(t *testing.T) {
 	c.fails("CLM-c-3", "TIMEOUT", 0)         // still under way
 	c.now = c.now.Add(2 * time.Hour)
 	k := c.wantKPI("success_rate", 0.8)
-	if met := goals(k, kpi.Target); !maps.Equal(met, map[decision.BusinessRule]bool{decision.RNBIL005: true, decision.RNBIL004: false}) {
+	if met := goals(k, statistics.Target); !maps.Equal(met, map[decision.BusinessRule]bool{decision.RNBIL005: true, decision.RNBIL004: false}) {
 		t.Errorf("targets met: %v, want 0.80 (005) and not 0.85 (004)", met)
 	}
 	for i := range 6 { // retried before the journal began: lost at the limit, or with a permanent error after all
@@ -150,7 +150,7 @@ func TestSuccessRate(t *testing.T) {
 	c.wantKPI("success_rate", math.NaN()) // the window of a day is over
 }
 
-func goals(k kpi.KPI, kind string) map[decision.BusinessRule]bool {
+func goals(k statistics.KPI, kind string) map[decision.BusinessRule]bool {
 	all := map[decision.BusinessRule]bool{}
 	for _, g := range k.Goals {
 		if g.Kind == kind && g.Holds != nil {
@@ -167,10 +167,10 @@ func TestTimeToSuccess(t *testing.T) {
 		c.recovers("CLM-a-"+strconv.Itoa(i), 1, after)
 	}
 	c.now = c.now.Add(11 * time.Hour)
-	if met := goals(c.wantKPI("time_to_success_mean", 140), kpi.Target); met[decision.RNBIL005] {
+	if met := goals(c.wantKPI("time_to_success_mean", 140), statistics.Target); met[decision.RNBIL005] {
 		t.Error("a mean of 140 min meets the target of 2 h")
 	}
-	if met := goals(c.wantKPI("time_to_success_median", 30), kpi.Target); !met[decision.RNBIL004] {
+	if met := goals(c.wantKPI("time_to_success_median", 30), statistics.Target); !met[decision.RNBIL004] {
 		t.Error("a median of 30 min misses the target of 60 min")
 	}
 }
@@ -209,7 +209,7 @@ func TestMedianGoal(t *testing.T) {
 		c.recovers("CLM-a-1", 1, after)
 		c.now = c.now.Add(3 * time.Hour)
 		value, k := c.kpi("time_to_success_median", c.now)
-		if got := goals(k, kpi.Target); got[decision.RNBIL004] != met || value < after.Minutes() {
+		if got := goals(k, statistics.Target); got[decision.RNBIL004] != met || value < after.Minutes() {
 			t.Errorf("a median of %s is told as %v min, the goal as met: %t", after, value, got[decision.RNBIL004])
 		}
 	}
@@ -222,7 +222,7 @@ func TestRetriesToSuccess(t *testing.T) {
 		c.recovers("CLM-a-"+strconv.Itoa(i), failures, time.Hour)
 	}
 	c.now = c.now.Add(2 * time.Hour)
-	if met := goals(c.wantKPI("retries_to_success", 1.25), kpi.Target); met[decision.RNBIL004] {
+	if met := goals(c.wantKPI("retries_to_success", 1.25), statistics.Target); met[decision.RNBIL004] {
 		t.Error("1.25 retries meet the target of 1.2")
 	}
 }
@@ -236,7 +236,7 @@ func TestPermanentRate(t *testing.T) {
 	c.fails("CLM-b-1", "INSURANCE_EXPIRED", 0)
 	c.fails("CLM-b-2", "INSURANCE_EXPIRED", 0)
 	k := c.wantKPI("permanent_rate", 0.2)
-	if alerts := goals(k, kpi.Alert); !alerts[decision.RNBIL005] || !alerts[decision.RNBIL004] {
+	if alerts := goals(k, statistics.Alert); !alerts[decision.RNBIL005] || !alerts[decision.RNBIL004] {
 		t.Errorf("20 %% raise the alerts %v, want both", alerts)
 	}
 	c.now = c.now.Add(6 * 24 * time.Hour)
@@ -304,7 +304,7 @@ func TestEveryFigureOfR19(t *testing.T) {
 		"backoff_mean": 24*10 + 1, "processing_time_p99": 24*10 + 1, "already_accepted": 168 * 10,
 	}
 	got := map[string]int{}
-	for _, k := range kpi.All(nil, []string{"p"}, time.Now()) {
+	for _, k := range statistics.All(nil, []string{"p"}, time.Now()) {
 		got[k.Name] = int(k.Window)*10 + len(k.Goals)
 		if k.Value != nil || k.Samples != 0 {
 			t.Errorf("%s has a value where nothing happened: %+v", k.Name, k)

@@ -11,7 +11,7 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/kpi"
+	"retry-worker/internal/statistics"
 	"retry-worker/internal/worker"
 )
 
@@ -261,12 +261,12 @@ func (m *Metrics) NewCause(policy string) {
 func (m *Metrics) Accepted(policy string) { m.accepted.WithLabelValues(policy).Inc() }
 
 // SetKPIs takes the figures of R19 over, and drops those that there is nothing to make of any more.
-func (m *Metrics) SetKPIs(kpis []kpi.KPI) {
+func (m *Metrics) SetKPIs(kpis []statistics.KPI) {
 	for i := range kpis {
 		k := &kpis[i]
 		m.kpiSamples.WithLabelValues(k.Policy, k.Name).Set(float64(k.Samples))
 		setOrDrop(m.kpis, k.Value, k.Policy, k.Name)
-		if k.Name == kpi.SuccessRate {
+		if k.Name == statistics.SuccessRate {
 			setOrDrop(m.successRate, k.Value, k.Policy)
 		}
 	}

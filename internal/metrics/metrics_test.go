@@ -12,8 +12,8 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/kpi"
 	"retry-worker/internal/metrics"
+	"retry-worker/internal/statistics"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/golden"
 	"retry-worker/internal/worker"
@@ -81,15 +81,15 @@ func TestKPIsComeAndGo(t *testing.T) {
 		{Policy: "gone", Slot: slot, Name: journal.SumRecoveredRetried, N: 3},
 		{Policy: "gone", Slot: slot, Name: journal.SumExhaustedRetried, N: 1},
 	}
-	m.SetKPIs(kpi.All(figures, nil, analysed))
+	m.SetKPIs(statistics.All(figures, nil, analysed))
 	wantLines(t, scrape(t, url), map[string]bool{
 		`retry_worker_kpi{kpi="permanent_rate",policy="gone"} 0.25`: true, `retry_success_rate{policy="gone"} 0.75`: true,
-		`retry_worker_kpi{kpi="` + kpi.SuccessRate + `",policy="gone"} 0.75`: true,
+		`retry_worker_kpi{kpi="` + statistics.SuccessRate + `",policy="gone"} 0.75`: true,
 	})
 	if got := count("retry_worker_kpi"); got != 4 { // the two, and the mean time and retries of what recovered
 		t.Errorf("%d figures have a value, want 4", got)
 	}
-	m.SetKPIs(kpi.All(nil, []string{"gone"}, analysed))
+	m.SetKPIs(statistics.All(nil, []string{"gone"}, analysed))
 	if count("retry_worker_kpi")+count("retry_success_rate") != 0 || count("retry_worker_kpi_samples") != 10 {
 		t.Errorf("figures of nothing are there: %d, and %d samples, want 0 and 10", count("retry_worker_kpi"), count("retry_worker_kpi_samples"))
 	}
@@ -98,7 +98,7 @@ func TestKPIsComeAndGo(t *testing.T) {
 func TestLabelsComeFromClosedSets(t *testing.T) {
 	m, _, url := served(t)
 	feed(t, m)
-	m.SetKPIs(kpi.All(nil, []string{decision.DefaultPolicy}, analysed))
+	m.SetKPIs(statistics.All(nil, []string{decision.DefaultPolicy}, analysed))
 	text := scrape(t, url)
 	if strings.Contains(text, canary) {
 		t.Error("a claim's id or text stands in the metrics")

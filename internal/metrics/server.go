@@ -11,7 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"retry-worker/internal/webserver"
+	"retry-worker/internal/web"
 )
 
 // Readiness says whether the service can do its work. Without a reason against it it can; safe for concurrent
@@ -58,9 +58,9 @@ func (r *Readiness) answer() (ready bool, body string) {
 
 // Listen has open open addr (host:port; port 0 picks one) and serves /metrics, /livez and /readyz in the background
 // until the server is closed; with profiles /debug/pprof/ too, whose profiles hold what is in memory.
-func Listen(open webserver.Opener, addr string, m *Metrics, r *Readiness, profiles bool) (*webserver.Server, error) {
-	return webserver.Listen(open, addr, "metrics and probes", "RETRY_WORKER_OPS_ADDR", routes(m, r, profiles), nil,
-		webserver.Peers{})
+func Listen(open web.Opener, addr string, m *Metrics, r *Readiness, profiles bool) (*web.Server, error) {
+	return web.Listen(open, addr, "metrics and probes", "RETRY_WORKER_OPS_ADDR", routes(m, r, profiles), nil,
+		web.Peers{})
 }
 
 func routes(m *Metrics, r *Readiness, profiles bool) http.Handler {
@@ -83,7 +83,7 @@ func routes(m *Metrics, r *Readiness, profiles bool) http.Handler {
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		webserver.Keep(r) // nobody logs in here
+		web.Keep(r) // nobody logs in here
 		mux.ServeHTTP(w, r)
 	})
 }

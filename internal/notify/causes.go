@@ -9,7 +9,7 @@ import (
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/kpi"
+	"retry-worker/internal/statistics"
 )
 
 const (
@@ -149,7 +149,7 @@ func (l *glance) advised(ctx context.Context, team decision.Team) (all []Advised
 	for i := range causes {
 		c := &causes[i]
 		learnt := l.Learner.Prospects(&c.Fingerprint)
-		if c.Taught == nil && learnt.Hopeless() && l.now.Sub(c.LastSeen) < kpi.Weekly && len(all) < topCauses {
+		if c.Taught == nil && learnt.Hopeless() && l.now.Sub(c.LastSeen) < statistics.Weekly && len(all) < topCauses {
 			all = append(all, Advised{l.known(c, c.Failures), learnt.Recovered, learnt.Closed()})
 		}
 	}

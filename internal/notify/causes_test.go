@@ -6,15 +6,15 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/internal/learning"
 	"retry-worker/internal/notify"
+	"retry-worker/internal/statistics"
 	"retry-worker/internal/testkit"
 )
 
 // find looks for new causes, as each replica does every minute.
 func (w *world) find() {
 	w.t.Helper()
-	_, err := learning.FindNew(w.t.Context(), w.Memory, time.Now())
+	_, err := statistics.FindNew(w.t.Context(), w.Memory, time.Now())
 	testkit.Must(w.t, err)
 }
 

@@ -15,8 +15,8 @@ import (
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/kpi"
 	"retry-worker/internal/redact"
+	"retry-worker/internal/statistics"
 	"retry-worker/internal/text"
 )
 
@@ -68,12 +68,12 @@ func (l *glance) withOpen(ctx context.Context, kind string, team decision.Team) 
 
 // digest returns that of a team: what is open by cause and age, what of it is due, and the figures of its policies.
 func (l *glance) digest(ctx context.Context, team decision.Team, day string) (*Notice, error) {
-	open, err := l.Store.OpenDeadLetters(ctx, team, 0, topCauses, l.now.Add(-kpi.Daily), l.now.Add(-kpi.Weekly),
+	open, err := l.Store.OpenDeadLetters(ctx, team, 0, topCauses, l.now.Add(-statistics.Daily), l.now.Add(-statistics.Weekly),
 		l.now.Add(toldBefore-l.Retention))
 	if err != nil {
 		return nil, err
 	}
-	figures, err := l.Store.Sums(ctx, kpi.FirstSlot(l.now))
+	figures, err := l.Store.Sums(ctx, statistics.FirstSlot(l.now))
 	if err != nil {
 		return nil, err
 	}
@@ -97,15 +97,15 @@ func (l *glance) digest(ctx context.Context, team decision.Team, day string) (*N
 		n.Data.Expiring = open.Older[2]
 	}
 	theirs, monday := policiesOf(policies, team), isMonday(day)
-	n.Data.KPIs = slices.DeleteFunc(kpi.All(figures, theirs, l.now), func(k kpi.KPI) bool {
-		return !slices.Contains(theirs, k.Policy) || k.Window > kpi.Daily.Hours() && !monday
+	n.Data.KPIs = slices.DeleteFunc(statistics.All(figures, theirs, l.now), func(k statistics.KPI) bool {
+		return !slices.Contains(theirs, k.Policy) || k.Window > statistics.Daily.Hours() && !monday
 	})
 	return n, nil
 }
 
 // due returns the open dead letters of a team that are due before the next digest; nil where none is.
 func (l *glance) due(ctx context.Context, team decision.Team) (*Due, error) {
-	until := l.now.Add(kpi.Daily)
+	until := l.now.Add(statistics.Daily)
 	counts, err := l.Store.DeadLetterCounts(ctx, journal.DeadLetterFilter{Team: team, DueSince: l.now, DueUntil: until})
 	var all deadletter.Count
 	for i := range counts {

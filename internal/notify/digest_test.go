@@ -9,8 +9,8 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/kpi"
 	"retry-worker/internal/notify"
+	"retry-worker/internal/statistics"
 	"retry-worker/internal/testkit"
 )
 
@@ -73,7 +73,7 @@ func TestDigest(t *testing.T) {
 			policies, rate := map[string]bool{}, false
 			for _, k := range d.KPIs {
 				policies[k.Policy] = true
-				rate = rate || k.Policy == "tiss-submission" && k.Name == "permanent_rate" && k.Value != nil && *k.Value == 1 && k.Window == kpi.Weekly.Hours()
+				rate = rate || k.Policy == "tiss-submission" && k.Name == "permanent_rate" && k.Value != nil && *k.Value == 1 && k.Window == statistics.Weekly.Hours()
 			}
 			if len(policies) != 5 || !policies["tiss-submission"] || rate != (d == monday) {
 				t.Errorf("on %s figures of %v, the week's %t", d.Day, policies, rate)

@@ -14,7 +14,7 @@ import (
 
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/decision"
-	"retry-worker/internal/kpi"
+	"retry-worker/internal/statistics"
 )
 
 // Channel is a way that a team is told by. The set is closed.
@@ -114,7 +114,7 @@ type Data struct {
 	// Outage in TypeDown and TypeUp only.
 	Outage *Outage `json:"outage,omitempty"`
 	// KPIs of the team's policies (R19), in TypeDigest only; those over a week on Mondays only.
-	KPIs []kpi.KPI `json:"kpis,omitempty"`
+	KPIs []statistics.KPI `json:"kpis,omitempty"`
 	// URL of the console's list; empty where nobody said where the console is.
 	URL string `json:"url,omitempty"`
 }

@@ -10,8 +10,8 @@ import (
 	"retry-worker/internal/destination"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/kpi"
 	"retry-worker/internal/notify"
+	"retry-worker/internal/statistics"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/golden"
 )
@@ -175,11 +175,11 @@ func wholeDigest() notify.Data {
 		Taught: []notify.Taught{{KnownCause: notify.KnownCause{Policy: "tiss-submission", Reason: "TIMEOUT", Pattern: "x & y"}, Classification: "PERMANENT", At: oldest},
 			{KnownCause: notify.KnownCause{Policy: "tiss-submission", Reason: "TIMEOUT"}, Classification: "TRANSIENT", At: oldest}},
 		Advised: []notify.Advised{{KnownCause: newCauses()[0].NewCauses[0].KnownCause, Closed: 41}},
-		KPIs: []kpi.KPI{
-			{Policy: "tiss-submission", Name: "success_rate", Window: 24, Unit: "ratio", Value: &value, Goals: []kpi.Goal{
-				{Rule: "RN-BIL-005", Kind: kpi.Target, Compare: ">=", Limit: 0.8, Holds: &yes}, {Rule: "RN-BIL-004", Kind: kpi.Target, Compare: ">=", Limit: 0.95, Holds: &no}}},
-			{Policy: "tiss-submission", Name: "mean_backoff", Window: 168, Unit: "minutes", Value: &half, Goals: []kpi.Goal{
-				{Rule: "RN-BIL-005", Kind: kpi.Alert, Compare: ">", Limit: 30, Holds: &no}, {Rule: "RN-BIL-004", Kind: kpi.Alert, Compare: ">", Limit: 20, Holds: &yes}}},
+		KPIs: []statistics.KPI{
+			{Policy: "tiss-submission", Name: "success_rate", Window: 24, Unit: "ratio", Value: &value, Goals: []statistics.Goal{
+				{Rule: "RN-BIL-005", Kind: statistics.Target, Compare: ">=", Limit: 0.8, Holds: &yes}, {Rule: "RN-BIL-004", Kind: statistics.Target, Compare: ">=", Limit: 0.95, Holds: &no}}},
+			{Policy: "tiss-submission", Name: "mean_backoff", Window: 168, Unit: "minutes", Value: &half, Goals: []statistics.Goal{
+				{Rule: "RN-BIL-005", Kind: statistics.Alert, Compare: ">", Limit: 30, Holds: &no}, {Rule: "RN-BIL-004", Kind: statistics.Alert, Compare: ">", Limit: 20, Holds: &yes}}},
 			{Policy: "job-queue", Name: "success_rate", Window: 24, Unit: "ratio"},
 			{Policy: "job-queue", Name: "other", Window: 24, Unit: "seconds", Value: &value},
 		}}

@@ -18,11 +18,11 @@ import (
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/notify"
 	"retry-worker/internal/testkit"
-	"retry-worker/internal/webclient"
+	"retry-worker/internal/web"
 )
 
 // loopback lets webhooks reach the suite's receivers.
-var loopback = webclient.Allowed{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}}
+var loopback = web.Allowed{Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}}
 
 const hookBody = `{"type":"test","timestamp":"2026-11-21T10:00:00Z","data":{"team":"ti","open":{"count":0,"causes":0,"oldest":null,"otherCount":0}}}`
 
@@ -51,7 +51,7 @@ func TestWebhookIsSigned(t *testing.T) {
 		w.WriteHeader(http.StatusAccepted)
 	}))
 	defer s.Close()
-	err = notify.NewPoster(webclient.New(loopback, "1.2.3")).Send(t.Context(), hook(t, s.URL+"/hooks/retry?room=ti"), "id-1", hookBody, time.Now())
+	err = notify.NewPoster(web.NewClient(loopback, "1.2.3")).Send(t.Context(), hook(t, s.URL+"/hooks/retry?room=ti"), "id-1", hookBody, time.Now())
 	if err != nil || calls.Load() != 1 {
 		t.Errorf("%d calls, %v", calls.Load(), err)
 	}
@@ -70,7 +70,7 @@ func TestSecretsChange(t *testing.T) {
 		first, second = signed(r.Header, body, secretText), signed(r.Header, body, other)
 	}))
 	defer s.Close()
-	p, to := notify.NewPoster(webclient.New(loopback, "x")), hook(t, s.URL)
+	p, to := notify.NewPoster(web.NewClient(loopback, "x")), hook(t, s.URL)
 	for _, step := range []struct {
 		file          string
 		first, second bool
@@ -128,7 +128,7 @@ func TestReceivers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := httptest.NewServer(tt.handler)
 			defer s.Close()
-			err := notify.NewPoster(webclient.New(loopback, "x")).Send(t.Context(), hook(t, s.URL+"/segredo-no-caminho"), "id", hookBody, time.Now())
+			err := notify.NewPoster(web.NewClient(loopback, "x")).Send(t.Context(), hook(t, s.URL+"/segredo-no-caminho"), "id", hookBody, time.Now())
 			f, ok := errors.AsType[*notify.Failure](err)
 			if !ok || f.Refused != tt.refused || f.After != tt.after || !strings.Contains(f.Error(), tt.says) || strings.Contains(f.Error(), "segredo") {
 				t.Errorf("got %v (%+v), want refused %t, after %s, %q", err, f, tt.refused, tt.after, tt.says)
@@ -158,7 +158,7 @@ func TestHugeAnswer(t *testing.T) {
 		stopped <- n
 	}))
 	defer s.Close()
-	if err := notify.NewPoster(webclient.New(loopback, "x")).Send(t.Context(), hook(t, s.URL), "id", hookBody, time.Now()); err != nil {
+	if err := notify.NewPoster(web.NewClient(loopback, "x")).Send(t.Context(), hook(t, s.URL), "id", hookBody, time.Now()); err != nil {
 		t.Error(err)
 	}
 	if n := <-stopped; n > 64<<20 {
@@ -180,7 +180,7 @@ func TestSlowReceiver(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	err := notify.NewPoster(webclient.New(loopback, "x")).Send(ctx, hook(t, s.URL), "id", hookBody, time.Now())
+	err := notify.NewPoster(web.NewClient(loopback, "x")).Send(ctx, hook(t, s.URL), "id", hookBody, time.Now())
 	if f, ok := errors.AsType[*notify.Failure](err); !ok || f.Refused || time.Since(began) > 5*time.Second {
 		t.Errorf("after %s: %v", time.Since(began), err)
 	}
@@ -195,7 +195,7 @@ func TestInsideIsRefused(t *testing.T) {
 	t.Setenv("http_proxy", s.URL)
 	port := s.URL[strings.LastIndex(s.URL, ":"):]
 	for _, host := range []string{"127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0.0.0.0"} {
-		err := notify.NewPoster(webclient.New(webclient.Allowed{}, "x")).Send(t.Context(), hook(t, "http://"+host+port), "id", hookBody, time.Now())
+		err := notify.NewPoster(web.NewClient(web.Allowed{}, "x")).Send(t.Context(), hook(t, "http://"+host+port), "id", hookBody, time.Now())
 		if err == nil || !strings.Contains(err.Error(), "is not public; RETRY_WORKER_WEBHOOK_ALLOW may allow it") && host != "[::ffff:127.0.0.1]" {
 			t.Errorf("%s: %v", host, err)
 		}
@@ -203,7 +203,7 @@ func TestInsideIsRefused(t *testing.T) {
 	if reached.Load() {
 		t.Error("a request came inside")
 	}
-	if err := notify.NewPoster(webclient.New(webclient.Allowed{Hosts: []string{"localhost"}}, "x")).Send(t.Context(), hook(t, "http://LOCALHOST"+port), "id", hookBody, time.Now()); err != nil || !reached.Load() {
+	if err := notify.NewPoster(web.NewClient(web.Allowed{Hosts: []string{"localhost"}}, "x")).Send(t.Context(), hook(t, "http://LOCALHOST"+port), "id", hookBody, time.Now()); err != nil || !reached.Load() {
 		t.Errorf("a host that is named: %v", err)
 	}
 }

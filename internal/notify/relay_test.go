@@ -23,7 +23,7 @@ import (
 	"retry-worker/internal/store/sqlite"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
-	"retry-worker/internal/webclient"
+	"retry-worker/internal/web"
 )
 
 // office is a journal in a file, with a Sink and a relay over it, and real receivers. It lives in real time.
@@ -48,7 +48,7 @@ func openOffice(t *testing.T, c *catalogue.Catalogue, m *notify.Mailer) *office 
 	o := &office{DB: db, t: t, logs: logs}
 	o.inForce.Store(c)
 	o.journal = testkit.StartJournal(t, db, time.Now)
-	o.sink = &notify.Sink{Catalogue: o.inForce.Load, Senders: notify.Senders{Mailer: m, Poster: notify.NewPoster(webclient.New(loopback, "test"))}, Clock: clock.Machine{}, Log: zap.New(core),
+	o.sink = &notify.Sink{Catalogue: o.inForce.Load, Senders: notify.Senders{Mailer: m, Poster: notify.NewPoster(web.NewClient(loopback, "test"))}, Clock: clock.Machine{}, Log: zap.New(core),
 		Tried: func(team decision.Team, c notify.Channel, r notify.Result) {
 			o.mu.Lock()
 			defer o.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/redact"
-	"retry-worker/internal/webclient"
+	"retry-worker/internal/web"
 )
 
 // Result is what became of one try to send a notice. The set is closed.
@@ -246,7 +246,7 @@ func plainly(err error) string {
 			return "no answer in time"
 		}
 	}
-	if blocked, is := errors.AsType[*webclient.BlockedError](err); is {
+	if blocked, is := errors.AsType[*web.BlockedError](err); is {
 		return blocked.Error()
 	}
 	if op, is := errors.AsType[*net.OpError](err); is && op.Err != nil {

@@ -1,4 +1,5 @@
-// Package smallfile reads, and makes, the files that people name in settings and flags.
+// Package smallfile reads and makes the files that people name in settings and flags, and takes up what changes in them
+// while the program runs: whole or not at all.
 package smallfile
 
 import (

@@ -16,7 +16,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/learning"
+	"retry-worker/internal/statistics"
 )
 
 // Store is what a journal and the services over it need.
@@ -45,7 +45,7 @@ type Fixture struct {
 	Journal     *journal.Journal
 	DeadLetters *deadletter.Service
 	// Learner knows nothing until the test calls its Refresh.
-	Learner *learning.Learner
+	Learner *statistics.Learner
 	Tokens  *Tokens
 	// Calendar of all destinations; nil is always open.
 	Calendar *calendar.Calendar
@@ -87,7 +87,7 @@ func New(t testing.TB, options ...Option) *Fixture {
 	hooks := journal.NoHooks()
 	hooks.Committed = f.recorded
 	f.Journal = journal.New(f.Store, f.Now, nil, hooks)
-	f.Learner = learning.NewLearner(f.Store)
+	f.Learner = statistics.NewLearner(f.Store)
 	f.Journal.Learner = f.Learner
 	RunJournal(t, f.Journal)
 	f.DeadLetters = deadletter.New(f.Store, f.Journal, f.Policies, f.Now, f.EngineUp)

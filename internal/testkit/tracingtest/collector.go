@@ -18,8 +18,6 @@ import (
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
-
-	"retry-worker/internal/tracing"
 )
 
 // Span as it arrived: ids in hexadecimal digits, values as text.
@@ -45,7 +43,7 @@ func Start(t *testing.T, protocol string) *Collector {
 	t.Helper()
 	c := &Collector{}
 	address := ""
-	if protocol == tracing.HTTP {
+	if protocol == "http/protobuf" {
 		server := httptest.NewServer(c)
 		t.Cleanup(server.Close)
 		address = server.URL

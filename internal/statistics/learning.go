@@ -1,6 +1,4 @@
-// Package learning says, from recorded outcomes only, what came of the retries of a cause and how likely a claim of it
-// recovers (R26).
-package learning
+package statistics
 
 import (
 	"context"

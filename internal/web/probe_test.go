@@ -1,4 +1,4 @@
-package webclient
+package web
 
 import (
 	"context"
@@ -73,7 +73,7 @@ func TestProbe(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			core, lines := observer.New(zap.InfoLevel)
-			got := NewProber(New(test.allowed, "1.2.3"), zap.New(core)).OK(t.Context(), test.url, test.expect)
+			got := NewProber(NewClient(test.allowed, "1.2.3"), zap.New(core)).OK(t.Context(), test.url, test.expect)
 			said := ""
 			for _, line := range lines.All() {
 				said += fmt.Sprint(line.Message, line.ContextMap())

@@ -1,4 +1,4 @@
-package plan
+package catalogue
 
 import (
 	"bytes"
@@ -69,7 +69,7 @@ func (p *Plan) ladder(w *bytes.Buffer) {
 func (r Range) cells() string { return fmt.Sprintf("%s\t%s\t%s", r.Earliest, r.Nominal, r.Latest) }
 
 // notes say whether a retry may not be made at all, when it is made, and why not before.
-func (r *Retry) notes() (s string) {
+func (r *PlannedRetry) notes() (s string) {
 	if r.MayPassLimit {
 		s = "  may pass the limit"
 	}
@@ -84,7 +84,7 @@ func (r *Retry) notes() (s string) {
 
 // Backoff returns a rule in words: exponential, constant or a list, with its bounds, jitter and rounding.
 func Backoff(r *decision.BackoffRule) string {
-	clauses := []string{growth(r)}
+	clauses := []string{growthOf(r)}
 	if r.Factor > 1 && len(r.List) == 0 || len(r.List) > 0 && r.Max < slices.Max(r.List) {
 		clauses[0] += ", at most " + text.Duration(r.Max)
 	}
@@ -100,7 +100,7 @@ func Backoff(r *decision.BackoffRule) string {
 	return strings.Join(clauses, "; ")
 }
 
-func growth(r *decision.BackoffRule) string {
+func growthOf(r *decision.BackoffRule) string {
 	switch {
 	case len(r.List) > 0:
 		waits := make([]string, 0, len(r.List))

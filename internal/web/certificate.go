@@ -1,4 +1,4 @@
-package webserver
+package web
 
 import (
 	"crypto/tls"
@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"retry-worker/internal/reload"
 	"retry-worker/internal/smallfile"
 )
 
@@ -18,8 +17,8 @@ type Certificate = func() *tls.Certificate
 // OpenCertificate reads a certificate (with the authorities between it and the root behind it) and its key: two PEM
 // files, taken up again when they change, so that a renewed certificate needs no restart. Its error is one line that
 // names the file.
-func OpenCertificate(certFile, keyFile string) (*reload.Watcher[tls.Certificate], error) {
-	return reload.Open(certFile,
+func OpenCertificate(certFile, keyFile string) (*smallfile.Watcher[tls.Certificate], error) {
+	return smallfile.Watch(certFile,
 		func(path string) ([]byte, error) { return readPair(path, keyFile) },
 		func(path string, pair []byte) (*tls.Certificate, error) { return parsePair(path, keyFile, pair) })
 }

@@ -1,4 +1,4 @@
-package learning_test
+package statistics_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/learning"
+	"retry-worker/internal/statistics"
 	"retry-worker/internal/testkit"
 )
 
@@ -46,7 +46,7 @@ func TestProbability(t *testing.T) {
 		{"never certain", source{cases("r", "c", "", 1e6, 0)}, 0.999},
 		{"nor impossible", source{cases("r", "c", "", 0, 1e6)}, 0.001},
 	} {
-		l := learning.NewLearner(tt.all)
+		l := statistics.NewLearner(tt.all)
 		testkit.Must(t, l.Refresh(t.Context(), time.Now()))
 		if got := l.Probability(&journal.Fingerprint{Policy: "p", Reason: "r", ID: "c"}, "tiss"); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)

@@ -1,4 +1,4 @@
-package plan_test
+package catalogue_test
 
 import (
 	"bytes"
@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/internal/catalogue"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
-	"retry-worker/internal/plan"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/golden"
 )
@@ -39,23 +39,23 @@ func near() *decision.Policy {
 }
 
 // plans of every kind, by the name of their golden files.
-func plans(t *testing.T) map[string]*plan.Plan {
+func plans(t *testing.T) map[string]*catalogue.Plan {
 	t.Helper()
-	brought, rejection := plan.ReadJob(queue(), "4", `"PT1M30S"`)
+	brought, rejection := catalogue.ReadJob(queue(), "4", `"PT1M30S"`)
 	if rejection != nil {
 		t.Fatal(rejection)
 	}
 	list := &decision.Policy{Name: "list", Description: "A list, <escaped> & \"quoted\".", MaxRetries: 3, Backoff: decision.BackoffRule{
 		List: []time.Duration{5 * time.Second, 30 * time.Second, 5 * time.Minute}, Min: time.Second, Max: 5 * time.Minute, Rounding: time.Millisecond}}
 	wide := &decision.Policy{Name: "wide", MaxRetries: 12, TotalLimit: 48 * time.Hour, Backoff: exponential(time.Second, 3, 8*time.Hour, 0.5)}
-	return map[string]*plan.Plan{
-		"tiss":          plan.Of(decisiontest.TISSSubmission(), decision.OwnPolicy{}),
-		"list":          plan.Of(list, decision.OwnPolicy{}),
-		"queue-none":    plan.Of(queue(), decision.OwnPolicy{}),
-		"queue-brought": plan.Of(queue(), brought),
-		"none":          plan.Of(&decision.Policy{Name: "none"}, decision.OwnPolicy{}),
-		"near":          plan.Of(near(), decision.OwnPolicy{}),
-		"wide":          plan.Of(wide, decision.OwnPolicy{}),
+	return map[string]*catalogue.Plan{
+		"tiss":          catalogue.PlanOf(decisiontest.TISSSubmission(), decision.OwnPolicy{}),
+		"list":          catalogue.PlanOf(list, decision.OwnPolicy{}),
+		"queue-none":    catalogue.PlanOf(queue(), decision.OwnPolicy{}),
+		"queue-brought": catalogue.PlanOf(queue(), brought),
+		"none":          catalogue.PlanOf(&decision.Policy{Name: "none"}, decision.OwnPolicy{}),
+		"near":          catalogue.PlanOf(near(), decision.OwnPolicy{}),
+		"wide":          catalogue.PlanOf(wide, decision.OwnPolicy{}),
 	}
 }
 
@@ -69,10 +69,10 @@ func TestPlans(t *testing.T) {
 					t.Errorf("the line %q ends in spaces", line)
 				}
 			}
-			golden.Check(t, "testdata/"+name+".txt", table.String())
+			golden.Check(t, "testdata/plans/"+name+".txt", table.String())
 			object, err := json.MarshalIndent(p, "", "  ")
 			testkit.Must(t, err)
-			golden.Check(t, "testdata/"+name+".json", string(object)+"\n")
+			golden.Check(t, "testdata/plans/"+name+".json", string(object)+"\n")
 		})
 	}
 }
@@ -97,7 +97,7 @@ func TestLadderEnds(t *testing.T) {
 		{"a limit below the first", hourly(time.Minute), decision.OwnPolicy{}, 0, 0},
 		{"a job's own count", queue(), decision.OwnPolicy{MaxAttempts: 4}, 3, 3 * time.Minute},
 	} {
-		ladder := plan.Of(tt.policy, tt.own).Retries
+		ladder := catalogue.PlanOf(tt.policy, tt.own).Retries
 		if len(ladder) != tt.rungs {
 			t.Errorf("%s: %d rungs, want %d", tt.name, len(ladder), tt.rungs)
 			continue
@@ -130,7 +130,7 @@ func TestReadJob(t *testing.T) {
 		{"0", "", 0, 0, "INVALID_RETRY_POLICY: maxAttempts is 0, expected a whole number from 1 to 1000, or none (no retry policy)"},
 		{"2", `"soon"`, 0, 0, `INVALID_RETRY_POLICY: delayBetweenAttempts is "soon" (text), expected an ISO 8601 duration such as PT30S, or milliseconds as a whole number, at most 366 days, or none`},
 	} {
-		own, rejection := plan.ReadJob(queue(), tt.maxAttempts, tt.delay)
+		own, rejection := catalogue.ReadJob(queue(), tt.maxAttempts, tt.delay)
 		if tt.refused != "" {
 			if rejection == nil || rejection.Error() != tt.refused {
 				t.Errorf("%s, %s: %v, want %s", tt.maxAttempts, tt.delay, rejection, tt.refused)
@@ -141,12 +141,12 @@ func TestReadJob(t *testing.T) {
 			t.Errorf("%s, %s: %v", tt.maxAttempts, tt.delay, rejection)
 			continue
 		}
-		p := plan.Of(queue(), own)
+		p := catalogue.PlanOf(queue(), own)
 		if int64(len(p.Retries)) != tt.retries || p.MaxRetries != tt.retries {
 			t.Errorf("%s, %s: %d retries, want %d", tt.maxAttempts, tt.delay, len(p.Retries), tt.retries)
 		}
 		for _, r := range p.Retries {
-			if r.Wait.Nominal != plan.Duration(tt.wait) || r.Wait.Earliest != r.Wait.Latest {
+			if r.Wait.Nominal != catalogue.Duration(tt.wait) || r.Wait.Earliest != r.Wait.Latest {
 				t.Errorf("%s, %s: waits %v, want %v", tt.maxAttempts, tt.delay, r.Wait, tt.wait)
 			}
 		}
@@ -155,7 +155,7 @@ func TestReadJob(t *testing.T) {
 
 func TestTimeInJSONIsSeconds(t *testing.T) {
 	for d, want := range map[time.Duration]string{0: "0", 250 * time.Millisecond: "0.25", 48 * time.Hour: "172800"} {
-		if got, err := json.Marshal(plan.Duration(d)); err != nil || string(got) != want {
+		if got, err := json.Marshal(catalogue.Duration(d)); err != nil || string(got) != want {
 			t.Errorf("%v: %s, %v, want %s", d, got, err, want)
 		}
 	}
@@ -170,7 +170,7 @@ func TestBackoffInWords(t *testing.T) {
 		"list: 5s, 30s; at least 10s":                {List: []time.Duration{5 * time.Second, 30 * time.Second}, Min: 10 * time.Second, Max: time.Minute, Rounding: time.Millisecond},
 		"constant: 10s; jitter ±12.5 %; at least 9s": {Base: 10 * time.Second, Factor: 1, Min: 9 * time.Second, Max: time.Minute, Jitter: 0.125, Rounding: time.Millisecond},
 	} {
-		if got := plan.Backoff(&rule); got != want {
+		if got := catalogue.Backoff(&rule); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

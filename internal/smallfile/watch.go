@@ -1,5 +1,4 @@
-// Package reload takes a changed file up while the program runs: whole or not at all.
-package reload
+package smallfile
 
 import (
 	"context"
@@ -47,9 +46,9 @@ type snapshot struct {
 	reason string
 }
 
-// Open reads the file at path, makes its first value and returns a Watcher of it, which Run starts. Its error is read's
+// Watch reads the file at path, makes its first value and returns a Watcher of it, which Run starts. Its error is read's
 // or parse's.
-func Open[T any](
+func Watch[T any](
 	path string, read func(path string) ([]byte, error), parse func(path string, content []byte) (*T, error),
 ) (*Watcher[T], error) {
 	w := &Watcher[T]{path: path, read: read, parse: parse}

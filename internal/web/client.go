@@ -1,5 +1,4 @@
-// Package webclient makes requests to addresses that stand in the policies: webhooks, and probes of destinations.
-package webclient
+package web
 
 import (
 	"context"
@@ -22,9 +21,9 @@ const (
 	maxHead = 16 << 10
 )
 
-// New returns a client that goes to public addresses and to those that are allowed; version is what it says it is. It
+// NewClient returns a client that goes to public addresses and to those that are allowed; version is what it says it is. It
 // uses no proxy, follows no redirect, and keeps no connection.
-func New(allowed Allowed, version string) *http.Client {
+func NewClient(allowed Allowed, version string) *http.Client {
 	return &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: agent{version, &http.Transport{

@@ -1,4 +1,4 @@
-package tracing_test
+package app
 
 import (
 	"context"
@@ -14,24 +14,24 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"retry-worker/internal/config"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/tracingtest"
 	"retry-worker/internal/testkit/wait"
-	"retry-worker/internal/tracing"
 )
 
 func TestSpansArrive(t *testing.T) {
-	for _, protocol := range []string{tracing.GRPC, tracing.HTTP} {
+	for _, protocol := range []string{config.TraceGRPC, config.TraceHTTP} {
 		t.Run(protocol, func(t *testing.T) {
 			collector := tracingtest.Start(t, protocol)
 			t.Setenv("OTEL_SERVICE_NAME", "retry-worker-night")
 			t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
-			tr := open(t, protocol, func(err error) { t.Errorf("spans were not sent: %v", err) })
-			ctx, span := tr.Tracer().Start(context.Background(), "work")
+			tr := traced(t, protocol, func(err error) { t.Errorf("spans were not sent: %v", err) })
+			ctx, span := tr.tracer().Start(context.Background(), "work")
 			headers := callEngine(ctx, t, tr, "/gateway_protocol.Gateway/CompleteJob")
 			callEngine(context.Background(), t, tr, "/gateway_protocol.Gateway/ActivateJobs")
 			span.End()
-			testkit.Must(t, tr.Close(wait.Context(t)))
+			testkit.Must(t, tr.close(wait.Context(t)))
 			spans := collector.Spans()
 			if len(spans) != 2 {
 				t.Fatalf("%d spans arrived, expected the work and its call of the engine, not the poll: %v", len(spans), spans)
@@ -52,17 +52,17 @@ func TestSpansArrive(t *testing.T) {
 
 // A collector that is away costs its spans, nothing else.
 func TestCollectorThatIsAway(t *testing.T) {
-	for _, protocol := range []string{tracing.GRPC, tracing.HTTP} {
+	for _, protocol := range []string{config.TraceGRPC, config.TraceHTTP} {
 		t.Run(protocol, func(t *testing.T) {
 			t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"+deaf(t))
 			t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "200")
 			told := make(chan error, 100)
-			tr := open(t, protocol, func(err error) { told <- err })
-			_, span := tr.Tracer().Start(context.Background(), "work")
+			tr := traced(t, protocol, func(err error) { told <- err })
+			_, span := tr.tracer().Start(context.Background(), "work")
 			span.End()
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			err := tr.Close(ctx)
+			err := tr.close(ctx)
 			if err == nil {
 				select {
 				case err = <-told:
@@ -76,9 +76,9 @@ func TestCollectorThatIsAway(t *testing.T) {
 	}
 }
 
-func open(t *testing.T, protocol string, failed func(error)) *tracing.Tracing {
+func traced(t *testing.T, protocol string, failed func(error)) *tracing {
 	t.Helper()
-	tr, err := tracing.Open(context.Background(), protocol, "v1", failed)
+	tr, err := startTracing(context.Background(), protocol, "v1", failed)
 	testkit.Must(t, err)
 	return tr
 }
@@ -93,7 +93,7 @@ func deaf(t *testing.T) string {
 }
 
 // callEngine calls a gateway as the worker does, and returns what the gateway was told beside the request.
-func callEngine(ctx context.Context, t *testing.T, tr *tracing.Tracing, method string) metadata.MD {
+func callEngine(ctx context.Context, t *testing.T, tr *tracing, method string) metadata.MD {
 	t.Helper()
 	var told metadata.MD
 	server := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
@@ -104,7 +104,7 @@ func callEngine(ctx context.Context, t *testing.T, tr *tracing.Tracing, method s
 	testkit.Must(t, err)
 	go func() { _ = server.Serve(l) }()
 	defer server.Stop()
-	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()), tr.DialOption())
+	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()), tr.dialOption())
 	testkit.Must(t, err)
 	defer conn.Close()
 	if err := conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{}); status.Code(err) != codes.NotFound {

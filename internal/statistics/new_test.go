@@ -1,4 +1,4 @@
-package learning_test
+package statistics_test
 
 import (
 	"fmt"
@@ -7,14 +7,14 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/learning"
+	"retry-worker/internal/statistics"
 	"retry-worker/internal/testkit"
 )
 
 // find looks for new causes now.
 func (c *clinic) find() []journal.Cause {
 	c.t.Helper()
-	found, err := learning.FindNew(c.t.Context(), c.Memory, c.Now())
+	found, err := statistics.FindNew(c.t.Context(), c.Memory, c.Now())
 	testkit.Must(c.t, err)
 	return found
 }

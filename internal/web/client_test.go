@@ -1,4 +1,4 @@
-package webclient
+package web
 
 import (
 	"net/netip"

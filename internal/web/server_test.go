@@ -1,4 +1,4 @@
-package webserver_test
+package web_test
 
 import (
 	"bufio"
@@ -13,15 +13,15 @@ import (
 	"time"
 
 	"retry-worker/internal/testkit"
-	"retry-worker/internal/webserver"
+	"retry-worker/internal/web"
 )
 
 // patience with what must happen; nothing takes it unless something is wrong.
 const patience = 20 * time.Second
 
-func listen(t *testing.T, h http.HandlerFunc, peers webserver.Peers) *webserver.Server {
+func listen(t *testing.T, h http.HandlerFunc, peers web.Peers) *web.Server {
 	t.Helper()
-	s, err := webserver.Listen(net.Listen, "127.0.0.1:0", "the console", "ADDR", h, nil, peers)
+	s, err := web.Listen(net.Listen, "127.0.0.1:0", "the console", "ADDR", h, nil, peers)
 	testkit.Must(t, err)
 	t.Cleanup(func() {
 		ended, cancel := context.WithCancel(context.Background())
@@ -32,7 +32,7 @@ func listen(t *testing.T, h http.HandlerFunc, peers webserver.Peers) *webserver.
 }
 
 // connect from an address of this machine, and send that; what the server does not take shows when it is read.
-func connect(t *testing.T, s *webserver.Server, from, send string) net.Conn {
+func connect(t *testing.T, s *web.Server, from, send string) net.Conn {
 	t.Helper()
 	d := net.Dialer{Timeout: patience, LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	conn, err := d.Dial("tcp", s.Addr())
@@ -45,7 +45,7 @@ func connect(t *testing.T, s *webserver.Server, from, send string) net.Conn {
 
 // Who sends a request's head byte by byte, or nothing, is cut off after 5 s; who sends a large one, at 16 KiB and a bit.
 func TestSlowAndLargeHeads(t *testing.T) {
-	s := listen(t, func(http.ResponseWriter, *http.Request) { t.Error("a request that is not whole is handled") }, webserver.Peers{})
+	s := listen(t, func(http.ResponseWriter, *http.Request) { t.Error("a request that is not whole is handled") }, web.Peers{})
 	const from = "127.0.0.1"
 	began := time.Now()
 	slow := connect(t, s, from, "GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")

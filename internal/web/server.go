@@ -1,5 +1,6 @@
-// Package webserver opens a port for a handler and closes it again, bounded in every direction.
-package webserver
+// Package web opens ports for handlers, bounded in every direction, and makes requests to addresses that stand in the
+// policies: webhooks, and probes of destinations.
+package web
 
 import (
 	"context"

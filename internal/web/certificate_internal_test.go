@@ -1,4 +1,4 @@
-package webserver
+package web
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"retry-worker/internal/reload"
+	"retry-worker/internal/smallfile"
 	"retry-worker/internal/testkit/tlstest"
 )
 
@@ -39,7 +39,7 @@ func write(t *testing.T, file, text string) {
 	must(t, os.WriteFile(file, []byte(text), 0o600))
 }
 
-func load(t *testing.T, p pair) *reload.Watcher[tls.Certificate] {
+func load(t *testing.T, p pair) *smallfile.Watcher[tls.Certificate] {
 	t.Helper()
 	c, err := OpenCertificate(p.cert, p.key)
 	must(t, err)
@@ -84,7 +84,7 @@ func TestCertificateIsTakenUp(t *testing.T) {
 		issue := func(name string) { authority.Issue(t, p.cert, p.key, name) }
 		issue("first")
 		var told []string
-		c, hooks := load(t, p), reload.Hooks[tls.Certificate]{
+		c, hooks := load(t, p), smallfile.Hooks[tls.Certificate]{
 			Changed:   func(_, _ *tls.Certificate) { told = append(told, "changed") },
 			Rejected:  func(err error) { told = append(told, err.Error()) },
 			Recovered: func(*tls.Certificate) { told = append(told, "recovered") },

@@ -1,4 +1,4 @@
-package webserver_test
+package web_test
 
 import (
 	"bufio"
@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"retry-worker/internal/testkit/wait"
-	"retry-worker/internal/webserver"
+	"retry-worker/internal/web"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 
 // crowd is a server whose requests for /held are answered at the end.
 type crowd struct {
-	*webserver.Server
+	*web.Server
 	t       *testing.T
 	held    atomic.Int64
 	release chan struct{}
@@ -35,14 +35,14 @@ func newCrowd(t *testing.T, proxies ...netip.Prefix) *crowd {
 	c.Server = listen(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/held":
-			webserver.Keep(r)
+			web.Keep(r)
 			c.held.Add(1)
 			<-c.release
 		case "/dawdle": // nobody says who asks
 			<-c.release
 		}
 		_, _ = io.WriteString(w, r.RemoteAddr)
-	}, webserver.Peers{Proxies: proxies, Crowded: func(a netip.Addr) { c.told <- a }})
+	}, web.Peers{Proxies: proxies, Crowded: func(a netip.Addr) { c.told <- a }})
 	t.Cleanup(func() { close(c.release) })
 	return c
 }
@@ -165,7 +165,7 @@ func TestNetworks(t *testing.T) {
 		"10.0.0.1:9": "10.0.0.1/32", "[::ffff:10.0.0.1]:9": "10.0.0.1/32", "[2001:db8::1]:9": "2001:db8::/64", "[2001:db8:0:0:ffff:1:2:3]:9": "2001:db8::/64",
 		"[2001:db8:0:1::1]:9": "2001:db8:0:1::/64", "[fe80::1%eth0]:9": "fe80::/64", "10.0.0.1": "invalid Prefix", "": "invalid Prefix",
 	} {
-		if got := webserver.Network(webserver.Address(remote)).String(); got != want {
+		if got := web.Network(web.Address(remote)).String(); got != want {
 			t.Errorf("%q is of %s, expected %s", remote, got, want)
 		}
 	}

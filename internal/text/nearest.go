@@ -1,5 +1,4 @@
-// Package spelling finds the known name nearest to a mistyped one.
-package spelling
+package text
 
 import "strings"
 

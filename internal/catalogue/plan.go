@@ -1,5 +1,4 @@
-// Package plan shows what a policy means before it is live: when each of its retries comes, as a table or as JSON.
-package plan
+package catalogue
 
 import (
 	"cmp"
@@ -34,15 +33,15 @@ type Plan struct {
 	// Job is what the job itself was taken to say (R15); nil where the policy lets it say nothing.
 	Job *Job `json:"job"`
 	// Retries in their order; never nil.
-	Retries []Retry `json:"retries"`
+	Retries []PlannedRetry `json:"retries"`
 	// NeverScheduled counts the retries that would come later than TotalLimit at the earliest (R20).
 	NeverScheduled int64 `json:"neverScheduled"`
 	// Remarks are sentences for people.
 	Remarks []string `json:"remarks"`
 }
 
-// Retry is one step of the ladder.
-type Retry struct {
+// PlannedRetry is one step of the ladder.
+type PlannedRetry struct {
 	// Number from 1.
 	Number int64 `json:"retry"`
 	// Wait before it.
@@ -94,18 +93,18 @@ func ReadJob(p *decision.Policy, maxAttempts, delay decision.Value) (decision.Ow
 	return f.Own, rejection
 }
 
-// Of returns the plan of p for a job that brings own; the zero value for one that brings nothing.
-func Of(p *decision.Policy, own decision.OwnPolicy) *Plan { return At(p, own, "", time.Time{}) }
+// PlanOf returns the plan of p for a job that brings own; the zero value for one that brings nothing.
+func PlanOf(p *decision.Policy, own decision.OwnPolicy) *Plan { return PlanAt(p, own, "", time.Time{}) }
 
-// At returns the plan of policy for a claim that fails first at an instant, zero for any: a retry that would be made
+// PlanAt returns the plan of policy for a claim that fails first at an instant, zero for any: a retry that would be made
 // while the destination is closed is made when that opens (R29), and closed hours do not count toward the total limit
 // (R27).
-func At(policy *decision.Policy, own decision.OwnPolicy, destination string, first time.Time) *Plan {
+func PlanAt(policy *decision.Policy, own decision.OwnPolicy, destination string, first time.Time) *Plan {
 	maxRetries, backoff := policy.Limits(own)
 	p := &Plan{
 		Policy: policy.Name, Description: policy.Description, Catalogue: policy.Catalogue, MaxRetries: maxRetries,
 		Backoff:    Backoff(&backoff),
-		TotalLimit: Duration(policy.TotalLimit), Job: jobOf(policy, own), Retries: []Retry{},
+		TotalLimit: Duration(policy.TotalLimit), Job: jobOf(policy, own), Retries: []PlannedRetry{},
 	}
 	var o decision.Opening
 	if !first.IsZero() {
@@ -128,7 +127,7 @@ func (p *Plan) climb(backoff *decision.BackoffRule, o decision.Opening, first ti
 	var sum Range
 	for n := range p.MaxRetries {
 		wait := func(draw float64) Duration { return Duration(backoff.After(draw, n).Delay) }
-		r := Retry{Number: n + 1, Wait: Range{wait(0), wait(0.5), wait(math.Nextafter(1, 0))}}
+		r := PlannedRetry{Number: n + 1, Wait: Range{wait(0), wait(0.5), wait(math.Nextafter(1, 0))}}
 		after := func(sum, wait Duration) time.Time { return first.Add(time.Duration(sum)).Add(time.Duration(wait)) }
 		wanted := after(sum.Nominal, r.Wait.Nominal)
 		at := opened(o, wanted, 0.5)

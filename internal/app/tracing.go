@@ -1,0 +1,93 @@
+package app
+
+import (
+	"context"
+	"fmt"
+
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc/filters"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+
+	"retry-worker/internal/config"
+	"retry-worker/internal/redact"
+)
+
+// tracing makes spans and sends them by OTLP in the background; a nil one makes none. Safe for concurrent use.
+type tracing struct {
+	provider *sdktrace.TracerProvider
+}
+
+// openTracing begins to trace where the settings ask for it.
+func (a *App) openTracing() (err error) {
+	if a.settings.TraceProtocol == "" {
+		return nil
+	}
+	a.tracing, err = startTracing(context.Background(), a.settings.TraceProtocol, a.version, func(err error) {
+		a.log.Warn("traces could not be sent and are dropped; decisions go on", zap.String("event", "traces_dropped"),
+			zap.String("error", redact.Line(err.Error(), maxTraceError)))
+	})
+	if err != nil {
+		return err
+	}
+	a.cleanups = append(a.cleanups, cleanup{"traces", a.tracing.close})
+	return nil
+}
+
+// maxTraceError bytes of what the log says of spans that were not sent.
+const maxTraceError = 300
+
+// startTracing begins to trace; the collector need not be there, and spans that it does not take are dropped. Address,
+// certificates, headers, sampler and the like are read from the standard OTEL_* variables. failed is told, from any
+// goroutine, what could not be sent.
+func startTracing(ctx context.Context, protocol, version string, failed func(error)) (*tracing, error) {
+	client := otlptracehttp.NewClient()
+	if protocol == config.TraceGRPC {
+		client = otlptracegrpc.NewClient()
+	}
+	exporter, err := otlptrace.New(ctx, client)
+	if err != nil {
+		return nil, fmt.Errorf("prepare to send traces: %w", err)
+	}
+	// What the variables say comes last: OTEL_SERVICE_NAME beats the name here.
+	about, err := resource.New(ctx,
+		resource.WithAttributes(attribute.String("service.name", "retry-worker"),
+			attribute.String("service.version", version)),
+		resource.WithTelemetrySDK(), resource.WithHost(), resource.WithFromEnv())
+	if err != nil {
+		return nil, fmt.Errorf("describe this program for traces (OTEL_RESOURCE_ATTRIBUTES): %w", err)
+	}
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(failed))
+	return &tracing{sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))}, nil
+}
+
+// tracer returns the one of the worker's own spans.
+func (t *tracing) tracer() trace.Tracer {
+	if t == nil {
+		return nil
+	}
+	return t.provider.Tracer("retry-worker")
+}
+
+// dialOption makes a span of each call to the engine but the polls, which are nobody's job, and lets the gateway know
+// of whose trace it is.
+func (t *tracing) dialOption() grpc.DialOption {
+	if t == nil {
+		return grpc.EmptyDialOption{}
+	}
+	return grpc.WithStatsHandler(otelgrpc.NewClientHandler(
+		otelgrpc.WithTracerProvider(t.provider), otelgrpc.WithPropagators(propagation.TraceContext{}),
+		otelgrpc.WithFilter(filters.Not(filters.MethodName("ActivateJobs")))))
+}
+
+// close sends what waits, until ctx ends at the latest.
+func (t *tracing) close(ctx context.Context) error { return t.provider.Shutdown(ctx) }

@@ -46,7 +46,7 @@ func TestBulkOutdated(t *testing.T) {
 	w.beforeStart = func() {
 		items, _, err := w.DeadLetters.List(t.Context(), journal.DeadLetterFilter{Team: "ti"}, "", 1)
 		if err == nil {
-			_, err = w.DeadLetters.Discard(t.Context(), deadletter.Command{ID: items[0].ID, Reason: "x", By: "bia"})
+			_, err = w.DeadLetters.Decide(t.Context(), deadletter.Command{Action: journal.BulkDiscard, ID: items[0].ID, Reason: "x", By: "bia"})
 		}
 		if err != nil {
 			t.Error(err)

@@ -75,7 +75,7 @@ func TestWhatCameOfItIsLearnt(t *testing.T) {
 				t.Errorf("%s: the process has %s, the journal %q", id, said, a.RetryReason)
 			}
 			if i < 3 && a.Outcome != decision.Retry ||
-				i >= 3 && (a.Taught == 0 || a.Outcome != decision.PermanentError || a.ResponsibleTeam != "cadastro") {
+				i >= 3 && (a.Taught == 0 || a.Outcome != decision.PermanentError || a.ResponsibleTeam == nil || *a.ResponsibleTeam != "cadastro") {
 				t.Errorf("%s: %+v", id, a)
 			}
 		}

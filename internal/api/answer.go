@@ -1,13 +1,15 @@
 package api
 
 import (
-	"cmp"
 	"context"
+	_ "embed" // codes.txt
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -36,7 +38,7 @@ func (s *API) answer(o *Operation) http.HandlerFunc {
 		defer cancel()
 		c := &call{r.WithContext(ctx), s.journal.Load(), s}
 		if c.Journal == nil && !o.closed {
-			s.fail(w, http.StatusServiceUnavailable, journalUnavailable, "the journal is not open yet; /readyz says why")
+			s.fail(w, journalUnavailable, "the journal is not open yet; /readyz says why")
 			return
 		}
 		body, err := o.do(w, c)
@@ -72,21 +74,20 @@ func (r *Refused) Error() string {
 	return r.Failure.Error + ": " + r.Message
 }
 
-func refused(status int, code, format string, args ...any) *Refused {
-	return &Refused{Status: status, Failure: Failure{code, fmt.Sprintf(format, args...)}}
-}
+//go:embed codes.txt
+var codesText string
 
-func invalid(code, format string, args ...any) error {
-	return refused(http.StatusUnprocessableEntity, code, format, args...)
-}
+// statuses are those of every code that an error can have.
+var statuses = sync.OnceValue(func() map[string]int {
+	all := map[string]int{}
+	for code, status := range pairsOf(codesText) {
+		all[code], _ = strconv.Atoi(status)
+	}
+	return all
+})
 
-// statuses of the refusals; the others are 422.
-var statuses = map[deadletter.Code]int{
-	deadletter.JobNotFound: http.StatusNotFound, deadletter.MaxRetriesExceeded: http.StatusConflict,
-	deadletter.InvalidRetryState: http.StatusConflict, deadletter.PolicyNotFound: http.StatusConflict,
-	deadletter.RunNotFound: http.StatusNotFound, deadletter.InvalidRunState: http.StatusConflict,
-	deadletter.PlanOutdated: http.StatusConflict, deadletter.DeadlineMissed: http.StatusConflict,
-	deadletter.CauseNotFound: http.StatusNotFound, deadletter.NothingTaught: http.StatusConflict,
+func refused(code, format string, args ...any) *Refused {
+	return &Refused{Status: statuses()[code], Failure: Failure{code, fmt.Sprintf(format, args...)}}
 }
 
 // refusalOf returns why a request is refused; nil where err says that the journal could not be reached.
@@ -95,22 +96,19 @@ func refusalOf(err error) *Refused {
 		return r
 	}
 	if r := deadletter.RefusalOf(err); r != nil {
-		return refused(cmp.Or(statuses[r.Code], http.StatusUnprocessableEntity), string(r.Code), "%s", r.Message)
+		return refused(string(r.Code), "%s", r.Message)
 	}
 	if wrong, is := errors.AsType[*gate.CommandError](err); is {
-		return refused(http.StatusUnprocessableEntity, wrong.Code, "%s", wrong.Message)
+		return refused(wrong.Code, "%s", wrong.Message)
 	}
-	code, message, _ := strings.Cut(err.Error(), ": ")
 	switch {
 	case errors.Is(err, gate.ErrUnknown):
-		return refused(http.StatusNotFound, "destination_not_found", "%s", gate.ErrUnknown)
-	case errors.Is(err, journal.ErrSubjectUnknown):
-		return refused(http.StatusNotFound, code, "%s", message)
-	case errors.Is(err, journal.ErrSubjectBusy):
-		return refused(http.StatusConflict, code, "%s", message)
+		return refused("destination_not_found", "%s", gate.ErrUnknown)
+	case errors.Is(err, journal.ErrSubjectUnknown), errors.Is(err, journal.ErrSubjectBusy):
+		code, message, _ := strings.Cut(err.Error(), ": ")
+		return refused(code, "%s", message)
 	case errors.Is(err, journal.ErrInvalid):
-		return refused(http.StatusUnprocessableEntity, "unrecordable",
-			"the journal cannot hold this; the worker's log says why")
+		return refused("unrecordable", "the journal cannot hold this; the worker's log says why")
 	}
 	return nil
 }
@@ -127,10 +125,10 @@ func (s *API) refuse(w http.ResponseWriter, r *http.Request, o *Operation, err e
 	}
 	switch {
 	case why == nil && o.Action == access.Read:
-		why = refused(http.StatusServiceUnavailable, journalUnavailable,
+		why = refused(journalUnavailable,
 			"the journal cannot be read now; the worker's log says why")
 	case why == nil:
-		why = refused(http.StatusServiceUnavailable, journalUnavailable,
+		why = refused(journalUnavailable,
 			"it is not known whether this was recorded; look at it by GET, and send it again if it was not")
 	case why.Body != nil:
 		s.write(w, why.Status, why.Body)
@@ -139,8 +137,8 @@ func (s *API) refuse(w http.ResponseWriter, r *http.Request, o *Operation, err e
 	s.write(w, why.Status, why.Failure)
 }
 
-func (s *API) fail(w http.ResponseWriter, status int, code, message string) {
-	s.write(w, status, Failure{code, message})
+func (s *API) fail(w http.ResponseWriter, code, message string) {
+	s.write(w, statuses()[code], Failure{code, message})
 }
 
 func (s *API) write(w http.ResponseWriter, status int, body any) {

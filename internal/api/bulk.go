@@ -1,10 +1,8 @@
 package api
 
 import (
-	"cmp"
 	"math"
 	"strconv"
-	"strings"
 
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
@@ -155,7 +153,7 @@ func (c *call) bulkRuns(in *pageInput) (Page[BulkRun], error) {
 
 // bulkRun answers GET /api/v1/bulk-runs/{id}.
 func (c *call) bulkRun(in *idInput) (BulkRun, error) {
-	run, err := c.Run(c.Context(), strings.ToLower(in.ID))
+	run, err := c.Run(c.Context(), in.ID)
 	return bulkRunOf(&run), err
 }
 
@@ -165,14 +163,13 @@ func (c *call) bulkItems(in *struct {
 	Outcome journal.BulkOutcome `json:"outcome" doc:"Only those with this outcome."`
 	pageInput
 }) (Page[BulkItem], error) {
-	limit := cmp.Or(in.Limit, deadletter.DefaultItems)
 	after, err := numberCursor(in.Cursor)
 	if err != nil {
 		return Page[BulkItem]{}, err
 	}
-	items, err := c.Items(c.Context(), strings.ToLower(in.ID), in.Outcome, after, limit)
+	items, err := c.Items(c.Context(), in.ID, in.Outcome, after, in.Limit)
 	next := ""
-	if len(items) >= limit { // the page behind it may be empty
+	if len(items) == in.Limit { // the page behind it may be empty
 		next = strconv.FormatInt(items[len(items)-1].Number, 10)
 	}
 	return pageOf(items, next, bulkItemOf), err
@@ -190,7 +187,7 @@ func numberCursor(text string) (int64, error) {
 // steerBy answers POST /api/v1/bulk-runs/{id}/pause, …/resume and …/cancel.
 func steerBy(verb journal.BulkVerb) func(*call, *idInput) (BulkRun, error) {
 	return func(c *call, in *idInput) (BulkRun, error) {
-		run, err := c.Steer(c.Context(), strings.ToLower(in.ID), verb)
+		run, err := c.Steer(c.Context(), in.ID, verb)
 		return bulkRunOf(&run), err
 	}
 }

@@ -2,7 +2,7 @@ package api
 
 import (
 	"cmp"
-	"reflect"
+	"encoding/json"
 	"strconv"
 	"time"
 
@@ -183,16 +183,14 @@ type pageInput struct {
 	Limit  int    `json:"limit" min:"1" max:"200" default:"50"`
 }
 
-// filter returns the filter that the fields of a request make, a pointer to a struct.
+// filter returns the filter that the fields of a request make.
 func (c *call) filter(in any) (journal.DeadLetterFilter, error) {
-	fields := reflect.ValueOf(in).Elem()
+	given := map[string]any{}
+	fields, _ := json.Marshal(in) // texts and numbers, which cannot fail
+	_ = json.Unmarshal(fields, &given)
 	read := deadletter.Fields(func(name string) string {
-		for _, f := range fieldsOf(fields.Type()) {
-			if f.Name == name {
-				return fields.FieldByIndex(f.index).String()
-			}
-		}
-		return ""
+		text, _ := given[name].(string)
+		return text
 	})
 	return deadletter.ParseFilter(read.By(access.From(c.Context()).Name, c.zone, c.now()), time.UTC, c.now())
 }
@@ -253,8 +251,8 @@ func (c *call) retry(in *struct {
 	Fresh    bool            `json:"fresh" doc:"The whole ladder again; needs forceRetry."`
 	Deadline time.Time       `json:"submissionDeadline" doc:"A new deadline; none leaves it as it is."`
 }) (DeadLetter, error) {
-	return decided(c.Retry(c.Context(), deadletter.Command{ID: in.ID, Reason: in.Reason, Force: in.Force, When: in.When,
-		Fresh: in.Fresh, Deadline: in.Deadline}))
+	return c.review(deadletter.Command{Action: journal.BulkRetry, ID: in.ID, Reason: in.Reason, Force: in.Force,
+		When: in.When, Fresh: in.Fresh, Deadline: in.Deadline})
 }
 
 // retryJob answers POST /api/v1/jobs/retry, the request of retry-failed-job.md.
@@ -263,7 +261,7 @@ func (c *call) retryJob(in *struct {
 	reasonInput
 	Force bool `json:"forceRetry"`
 }) (DeadLetter, error) {
-	return decided(c.Retry(c.Context(), deadletter.Command{ID: in.JobID, Reason: in.Reason, Force: in.Force}))
+	return c.review(deadletter.Command{Action: journal.BulkRetry, ID: in.JobID, Reason: in.Reason, Force: in.Force})
 }
 
 // discard answers POST /api/v1/dead-letters/{id}/discard.
@@ -271,7 +269,7 @@ func (c *call) discard(in *struct {
 	idInput
 	reasonInput
 }) (DeadLetter, error) {
-	return decided(c.Discard(c.Context(), deadletter.Command{ID: in.ID, Reason: in.Reason}))
+	return c.review(deadletter.Command{Action: journal.BulkDiscard, ID: in.ID, Reason: in.Reason})
 }
 
 // accept answers POST /api/v1/dead-letters/{id}/accept.
@@ -280,7 +278,12 @@ func (c *call) accept(in *struct {
 	reasonInput
 	Protocol string `json:"protocolNumber" length:"40" doc:"The number that the portal gave it, where it is known."`
 }) (DeadLetter, error) {
-	return decided(c.Accept(c.Context(), deadletter.Command{ID: in.ID, Reason: in.Reason, Protocol: in.Protocol}))
+	return c.review(deadletter.Command{Action: journal.BulkAccept, ID: in.ID, Reason: in.Reason, Protocol: in.Protocol})
+}
+
+// review carries out a person's decision.
+func (c *call) review(d deadletter.Command) (DeadLetter, error) {
+	return decided(c.Decide(c.Context(), d))
 }
 
 // assign answers PUT /api/v1/dead-letters/{id}/assignment.
@@ -292,7 +295,7 @@ func (c *call) assign(in *struct {
 }) (DeadLetter, error) {
 	at, ok := deadletter.ParseInstant(in.FollowUpAt, c.zone, c.now())
 	if !ok {
-		return DeadLetter{}, invalid("invalid_follow_up_at", "followUpAt is %.60q, expected an instant such as "+
+		return DeadLetter{}, refused("invalid_follow_up_at", "followUpAt is %.60q, expected an instant such as "+
 			"2026-03-01T08:00:00-03:00, a date such as 2026-03-01, or none", in.FollowUpAt)
 	}
 	a := journal.Assignment{Assignee: in.Assignee, FollowUpAt: at}

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"encoding/json"
 	"net/http"
 	"reflect"
@@ -61,7 +60,6 @@ type failureInput struct {
 // decide answers POST /api/v1/decisions with what `decide -o json` prints: with what was taught,
 // where the journal is open. It remembers nothing.
 func (c *call) decide(in *failureInput) (json.RawMessage, error) {
-	in.Policy = cmp.Or(in.Policy, decision.DefaultPolicy)
 	policies := c.policies()
 	v, err := in.variables(policies)
 	if err != nil {
@@ -97,7 +95,7 @@ func (in *failureInput) variables(policies decision.Policies) (v decision.Variab
 	})
 	for name, value := range in.Variables {
 		if !slices.Contains(own, name) {
-			return v, invalid("unknown_variable", "variables has %.60q, which the policy %s does not read, expected %s",
+			return v, refused("unknown_variable", "variables has %.60q, which the policy %s does not read, expected %s",
 				name, p.Name, listed("one of ", own, "none"))
 		}
 		values[name] = decision.Value(value)

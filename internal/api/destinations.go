@@ -101,46 +101,47 @@ func heldClaimOf(c *gate.Claim) HeldClaim {
 	return HeldClaim{SubjectName(c.Subject), decision.Instant(c.Since), journal.InstantOrNull(c.Deadline)}
 }
 
+// orderInput is whom an order is about, and why it is given.
+type orderInput struct {
+	portalInput
+	reasonInput
+}
+
 // hold answers POST /api/v1/destinations/{name}/hold.
 func (c *call) hold(in *struct {
-	portalInput
+	orderInput
 	Until time.Time `json:"until" required:"1" doc:"At most 7 days ahead."`
-	reasonInput
 }) (DestinationDetail, error) {
-	return c.order(&in.portalInput, &in.reasonInput, destination.Order{Verb: destination.HoldClaims, Until: in.Until})
+	return c.order(&in.orderInput, destination.Order{Verb: destination.HoldClaims, Until: in.Until})
 }
 
 // probe answers POST /api/v1/destinations/{name}/probe.
-func (c *call) probe(in *struct {
-	portalInput
-	reasonInput
-}) (DestinationDetail, error) {
-	return c.order(&in.portalInput, &in.reasonInput, destination.Order{Verb: destination.SendCanary})
+func (c *call) probe(in *orderInput) (DestinationDetail, error) {
+	return c.order(in, destination.Order{Verb: destination.SendCanary})
 }
 
 // release answers POST /api/v1/destinations/{name}/release. It has either perMinute or until.
 func (c *call) release(in *struct {
-	portalInput
+	orderInput
 	PerMinute *float64  `json:"perMinute" above:"0" code:"invalid_pace" doc:"At most the destination's pace.most."`
 	Until     time.Time `json:"until" doc:"Treat it as up until then, at most 7 days ahead."`
-	reasonInput
 }) (DestinationDetail, error) {
 	if (in.PerMinute == nil) == in.Until.IsZero() {
-		return DestinationDetail{}, invalid("invalid_pace",
+		return DestinationDetail{}, refused("invalid_pace",
 			"neither perMinute nor until is given, or both are: expected one of them")
 	}
 	o := destination.Order{Verb: destination.TreatAsUp, Until: in.Until}
 	if in.PerMinute != nil {
 		o.Verb, o.PerMinute = destination.ReleaseAt, *in.PerMinute
 	}
-	return c.order(&in.portalInput, &in.reasonInput, o)
+	return c.order(&in.orderInput, o)
 }
 
 // order gives a person's order, and answers with the destination as it stands after.
-func (c *call) order(of *portalInput, why *reasonInput, o destination.Order) (DestinationDetail, error) {
-	o.Reason = why.Reason
+func (c *call) order(of *orderInput, o destination.Order) (DestinationDetail, error) {
+	o.Reason = of.Reason
 	if err := c.Order(c.Context(), of.Name, o); err != nil {
 		return DestinationDetail{}, err
 	}
-	return c.destination(of)
+	return c.destination(&of.portalInput)
 }

@@ -349,6 +349,17 @@ func wrapped(text string) string {
 	return b.String()
 }
 
+// TestEveryFieldsCodeIsDescribed: whatever is wrong with a field is refused by a code of the closed set.
+func TestEveryFieldsCodeIsDescribed(t *testing.T) {
+	for _, o := range api.Description() {
+		for _, f := range o.Fields {
+			if f.In != "path" && !f.Any && !slices.Contains(described(t).codes, f.Code()) {
+				t.Errorf("%s %s: the code %s of the field %s is not described", o.Method, o.Path, f.Code(), f.Name)
+			}
+		}
+	}
+}
+
 // TestEveryFieldIsExplained: a field of a request or an answer says what it means.
 func TestEveryFieldIsExplained(t *testing.T) {
 	var doc any

@@ -142,19 +142,6 @@ var aboutText string
 // About is what the description says of the whole.
 var About = strings.TrimSpace(aboutText)
 
-// errorCodes are all that an error can have.
-var errorCodes = strings.Fields(`body_too_large cause_not_found deadline_missed destination_not_found duplicate_field
-	forbidden_host forbidden_origin forbidden_role forbidden_team force_required internal_error invalid_action invalid_assignee invalid_at
-	invalid_authorization invalid_claim_id invalid_classification invalid_context invalid_cursor invalid_filter
-	invalid_fingerprint invalid_follow_up invalid_follow_up_at invalid_force_retry invalid_fresh invalid_id invalid_ids invalid_job_id invalid_json invalid_limit
-	invalid_now invalid_outcome invalid_pace invalid_parameter invalid_period invalid_plan invalid_policy invalid_q
-	invalid_query invalid_reason invalid_retry_outcome invalid_retry_state invalid_run_state invalid_since invalid_sort
-	invalid_state invalid_submission_deadline invalid_taught invalid_team invalid_tenant invalid_until invalid_variables
-	invalid_protocol_number invalid_when job_not_found journal_unavailable login_required max_retries_exceeded
-	method_not_allowed not_found nothing_taught nothing_to_do plan_outdated policy_not_found reason_required reason_too_long run_not_found
-	sessions_unavailable subject_busy subject_not_found token_expired token_unknown too_many_attempts too_many_changes
-	unknown_field unknown_parameter unknown_policy unknown_variable unrecordable unsupported_media_type`)
-
 //go:embed refusals.txt
 var refusalsText string
 
@@ -169,7 +156,7 @@ func jsonOf(s Schema) object { return object{"application/json": object{"schema"
 func Document() json.RawMessage {
 	components, paths, described := schemas{}, map[string]object{}, []object{}
 	failure := components.object(fieldsOf(reflect.TypeFor[Failure]()))
-	failure["properties"].(map[string]Schema)["error"]["enum"] = errorCodes
+	failure["properties"].(map[string]Schema)["error"]["enum"] = slices.Sorted(maps.Keys(statuses()))
 	components["Error"] = failure
 	for _, t := range tags() {
 		described = append(described, object{"name": t.name, "description": t.says})

@@ -150,7 +150,7 @@ func read(w http.ResponseWriter, r *http.Request, fields []*Field, in any) error
 	if err == nil && r.Method != http.MethodGet && r.Method != http.MethodHead {
 		body, cut := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes)) // the gate has looked at its type
 		if _, large := errors.AsType[*http.MaxBytesError](cut); large {
-			return refused(http.StatusRequestEntityTooLarge, "body_too_large", "the body has more than %d bytes", maxBodyBytes)
+			return refused("body_too_large", "the body has more than %d bytes", maxBodyBytes)
 		}
 		err = readBody(body, names(fields, inBody), given)
 	}
@@ -168,19 +168,19 @@ func read(w http.ResponseWriter, r *http.Request, fields []*Field, in any) error
 func readQuery(query string, known []string) (map[string]json.RawMessage, error) {
 	all, err := url.ParseQuery(query)
 	if err != nil {
-		return nil, invalid("invalid_parameter", "the query cannot be read: expected name=value&name=value, "+
+		return nil, refused("invalid_parameter", "the query cannot be read: expected name=value&name=value, "+
 			"with everything else than letters and digits %%-encoded")
 	}
 	given := map[string]json.RawMessage{}
 	for name, values := range all {
 		switch {
 		case !slices.Contains(known, name):
-			return nil, invalid("unknown_parameter", "the parameter %.60q is not known, expected %s", name,
+			return nil, refused("unknown_parameter", "the parameter %.60q is not known, expected %s", name,
 				listed("one of ", known, "none"))
 		case len(values) > 1:
-			return nil, invalid("invalid_parameter", "the parameter %s is given %d times, expected once", name, len(values))
-		case !isName(values[0], maxParameterBytes):
-			return nil, invalid("invalid_"+snake(name), notName, name, maxParameterBytes)
+			return nil, refused("invalid_parameter", "the parameter %s is given %d times, expected once", name, len(values))
+		case !utf8.ValidString(values[0]):
+			return nil, refused("invalid_"+snake(name), notName, name, maxParameterBytes)
 		case values[0] != "":
 			given[name], _ = json.Marshal(values[0])
 		}
@@ -192,11 +192,11 @@ func readQuery(query string, known []string) (map[string]json.RawMessage, error)
 func readBody(body []byte, known []string, given map[string]json.RawMessage) error {
 	var sent map[string]json.RawMessage
 	if json.Unmarshal(body, &sent) != nil || sent == nil {
-		return refused(http.StatusBadRequest, "invalid_json", "the body is no JSON object, expected %s",
+		return refused("invalid_json", "the body is no JSON object, expected %s",
 			listed("one with the fields ", known, "{}"))
 	}
 	if name, is := twice(json.NewDecoder(bytes.NewReader(body))); is {
-		return invalid("duplicate_field", "the field %.60q is given twice in one object, expected once", name)
+		return refused("duplicate_field", "the field %.60q is given twice in one object, expected once", name)
 	}
 	maps.Copy(given, sent)
 	return onlyKnown("", sent, known)
@@ -206,7 +206,7 @@ func readBody(body []byte, known []string, given map[string]json.RawMessage) err
 func onlyKnown(within string, given map[string]json.RawMessage, known []string) error {
 	for name := range given {
 		if !slices.Contains(known, name) {
-			return invalid("unknown_field", "the field %.60q is not known, expected %s", within+name,
+			return refused("unknown_field", "the field %.60q is not known, expected %s", within+name,
 				listed("one of ", known, "{}"))
 		}
 	}
@@ -245,19 +245,20 @@ func listed(begin string, known []string, none string) string {
 	return begin + strings.Join(known, ", ")
 }
 
-// set sets the fields of a struct to what is given. What is not there, or null, stays the zero value.
+// set sets the fields of a struct to what is given. What is not there, or null, is its default, or else the zero value.
 func set(in reflect.Value, fields []*Field, given map[string]json.RawMessage) error {
 	for _, f := range fields {
 		raw, is := given[f.Name]
-		missing := (!is || string(raw) == "null") && f.Required && !f.Any // the policy says what else is missing
-		err := error(nil)
+		missing := !is || string(raw) == "null"
 		switch {
-		case missing:
-			err = f.invalid("%s is missing, expected %s", f.Name, f.expected())
-		case is:
-			err = f.set(in.FieldByIndex(f.index), raw)
+		case missing && f.Required && !f.Any: // the policy says what else is missing
+			return f.invalid("%s is missing, expected %s", f.Name, f.expected())
+		case f.Default != "" && (missing || string(raw) == `""` && !f.Any):
+			raw, _ = json.Marshal(valueOf("default", f.Default)) // a text or a number
+		case !is:
+			continue
 		}
-		if err != nil {
+		if err := f.set(in.FieldByIndex(f.index), raw); err != nil {
 			return err
 		}
 	}
@@ -271,7 +272,7 @@ func (f *Field) set(v reflect.Value, raw json.RawMessage) error {
 	}
 	plain := raw
 	if f.In == inQuery && f.Type != "string" {
-		plain = raw[1 : len(raw)-1] // without the quotation marks of JSON
+		plain = bytes.Trim(raw, `"`)
 	}
 	err := error(nil)
 	switch p := v.Addr().Interface().(type) {
@@ -365,9 +366,9 @@ func (f *Field) setObject(v reflect.Value, raw json.RawMessage) error {
 }
 
 // invalid refuses a request for the field.
-func (f *Field) invalid(format string, args ...any) error {
-	return invalid(cmp.Or(f.tag.Get("code"), "invalid_"+snake(f.Name)), format, args...)
-}
+func (f *Field) invalid(format string, args ...any) error { return refused(f.code(), format, args...) }
+
+func (f *Field) code() string { return cmp.Or(f.tag.Get("code"), "invalid_"+snake(f.Name)) }
 
 // snake returns a field's name as the codes have it: force_retry for forceRetry.
 func snake(name string) string {

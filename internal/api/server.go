@@ -142,11 +142,11 @@ func (s *API) routes() http.Handler {
 			}
 		}
 		if others == nil {
-			s.fail(w, http.StatusNotFound, "not_found", "no such address; GET /api/v1/openapi.json describes those there are")
+			s.fail(w, "not_found", "no such address; GET /api/v1/openapi.json describes those there are")
 			return
 		}
 		w.Header().Set("Allow", strings.Join(others, ", "))
-		s.fail(w, http.StatusMethodNotAllowed, "method_not_allowed",
+		s.fail(w, "method_not_allowed",
 			"this address does not take that method; use "+text.Or(others...))
 	})
 }
@@ -162,7 +162,7 @@ func (s *API) recovering(next http.Handler) http.Handler {
 			default:
 				s.log.Error("a request broke its handler", zap.String("method", r.Method), zap.String("panic", panicked(why)),
 					zap.StackSkip("stack", 1))
-				s.fail(w, http.StatusInternalServerError, "internal_error",
+				s.fail(w, "internal_error",
 					"the request broke something; the worker's log says where")
 			}
 		}()

@@ -2,7 +2,6 @@ package api
 
 import (
 	"cmp"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -58,31 +57,9 @@ type EpisodeView struct {
 
 // AttemptView is one attempt as JSON, in one of its revisions.
 type AttemptView struct {
-	AttemptNumber       int64                        `json:"attemptNumber" min:"1"`
-	Revision            int64                        `json:"revision"`
-	Episode             int64                        `json:"episode" min:"1"`
-	Timestamp           string                       `json:"timestamp" format:"date-time"`
-	Error               string                       `json:"error"`
-	ErrorClassification decision.ErrorClassification `json:"errorClassification"`
-	MatchedRule         *string                      `json:"matchedRule"`
-	MatchedText         *string                      `json:"matchedText" doc:"What the rule matched."`
-	Catalogue           *string                      `json:"catalogue" doc:"The version of the policies that decided."`
-	Reason              decision.Reason              `json:"reason"`
-	Outcome             decision.Outcome             `json:"outcome"`
-	AnalysedRetryCount  int64                        `json:"analysedRetryCount" doc:"The retryCount that was decided on."`
-	RetryCount          int64                        `json:"retryCount" doc:"The retryCount that the process got."`
-	MaxRetries          int64                        `json:"maxRetries"`
-	BackoffMinutes      *int64                       `json:"backoffMinutes"`
-	NextRetryTime       *string                      `json:"nextRetryTime" format:"date-time"`
-	RetryReason         string                       `json:"retryReason"`
-	SuccessProbability  float64                      `json:"successProbability,omitempty" above:"0" below:"1"`
-	PossiblyAccepted    bool                         `json:"possiblyAccepted"`
-	Taught              int64                        `json:"taught,omitempty" doc:"The record that taught its cause."`
-	ResponsibleTeam     decision.Team                `json:"responsibleTeam,omitempty"`
-	DeadLetterID        *string                      `json:"deadLetterId"`
-	ExecutionTimeMs     float64                      `json:"executionTimeMs"`
-	JobKey              int64                        `json:"jobKey,string"`
-	ProcessInstanceKey  int64                        `json:"processInstanceKey,string"`
+	audit.Attempt
+	Timestamp string `json:"timestamp" format:"date-time"`
+	Error     string `json:"error"`
 }
 
 // ViewOf returns the story as it stands at instant now.
@@ -111,28 +88,12 @@ func episodeView(e *journal.Episode, now time.Time) EpisodeView {
 }
 
 func attemptView(a *journal.Attempt) AttemptView {
-	d := &a.Decision
-	v := AttemptView{
-		AttemptNumber: a.Number, Revision: a.Revision, Episode: a.Episode, Timestamp: decision.Instant(d.AnalysedAt),
-		Error: a.Error, ErrorClassification: d.ErrorClassification, MatchedRule: journal.OrNull(d.MatchedRule),
-		MatchedText: journal.OrNull(d.MatchedText), Catalogue: journal.OrNull(d.Catalogue), Reason: d.Reason,
-		Outcome:            d.Outcome,
-		AnalysedRetryCount: a.AnalysedCount, RetryCount: d.RetryCount, MaxRetries: d.MaxRetries,
-		NextRetryTime: journal.InstantOrNull(d.NextRetryTime), RetryReason: d.RetryReason, ResponsibleTeam: d.Team,
-		SuccessProbability: d.SuccessProbability, PossiblyAccepted: d.PossiblyAccepted, Taught: d.Taught,
-		DeadLetterID: journal.OrNull(a.DeadLetter), ExecutionTimeMs: float64(a.Took.Microseconds()) / 1000,
-		JobKey: a.JobKey, ProcessInstanceKey: a.ProcessInstanceKey,
-	}
-	if d.ShouldRetry() {
-		minutes := decision.Minutes(d.Wait())
-		v.BackoffMinutes = &minutes
-	}
-	return v
+	return AttemptView{audit.AttemptOf(a), decision.Instant(a.Decision.AnalysedAt), a.Error}
 }
 
 // unknown is why nothing is said of a subject.
 func unknown() error {
-	return refused(http.StatusNotFound, "subject_not_found",
+	return refused("subject_not_found",
 		"the journal knows no failure of this subject; policy, id and tenant must be written as the process has them")
 }
 
@@ -145,7 +106,7 @@ type subjectInput struct {
 
 // subject is the one that the address names; it is refused where nothing can have that name.
 func (in *subjectInput) subject() (journal.Subject, error) {
-	s := journal.Subject{Tenant: cmp.Or(in.Tenant, journal.DefaultTenant), Policy: in.Policy, ID: in.ID}
+	s := journal.Subject{Tenant: in.Tenant, Policy: in.Policy, ID: in.ID}
 	if !printable(s.Policy) || !printable(s.ID) {
 		return s, unknown()
 	}
@@ -254,15 +215,15 @@ func (c *call) outcome(in *outcomeInput) (*journal.Outcome, *decision.Policy, er
 		return nil, nil, rejected(rejection, "outcome")
 	}
 	if in.At.Sub(c.now()) > journal.ClockTolerance {
-		return nil, nil, invalid("invalid_at", "at is %s, which lies in the future; leave it out for now",
+		return nil, nil, refused("invalid_at", "at is %s, which lies in the future; leave it out for now",
 			decision.Instant(in.At))
 	}
 	if in.Protocol != "" && !decision.IsProtocol(in.Protocol) {
-		return nil, nil, deadletter.NoProtocol()
+		return nil, nil, deadletter.ErrNoProtocol
 	}
 	o := &journal.Outcome{At: in.At, Team: policy.LimitTeam}
 	o.Ended(result, in.Protocol)
-	o.Subject = journal.Subject{Tenant: cmp.Or(in.Tenant, journal.DefaultTenant), Policy: policy.Name, ID: failure.ID}
+	o.Subject = journal.Subject{Tenant: in.Tenant, Policy: policy.Name, ID: failure.ID}
 	return o, policy, nil
 }
 
@@ -271,5 +232,5 @@ func rejected(r *decision.Rejection, field string) error {
 	named := *r
 	named.Variable = field
 	_, message, _ := strings.Cut(journal.RejectionMessage(&named), ": ") // which begins with the code
-	return invalid(strings.ToLower(string(r.Code)), "%s", message)
+	return refused(strings.ToLower(string(r.Code)), "%s", message)
 }

@@ -63,13 +63,7 @@ func (r *reached) refuse(by string) error {
 	return &deadletter.Refusal{Code: deadletter.InvalidWhen, Message: "reached"}
 }
 
-func (r *reached) Retry(_ context.Context, c deadletter.Command) (deadletter.Item, error) {
-	return deadletter.Item{}, r.refuse(c.By)
-}
-func (r *reached) Discard(_ context.Context, c deadletter.Command) (deadletter.Item, error) {
-	return deadletter.Item{}, r.refuse(c.By)
-}
-func (r *reached) Accept(_ context.Context, c deadletter.Command) (deadletter.Item, error) {
+func (r *reached) Decide(_ context.Context, c deadletter.Command) (deadletter.Item, error) {
 	return deadletter.Item{}, r.refuse(c.By)
 }
 func (r *reached) Note(_ context.Context, c deadletter.Command, _ journal.NoteVerb) (deadletter.Item, error) {
@@ -176,9 +170,9 @@ func TestNobodyFillsTheAudit(t *testing.T) {
 // everyState are dead letters of the team faturamento in each state, and bulk runs with what it takes to steer them.
 func (c *fixture) everyState() (letters, runs map[string]string) {
 	letters = map[string]string{c.permanent("CLM-001-1"): "", c.exhausted("CLM-002-1"): ""}
-	for claim, decide := range map[string]func(context.Context, deadletter.Command) (deadletter.Item, error){"CLM-003-1": c.DeadLetters.Retry, "CLM-004-1": c.DeadLetters.Discard} {
+	for claim, action := range map[string]journal.BulkAction{"CLM-003-1": journal.BulkRetry, "CLM-004-1": journal.BulkDiscard} {
 		id := c.permanent(claim)
-		_, err := decide(c.t.Context(), deadletter.Command{ID: id, Reason: "x", By: "ana", When: deadletter.Now})
+		_, err := c.DeadLetters.Decide(c.t.Context(), deadletter.Command{ID: id, Action: action, Reason: "x", By: "ana"})
 		testkit.Must(c.t, err)
 		letters[id] = ""
 	}

@@ -92,7 +92,7 @@ func (a *App) openReviews(memory *journal.Journal, gates *gate.Gates) *deadlette
 // awaited, unless hard ends.
 func (a *App) carryBulk(stop, hard context.Context, decide *deadletter.Service, memory *journal.Journal) {
 	hooks := deadletter.Hooks{Decided: a.metrics.BulkDecided, Refused: a.metrics.BulkRefused}
-	runner := deadletter.NewRunner(a.store, decide, memory, a.clock, a.health.engineUp, hooks, a.log)
+	runner := deadletter.NewRunner(a.store, decide.Decide, memory, a.clock, a.health.engineUp, hooks, a.log)
 	outbox.Lead(stop, hard, a.store, deadletter.BulkLease, a.holder, runner.Run)
 }
 

@@ -28,48 +28,53 @@ type Record struct {
 	Body json.RawMessage `json:"body,omitempty"`
 }
 
-// Analysis is what one attempt says: the record of §7.1 and the six events it consists of.
+// Analysis is what an attempt says: the record of §7.1 and the six events it consists of.
 type Analysis struct {
 	// SubmissionError has nothing personal in it.
-	SubmissionError     string                       `json:"submissionError"`
-	ErrorClassification decision.ErrorClassification `json:"errorClassification"`
-	// RetryCount is what the process got, AnalysedRetryCount what was decided on (R12).
-	RetryCount         int64 `json:"retryCount"`
-	AnalysedRetryCount int64 `json:"analysedRetryCount"`
-	MaxRetries         int64 `json:"maxRetries"`
-	ShouldRetry        bool  `json:"shouldRetry"`
-	// BackoffMinutes and NextRetryTime are null where no retry follows.
-	BackoffMinutes *int64  `json:"backoffMinutes"`
-	NextRetryTime  *string `json:"nextRetryTime"`
-	RetryReason    string  `json:"retryReason"`
-	// SuccessProbability of the retry, Taught what the decision went by (R26), Context of the claim; absent where
-	// there is none.
-	SuccessProbability float64               `json:"successProbability,omitempty"`
-	PossiblyAccepted   bool                  `json:"possiblyAccepted"` // R33
-	Taught             int64                 `json:"taught,omitempty"`
-	Context            decision.Context      `json:"context,omitempty"`
-	ExecutionTimeMs    float64               `json:"executionTimeMs"`
-	Rule               decision.BusinessRule `json:"rule"`
-	Reason             decision.Reason       `json:"reason"`
-	MatchedRule        *string               `json:"matchedRule"`
-	// MatchedText is what the rule matched, with nothing personal in it. It and Catalogue, the version of the
-	// catalogue that was decided by, are null in records of a worker that did not keep them.
-	MatchedText     *string          `json:"matchedText"`
-	Catalogue       *string          `json:"catalogue"`
-	Outcome         decision.Outcome `json:"outcome"`
-	ResponsibleTeam *string          `json:"responsibleTeam"`
-	DeadLetterID    *string          `json:"deadLetterId"`
-	AttemptNumber   int64            `json:"attemptNumber"`
-	// Revision is above 0 where the decision was given again with a new time.
-	Revision           int64 `json:"revision"`
-	Episode            int64 `json:"episode"`
-	JobKey             int64 `json:"jobKey,string"`
-	ElementInstanceKey int64 `json:"elementInstanceKey,string"`
-	ProcessInstanceKey int64 `json:"processInstanceKey,string"`
+	SubmissionError string                `json:"submissionError"`
+	ShouldRetry     bool                  `json:"shouldRetry"`
+	Rule            decision.BusinessRule `json:"rule"`
+	Attempt
+	// Context of the claim; absent where there is none.
+	Context            decision.Context `json:"context,omitempty"`
+	ElementInstanceKey int64            `json:"elementInstanceKey,string"`
 	// Identity of the analysis: the same job with the same inputs has the same.
 	Identity string `json:"identity"`
 	// Events in their order; those of the backoff and of the next attempt only where there is one.
 	Events []Event `json:"events"`
+}
+
+// Attempt is an attempt in one of its revisions, as the audit and a subject's story show it.
+type Attempt struct {
+	AttemptNumber int64 `json:"attemptNumber"`
+	// Revision is above 0 where the decision was given again with a new time.
+	Revision            int64                        `json:"revision"`
+	Episode             int64                        `json:"episode"`
+	ErrorClassification decision.ErrorClassification `json:"errorClassification"`
+	// MatchedText is what the rule matched, with nothing personal in it. It and Catalogue, the version of the
+	// catalogue that was decided by, are null in records of a worker that did not keep them.
+	MatchedRule *string          `json:"matchedRule"`
+	MatchedText *string          `json:"matchedText"`
+	Catalogue   *string          `json:"catalogue"`
+	Reason      decision.Reason  `json:"reason"`
+	Outcome     decision.Outcome `json:"outcome"`
+	// RetryCount is what the process got, AnalysedRetryCount what was decided on (R12).
+	AnalysedRetryCount int64 `json:"analysedRetryCount"`
+	RetryCount         int64 `json:"retryCount"`
+	MaxRetries         int64 `json:"maxRetries"`
+	// BackoffMinutes and NextRetryTime are null where no retry follows.
+	BackoffMinutes *int64  `json:"backoffMinutes"`
+	NextRetryTime  *string `json:"nextRetryTime"`
+	RetryReason    string  `json:"retryReason"`
+	// SuccessProbability of the retry and Taught, what the decision went by (R26), are absent where there is none.
+	SuccessProbability float64 `json:"successProbability,omitempty"`
+	PossiblyAccepted   bool    `json:"possiblyAccepted"` // R33
+	Taught             int64   `json:"taught,omitempty"`
+	ResponsibleTeam    *string `json:"responsibleTeam"`
+	DeadLetterID       *string `json:"deadLetterId"`
+	ExecutionTimeMs    float64 `json:"executionTimeMs"`
+	JobKey             int64   `json:"jobKey,string"`
+	ProcessInstanceKey int64   `json:"processInstanceKey,string"`
 }
 
 // Event is one of the six of RN-BIL-005 §7.1.
@@ -114,22 +119,26 @@ func (v *Record) name(s journal.Subject) { v.Tenant, v.Policy, v.ClaimID = s.Ten
 func ofAttempt(s journal.Subject, a *journal.Attempt) Record {
 	d := &a.Decision
 	v := Record{Record: a.Record, Kind: string(journal.AttemptEntry), Timestamp: decision.Instant(d.AnalysedAt)}
-	v.Analysis = &Analysis{
-		SubmissionError: a.Error, ErrorClassification: d.ErrorClassification,
-		RetryCount: d.RetryCount, AnalysedRetryCount: a.AnalysedCount, MaxRetries: d.MaxRetries,
-		ShouldRetry: d.ShouldRetry(), RetryReason: d.RetryReason, ExecutionTimeMs: float64(a.Took.Microseconds()) / 1000,
-		Rule: a.Rule, Reason: d.Reason, MatchedRule: journal.OrNull(d.MatchedRule),
-		MatchedText: journal.OrNull(d.MatchedText), Catalogue: journal.OrNull(d.Catalogue), Outcome: d.Outcome,
-		ResponsibleTeam: journal.OrNull(string(d.Team)), DeadLetterID: journal.OrNull(a.DeadLetter),
-		AttemptNumber: a.Number, Revision: a.Revision, Episode: a.Episode,
-		JobKey: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,
-		SuccessProbability: d.SuccessProbability, PossiblyAccepted: d.PossiblyAccepted, Taught: d.Taught, Context: a.Context,
-		Identity: a.Identity.String(), Events: events(a),
-	}
+	v.Analysis = &Analysis{SubmissionError: a.Error, ShouldRetry: d.ShouldRetry(), Rule: a.Rule, Attempt: AttemptOf(a),
+		Context: a.Context, ElementInstanceKey: a.ElementInstanceKey, Identity: a.Identity.String(), Events: events(a)}
 	v.name(s)
+	return v
+}
+
+// AttemptOf returns a as JSON.
+func AttemptOf(a *journal.Attempt) Attempt {
+	d := &a.Decision
+	v := Attempt{
+		AttemptNumber: a.Number, Revision: a.Revision, Episode: a.Episode, ErrorClassification: d.ErrorClassification,
+		MatchedRule: journal.OrNull(d.MatchedRule), MatchedText: journal.OrNull(d.MatchedText),
+		Catalogue: journal.OrNull(d.Catalogue), Reason: d.Reason, Outcome: d.Outcome, AnalysedRetryCount: a.AnalysedCount,
+		RetryCount: d.RetryCount, MaxRetries: d.MaxRetries, NextRetryTime: journal.InstantOrNull(d.NextRetryTime),
+		RetryReason: d.RetryReason, SuccessProbability: d.SuccessProbability, PossiblyAccepted: d.PossiblyAccepted,
+		Taught: d.Taught, ResponsibleTeam: journal.OrNull(string(d.Team)), DeadLetterID: journal.OrNull(a.DeadLetter),
+		ExecutionTimeMs: float64(a.Took.Microseconds()) / 1000, JobKey: a.JobKey, ProcessInstanceKey: a.ProcessInstanceKey,
+	}
 	if d.ShouldRetry() {
-		minutes, next := decision.Minutes(d.Wait()), decision.Instant(d.NextRetryTime)
-		v.BackoffMinutes, v.NextRetryTime = &minutes, &next
+		v.BackoffMinutes = new(decision.Minutes(d.Wait()))
 	}
 	return v
 }

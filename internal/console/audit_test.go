@@ -64,7 +64,7 @@ func TestTheAuditIsSearchedAndExported(t *testing.T) {
 func TestAnErasureIsShown(t *testing.T) {
 	w := sampleDead(t, now)
 	i := slices.IndexFunc(w.items(), func(i deadletter.Item) bool { return i.Subject.ID == deadID })
-	_, err := w.DeadLetters.Discard(t.Context(), deadletter.Command{ID: w.items()[i].ID, Reason: "x", By: "ana"})
+	_, err := w.DeadLetters.Decide(t.Context(), deadletter.Command{Action: journal.BulkDiscard, ID: w.items()[i].ID, Reason: "x", By: "ana"})
 	testkit.Must(t, err)
 	w.Deliver(true)
 	e := journal.Erasure{Subject: testkit.Subject("tiss-submission", deadID), Reason: "protocolo 4711", By: "ana.souza"}

@@ -100,7 +100,7 @@ func TestAPlanThatNoLongerHoldsSaysWhatChanged(t *testing.T) {
 	s, _, d := planned(t)
 	first := d.form("start")
 	item := s.world.letterOf(t, "CLM-T-0003")
-	_, err := s.world.DeadLetters.Discard(t.Context(), deadletter.Command{ID: item.ID, Reason: "paga", By: "marta.lima"})
+	_, err := s.world.DeadLetters.Decide(t.Context(), deadletter.Command{Action: journal.BulkDiscard, ID: item.ID, Reason: "paga", By: "marta.lima"})
 	testkit.Must(t, err)
 	d = s.doc(s.post("/bulk-runs", with(first, "why", "Senha trocada.")), http.StatusConflict)
 	if got := text(d.id("changed")); !strings.Contains(got, "40 fitted the filter and 38 would be decided; now they are 39 and 37") {

@@ -40,14 +40,14 @@ func (p *Pages) decide(v *visit, o *open, verb journal.BulkAction) (*page, error
 	if err != nil {
 		return nil, err
 	}
-	c := deadletter.Command{ID: item.ID, Reason: f.Reason}
+	c := deadletter.Command{ID: item.ID, Action: verb, Reason: f.Reason}
 	var done deadletter.Item
 	switch verb {
 	case journal.BulkDiscard:
 		done, err = o.Note(v.r.Context(), c, journal.DiscardLater)
 	case journal.BulkAccept:
 		c.Protocol = f.Protocol
-		done, err = o.Accept(v.r.Context(), c)
+		done, err = o.Decide(v.r.Context(), c)
 	default:
 		c.Deadline, _ = v.instant(f.Deadline)
 		c.Force, c.Fresh, c.When = f.How != "next" || f.Late && c.Deadline.IsZero(), f.How == "fresh", deadletter.When(f.When)

@@ -81,7 +81,7 @@ func TestADecisionCanBeUndone(t *testing.T) {
 			if !d.says(c.says) || d.says("529.982") || d.id("retry") != nil {
 				t.Errorf("it says %s", text(d.id("decision")))
 			}
-			_, err := s.world.DeadLetters.Discard(t.Context(), deadletter.Command{ID: below.ID, Reason: "eu também", By: "bia"})
+			_, err := s.world.DeadLetters.Decide(t.Context(), deadletter.Command{Action: journal.BulkDiscard, ID: below.ID, Reason: "eu também", By: "bia"})
 			if why := deadletter.RefusalOf(err); why == nil || why.By != "ana.souza" {
 				t.Errorf("another decides meanwhile: %v", err)
 			}

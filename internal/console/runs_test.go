@@ -182,7 +182,7 @@ func TestTheStoryAndTheAuditNameTheRun(t *testing.T) {
 	}
 	step(journal.BulkStart, "marta.lima")
 	letter := w.letterOf(t, "CLM-T-0000")
-	_, err := w.DeadLetters.Retry(t.Context(), deadletter.Command{ID: letter.ID, Reason: "Senha trocada.", By: "marta.lima", When: deadletter.Now, Run: id})
+	_, err := w.DeadLetters.Decide(t.Context(), deadletter.Command{Action: journal.BulkRetry, ID: letter.ID, Reason: "Senha trocada.", By: "marta.lima", When: deadletter.Now, Run: id})
 	testkit.Must(t, err)
 	step(journal.BulkCancel, "ana.souza")
 	s := open(t, w)

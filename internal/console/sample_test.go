@@ -116,7 +116,7 @@ func sample(t *testing.T, now time.Time) world {
 	long := w.items()[0].ID
 	w.Await(long)
 	w.Set(now.Add(-6 * time.Hour))
-	_, err := w.DeadLetters.Retry(t.Context(), deadletter.Command{ID: long, Reason: "Portal da operadora voltou; combinado com ela por telefone.", By: "marta.lima", Force: true, When: deadletter.Now})
+	_, err := w.DeadLetters.Decide(t.Context(), deadletter.Command{Action: journal.BulkRetry, ID: long, Reason: "Portal da operadora voltou; combinado com ela por telefone.", By: "marta.lima", Force: true, When: deadletter.Now})
 	testkit.Must(t, err)
 	w.Deliver(true)
 	w.Advance(40 * time.Second)

@@ -7,12 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
-	"go.uber.org/zap"
-
-	"retry-worker/internal/clock"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
@@ -47,8 +42,7 @@ func (s *Service) Start(
 	run, err = s.memory.Bulk(ctx, &journal.BulkStep{Verb: journal.BulkStart, Run: run, Items: items, By: c.By})
 	switch {
 	case errors.Is(err, journal.ErrInvalidRunState): // the token's other use was faster
-		run, err = s.Run(ctx, of.Run)
-		return run, false, cmp.Or(err, usedBy(&run, &c))
+		return s.Start(ctx, c, token)
 	case err != nil:
 		return journal.BulkRun{}, false, fmt.Errorf("record a bulk run: %w", err)
 	}
@@ -97,13 +91,10 @@ var steerable = map[journal.BulkVerb]string{journal.BulkPause: "running", journa
 // Steer pauses a run, which decides nothing then; resumes it, at its pace from then on; or cancels it: what is not
 // decided by then stays open, and what is goes its way.
 func (s *Service) Steer(ctx context.Context, id string, verb journal.BulkVerb, by string) (journal.BulkRun, error) {
-	if !IsID(id) {
-		return journal.BulkRun{}, runNotFound()
-	}
 	run, err := s.memory.Bulk(ctx, &journal.BulkStep{Verb: verb, Run: journal.BulkRun{ID: id}, By: by})
 	switch {
 	case errors.Is(err, journal.ErrBulkRunUnknown):
-		return journal.BulkRun{}, runNotFound()
+		return journal.BulkRun{}, errRunNotFound
 	case errors.Is(err, journal.ErrInvalidRunState):
 		return journal.BulkRun{}, s.wrongState(ctx, id, verb)
 	case err != nil:
@@ -131,31 +122,23 @@ func (s *Service) wrongState(ctx context.Context, id string, verb journal.BulkVe
 		"the run is %s since %s%s; %s needs one that is %s", r.State, decision.Instant(since), by, verb, steerable[verb])
 }
 
-// Run is the run of that id as it stands.
+// Run returns the run of that id as it stands.
 func (s *Service) Run(ctx context.Context, id string) (journal.BulkRun, error) {
-	if !IsID(id) {
-		return journal.BulkRun{}, runNotFound()
+	if id = strings.ToLower(id); !IsID(id) {
+		return journal.BulkRun{}, errRunNotFound
 	}
 	run, found, err := s.store.BulkRun(ctx, id)
 	switch {
 	case err != nil:
-		return journal.BulkRun{}, fmt.Errorf("read a bulk run: %w", err)
+		return run, fmt.Errorf("read a bulk run: %w", err)
 	case !found:
-		return journal.BulkRun{}, runNotFound()
+		return run, errRunNotFound
 	}
 	return run, nil
 }
 
-func runNotFound() *Refusal {
-	return refuse(RunNotFound, "there is no bulk run of this id; the list has their ids")
-}
-
-// Runs are all of them, the newest first, from behind the cursor on: at most limit, 1 to MostItems, or
-// DefaultItems where it is 0. next is empty where no more follow.
+// Runs returns all of them, the newest first, from behind the cursor on: at most limit. next is empty where no more follow.
 func (s *Service) Runs(ctx context.Context, cursor string, limit int) (runs []journal.BulkRun, next string, err error) {
-	if limit, err = checkLimit(limit); err != nil {
-		return nil, "", err
-	}
 	list, after := []byte("bulk runs"), ""
 	if cursor != "" {
 		if err := readCursor(list, cursor, &after); err != nil {
@@ -171,135 +154,21 @@ func (s *Service) Runs(ctx context.Context, cursor string, limit int) (runs []jo
 	return runs, next, nil
 }
 
-// Items of a run with that outcome (all where it is empty) and a number above after, in order: at most limit, as Runs
-// says.
+// Items returns those of a run with that outcome (all where it is empty) and a number above after, in order: at most limit.
 func (s *Service) Items(
 	ctx context.Context, id string, outcome journal.BulkOutcome, after int64, limit int,
 ) ([]journal.BulkItem, error) {
-	limit, err := checkLimit(limit)
-	switch {
-	case err != nil:
-		return nil, err
-	case outcome != "" && !slices.Contains(journal.BulkOutcomes(), outcome):
+	if outcome != "" && !slices.Contains(journal.BulkOutcomes(), outcome) {
 		return nil, refuse(InvalidOutcome, "outcome is %.60q, expected one of %s", outcome,
 			strings.Trim(fmt.Sprint(journal.BulkOutcomes()), "[]"))
-	case after < 0:
-		return nil, refuse(InvalidCursor, "after is %d, expected 0 or the number of an item", after)
 	}
-	if _, err := s.Run(ctx, id); err != nil {
+	run, err := s.Run(ctx, id)
+	if err != nil {
 		return nil, err
 	}
-	items, err := s.store.BulkItems(ctx, id, outcome, after, limit)
+	items, err := s.store.BulkItems(ctx, run.ID, outcome, after, limit)
 	if err != nil {
 		return nil, fmt.Errorf("list a bulk run's dead letters: %w", err)
 	}
 	return items, nil
 }
-
-// HoldEngine is why a running run decides nothing for the moment (journal.BulkRun.Hold): the engine does not answer. It
-// goes on by itself.
-const HoldEngine = "engine_down"
-
-const (
-	// lookEvery is how often a runner looks for runs, and a run at what holds it.
-	lookEvery = time.Second
-	// storeTime bounds one call of the store.
-	storeTime = 10 * time.Second
-	// engineGrace is how long a process that has just begun waits for the engine's first answer before it says so.
-	engineGrace = 5 * time.Second
-	// refusalRest follows a refusal, which costs the journal a commit and takes no turn of the pace.
-	refusalRest = 5 * time.Millisecond
-)
-
-// BulkLease is the name of the right to carry bulk runs out: one process has it at a time.
-const BulkLease = "bulk"
-
-// Decider decides on dead letters (Service). Its errors are Service's.
-type Decider interface {
-	Retry(ctx context.Context, c Command) (Item, error)
-	Discard(ctx context.Context, c Command) (Item, error)
-	Accept(ctx context.Context, c Command) (Item, error)
-}
-
-// Memory records what a Runner does (journal.Journal does).
-type Memory interface {
-	Bulk(ctx context.Context, s *journal.BulkStep) (journal.BulkRun, error)
-	RefuseBulkItem(ctx context.Context, run string, number int64, code string) error
-	HoldBulkRun(ctx context.Context, run, why string) error
-}
-
-// Hooks are told what happens; all must be set. They must not block.
-type Hooks struct {
-	// Decided and Refused are called for each item of a run with that action.
-	Decided, Refused func(action journal.BulkAction)
-}
-
-// Runner carries bulk runs out, each at its own pace.
-type Runner struct {
-	items    BulkStore
-	decider  Decider
-	memory   Memory
-	clock    clock.Clock
-	engineUp func() time.Time
-	hooks    Hooks
-	log      *zap.Logger
-}
-
-// NewRunner prepares a Runner; Run starts it. engineUp tells since when the engine answers this process; the zero
-// time where it does not: nothing is decided then.
-func NewRunner(
-	items BulkStore, decider Decider, memory Memory, c clock.Clock, engineUp func() time.Time, hooks Hooks,
-	log *zap.Logger,
-) *Runner {
-	return &Runner{items, decider, memory, c, engineUp, hooks, log}
-}
-
-// Run carries runs out until stop ends; then it begins nothing more, awaits what is on its way and returns. When hard
-// ends it gives that up: whoever comes next finds out what became of it. One Runner at a time works on a store
-// (BulkLease); a second one would do no harm but to the pace. Not for concurrent use with itself.
-func (r *Runner) Run(stop, hard context.Context) {
-	stop, cancel := context.WithCancel(stop)
-	defer cancel()
-	defer context.AfterFunc(hard, cancel)()
-	var (
-		all     sync.WaitGroup
-		carried sync.Map // by their ids
-		failing bool
-	)
-	defer all.Wait()
-	for ; stop.Err() == nil; rest(stop, lookEvery) {
-		runs, err := r.active(hard)
-		failing = r.tellFailing(stop, failing, err)
-		for i := range runs {
-			run := runs[i]
-			if run.State == journal.BulkPaused {
-				continue
-			}
-			if _, ours := carried.LoadOrStore(run.ID, true); ours {
-				continue
-			}
-			all.Go(func() {
-				defer carried.Delete(run.ID)
-				newRunExecutor(stop, hard, r, &run).execute()
-			})
-		}
-	}
-}
-
-func (r *Runner) active(hard context.Context) ([]journal.BulkRun, error) {
-	ctx, cancel := context.WithTimeout(hard, storeTime)
-	defer cancel()
-	return r.items.ActiveBulkRuns(ctx)
-}
-
-// tellFailing says once that runs cannot be read.
-func (r *Runner) tellFailing(stop context.Context, before bool, err error) bool {
-	if err != nil && !before && stop.Err() == nil {
-		r.log.Warn("bulk runs cannot be read, so none goes on; it is tried again",
-			zap.String("event", "bulk_runs_unread"), zap.Error(err))
-	}
-	return err != nil
-}
-
-// rest is on this machine's clock, whatever clock the pace is by.
-func rest(ctx context.Context, d time.Duration) { clock.Machine{}.Rest(ctx, d) }

@@ -21,7 +21,7 @@ func TestPlan(t *testing.T) {
 	late := func(f *fixture) { f.Due = time.Now().Add(time.Second); waiting(f) }
 	gone := func(f *fixture) { // its process was away when it was decided on
 		id := f.DieWaiting(tiss, claim(0), badPassword, 0)
-		_, err := f.DeadLetters.Retry(f.t.Context(), deadletter.Command{ID: id, Reason: "r", By: "ana"})
+		_, err := f.DeadLetters.Decide(f.t.Context(), deadletter.Command{Action: journal.BulkRetry, ID: id, Reason: "r", By: "ana"})
 		testkit.Must(f.t, err)
 		f.Deliver(false)
 		f.SetEngineUp(time.Time{})
@@ -259,7 +259,7 @@ func TestStartIsRefused(t *testing.T) {
 	discardFirst := func(f *fixture, _ *deadletter.BulkCommand) {
 		items, _, err := f.DeadLetters.List(f.t.Context(), journal.DeadLetterFilter{}, "", 1)
 		if err == nil {
-			_, err = f.DeadLetters.Discard(f.t.Context(), deadletter.Command{ID: items[0].ID, Reason: "r", By: "jose"})
+			_, err = f.DeadLetters.Decide(f.t.Context(), deadletter.Command{Action: journal.BulkDiscard, ID: items[0].ID, Reason: "r", By: "jose"})
 		}
 		testkit.Must(f.t, err)
 	}

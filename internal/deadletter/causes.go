@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,15 +16,12 @@ import (
 )
 
 // ListCauses returns the causes that f lets through by Policy and Taught, those with the most failures first, from behind
-// the cursor on: at most limit, 1 to MostItems, or DefaultItems where it is 0. next is empty where no more follow; what
-// is decided between two pages may bring a cause twice or not at all.
+// the cursor on: at most limit. next is empty where no more follow; what is decided between two pages may bring a cause
+// twice or not at all.
 func (s *Service) ListCauses(
 	ctx context.Context, f journal.CauseFilter, cursor string, limit int,
 ) (causes []journal.Cause, next string, err error) {
-	if limit, err = checkLimit(limit); err != nil {
-		return nil, "", err
-	}
-	name := appendText(strconv.AppendBool(strconv.AppendBool([]byte("taught"), f.Taught), f.Told.IsZero()), f.Policy)
+	name := fmt.Appendf(nil, "causes %t %t %s", f.Taught, f.Told.IsZero(), f.Policy)
 	var after *journal.Fingerprint
 	if cursor != "" {
 		after = &journal.Fingerprint{}
@@ -33,8 +29,7 @@ func (s *Service) ListCauses(
 			return nil, "", err
 		}
 	}
-	causes, err = s.store.Causes(ctx, f, after, limit+1)
-	if err != nil {
+	if causes, err = s.store.Causes(ctx, f, after, limit+1); err != nil {
 		return nil, "", fmt.Errorf("list the causes: %w", err)
 	}
 	if len(causes) > limit {
@@ -47,20 +42,16 @@ func (s *Service) ListCauses(
 // Cause returns the one with that fingerprint, or a *Refusal.
 func (s *Service) Cause(ctx context.Context, id string) (journal.Cause, error) {
 	if !fingerprintForm.MatchString(id) {
-		return journal.Cause{}, unknownCause()
+		return journal.Cause{}, errCauseNotFound
 	}
 	causes, err := s.store.Causes(ctx, journal.CauseFilter{ID: id}, nil, 1)
 	switch {
 	case err != nil:
 		return journal.Cause{}, fmt.Errorf("read the cause %s: %w", id, err)
 	case len(causes) == 0:
-		return journal.Cause{}, unknownCause()
+		return journal.Cause{}, errCauseNotFound
 	}
 	return causes[0], nil
-}
-
-func unknownCause() *Refusal {
-	return refuse(CauseNotFound, "no failure had this cause; GET /api/v1/causes and `retry-worker causes list` have their ids")
 }
 
 // Teach records what a person says of the cause with that fingerprint, and returns the cause as it is then. It holds for
@@ -210,17 +201,15 @@ func (c TeamCounts) Teams() []decision.Team {
 	})
 }
 
-// Groups are the causes of the dead letters that f lets through, the one with the most first, from behind the cursor
-// on: at most limit, 1 to MostItems, or DefaultItems where it is 0. next is empty where no more follow.
+// Groups returns the causes of the dead letters that f lets through, the one with the most first, from behind the cursor
+// on: at most limit, 1 to MostItems. next is empty where no more follow.
 func (s *Service) Groups(
 	ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
 ) (groups []Group, next string, err error) {
-	f, limit, err = checkList(f, limit)
-	if err != nil {
+	if f, err = checkFilter(f); err != nil {
 		return nil, "", err
 	}
-	groups, next, err = s.store.DeadLetterGroups(ctx, f, cursor, limit)
-	if err != nil {
+	if groups, next, err = s.store.DeadLetterGroups(ctx, f, cursor, limit); err != nil {
 		return nil, "", fmt.Errorf("group dead letters: %w", err)
 	}
 	return s.attended(groups), next, nil

@@ -196,7 +196,6 @@ const (
 	InvalidProtocol    Code = "invalid_protocol_number"
 	InvalidState       Code = "invalid_state"
 	InvalidSort        Code = "invalid_sort"
-	InvalidLimit       Code = "invalid_limit"
 	InvalidQuery       Code = "invalid_query"
 	InvalidCursor      Code = "invalid_cursor"
 	InvalidReason      Code = "invalid_reason" // of a filter
@@ -218,15 +217,13 @@ const (
 
 	// Of a bulk run, and of its command.
 
-	// RunNotFound: there is no bulk run of that id.
 	RunNotFound Code = "run_not_found"
 	// InvalidRunState: the run does not allow that any more, or not yet.
 	InvalidRunState Code = "invalid_run_state"
 	// PlanOutdated: what the filter lets through is no longer what was planned.
 	PlanOutdated Code = "plan_outdated"
 	// NothingToDo: the filter lets nothing through, or nothing that would not be refused.
-	NothingToDo Code = "nothing_to_do"
-	// InvalidAction, InvalidPace, InvalidPlan: of the command's own fields.
+	NothingToDo    Code = "nothing_to_do"
 	InvalidAction  Code = "invalid_action"
 	InvalidPace    Code = "invalid_pace"
 	InvalidPlan    Code = "invalid_plan"
@@ -283,9 +280,18 @@ func refuse(code Code, format string, args ...any) *Refusal {
 	return &Refusal{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-func notFound() *Refusal {
-	return refuse(JobNotFound, "there is no dead letter of this id; the list has their ids")
-}
+var (
+	errNotFound      = refuse(JobNotFound, "there is no dead letter of this id; the list has their ids")
+	errRunNotFound   = refuse(RunNotFound, "there is no bulk run of this id; the list has their ids")
+	errCauseNotFound = refuse(CauseNotFound,
+		"no failure had this cause; GET /api/v1/causes and `retry-worker causes list` have their ids")
+	// errNotListed is why a dead letter cannot be closed as accepted (R33).
+	errNotListed = refuse(InvalidRetryState, "the process could do nothing with the answer accepted: the header decisions "+
+		"of its review task does not list it; discard it, or use a newer model")
+	// ErrNoProtocol is why a number is not taken. It is not shown: it may be a person's.
+	ErrNoProtocol = refuse(InvalidProtocol,
+		"protocolNumber is no number of a protocol, expected at most 40 letters, digits, dots, slashes and hyphens")
+)
 
 func exceeded(d *journal.DeadLetter) *Refusal {
 	return refuse(MaxRetriesExceeded,
@@ -325,18 +331,6 @@ func unattended(d *Item) *Refusal {
 	return r
 }
 
-// NoProtocol is why a number is not taken. It is not shown: it may be a person's.
-func NoProtocol() *Refusal {
-	return refuse(InvalidProtocol,
-		"protocolNumber is no number of a protocol, expected at most 40 letters, digits, dots, slashes and hyphens")
-}
-
-// unlisted is why a dead letter cannot be closed as accepted (R33).
-func unlisted() *Refusal {
-	return refuse(InvalidRetryState, "the process could do nothing with the answer accepted: the header decisions of its "+
-		"review task does not list it; discard it, or use a newer model")
-}
-
 // MaxReason is how many characters a reason may have: the audit keeps all of them.
 const MaxReason = 500
 
@@ -352,8 +346,4 @@ func CheckReason(s string) (string, error) {
 		return "", refuse(ReasonTooLong, "the reason has more than %d characters; say it in fewer", MaxReason)
 	}
 	return s, nil
-}
-
-func unforced() *Refusal {
-	return refuse(ForceRequired, "fresh begins the whole ladder anew and needs forceRetry; set both, or neither")
 }

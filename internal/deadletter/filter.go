@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -24,8 +23,6 @@ const AllStates = "all"
 const (
 	// MostItems of a page.
 	MostItems = 200
-	// DefaultItems of a page where nobody says.
-	DefaultItems = 50
 	// maxQuery characters that are searched for, of which maxQueryWords count.
 	maxQuery      = 200
 	maxQueryWords = 8
@@ -60,7 +57,12 @@ type Query struct {
 func NewQuery(f journal.DeadLetterFilter, cursor string, limit int) (*Query, error) {
 	p := &Query{Filter: f, Sort: SortOf(&f), Now: journal.Milli(f.Now), Before: math.MaxInt64,
 		Limit: min(max(limit, 1), MostItems), Since: math.MinInt64, Until: math.MaxInt64}
-	p.age()
+	if !f.Since.IsZero() {
+		p.Since = journal.CeilMilli(f.Since)
+	}
+	if !f.Until.IsZero() {
+		p.Until = journal.CeilMilli(f.Until)
+	}
 	switch state := journal.DeadLetterState(f.State); {
 	case state == "":
 		p.States = []journal.DeadLetterState{journal.DeadLetterOpen}
@@ -87,16 +89,6 @@ func OpenQuery(f journal.DeadLetterFilter, through int64) *Query {
 	q, _ := NewQuery(f, "", 1) // which fails for a cursor alone
 	q.Before = max(through, through+1)
 	return q
-}
-
-// age reads the bounds of the instant of birth.
-func (p *Query) age() {
-	if t := p.Filter.Since; !t.IsZero() {
-		p.Since = journal.CeilMilli(t)
-	}
-	if t := p.Filter.Until; !t.IsZero() {
-		p.Until = journal.CeilMilli(t)
-	}
 }
 
 // Aged reports whether the instant of birth is bounded.
@@ -159,7 +151,7 @@ func newCursor(list []byte, place ...any) string {
 }
 
 func sealed(list []byte, place string) string {
-	sum := sha256.Sum256(appendText(list[:len(list):len(list)], place))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", list, place)) // where one ends cannot be mistaken
 	return base64.RawURLEncoding.EncodeToString(append(sum[:sealBytes], place...))
 }
 
@@ -173,11 +165,6 @@ func readCursor(list []byte, text string, place ...any) error {
 		return ErrBadCursor
 	}
 	return nil
-}
-
-// appendText appends s so that where it ends cannot be mistaken.
-func appendText(b []byte, s string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
 // The orders of a list of dead letters, which journal.DeadLetterFilter names by Sort. What has no deadline comes last.

@@ -47,9 +47,8 @@ type fixture struct {
 
 // made is a decision.
 type made struct {
-	at       time.Time
-	command  deadletter.Command
-	discards bool
+	at      time.Time
+	command deadletter.Command
 }
 
 // fault of a decision; after says that it was made all the same.
@@ -109,22 +108,8 @@ func (f *fixture) set(change func()) {
 	change()
 }
 
-// Retry implements deadletter.Decider.
-func (f *fixture) Retry(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
-	return f.decide(ctx, c, f.DeadLetters.Retry, false)
-}
-
-// Discard implements deadletter.Decider.
-func (f *fixture) Discard(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
-	return f.decide(ctx, c, f.DeadLetters.Discard, true)
-}
-
-// Accept implements deadletter.Decider.
-func (f *fixture) Accept(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
-	return f.decide(ctx, c, f.DeadLetters.Accept, false)
-}
-
-func (f *fixture) decide(ctx context.Context, c deadletter.Command, do func(context.Context, deadletter.Command) (deadletter.Item, error), discards bool) (deadletter.Item, error) {
+// decide decides as deadletter.Service does, unless it takes long or fails as the test says.
+func (f *fixture) decide(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
 	f.mu.Lock()
 	takes, how := f.takes, fault{}
 	if f.fault != nil {
@@ -137,13 +122,13 @@ func (f *fixture) decide(ctx context.Context, c deadletter.Command, do func(cont
 	if ctx.Err() != nil || how.err != nil && !how.after {
 		return deadletter.Item{}, cmp.Or(ctx.Err(), how.err)
 	}
-	done, err := do(ctx, c)
+	done, err := f.DeadLetters.Decide(ctx, c)
 	if err != nil {
 		return done, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.made = append(f.made, made{time.Now(), c, discards})
+	f.made = append(f.made, made{time.Now(), c})
 	return done, how.err
 }
 
@@ -161,7 +146,7 @@ func (f *fixture) runner() *runner {
 		Decided: func(journal.BulkAction) { f.set(func() { f.counted.decided++ }) },
 		Refused: func(journal.BulkAction) { f.set(func() { f.counted.refused++ }) },
 	}
-	w := deadletter.NewRunner(f.Store, f, f.Journal, clock.Machine{}, f.EngineUp, hooks, f.log)
+	w := deadletter.NewRunner(f.Store, f.decide, f.Journal, clock.Machine{}, f.EngineUp, hooks, f.log)
 	go func() {
 		defer close(r.done)
 		w.Run(stop, hard)

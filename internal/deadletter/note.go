@@ -15,27 +15,25 @@ import (
 )
 
 // Note takes what a person says of a dead letter without deciding on it at once; of c it looks at ID, Reason and By, and for
-// RetryLater at all that Retry does. Its errors are Retry's.
+// RetryLater at all that a retry has. Its errors are Decide's.
 func (s *Service) Note(ctx context.Context, c Command, verb journal.NoteVerb) (Item, error) {
+	n := &journal.Note{Verb: verb, By: c.By, When: string(c.When)}
+	var err error
 	if verb != journal.Undo {
-		reason, err := CheckReason(c.Reason)
-		if err != nil {
-			return Item{}, err
-		}
-		c.Reason = reason
+		n.Text, err = CheckReason(c.Reason)
 	}
-	n := &journal.Note{Verb: verb, Text: c.Reason, By: c.By, When: string(c.When)}
-	if verb == journal.RetryLater {
-		var err error
-		if _, n.Retry, err = s.retryOf(ctx, c); err != nil {
-			return Item{}, err
-		}
+	if verb == journal.RetryLater && err == nil {
+		c.Action = journal.BulkRetry
+		_, n.Retry, err = s.review(ctx, c)
+	}
+	if err != nil {
+		return Item{}, err
 	}
 	return s.note(ctx, c.ID, n)
 }
 
 // Assign says who has an open dead letter (R35); of a it looks at Assignee, FollowUpAt, Text, which may be empty, and By.
-// Its errors are Retry's. The caller checks permissions.
+// Its errors are Decide's. The caller checks permissions.
 func (s *Service) Assign(ctx context.Context, id string, a journal.Assignment) (Item, error) {
 	said, err := CheckReason(a.Text)
 	if refusal := RefusalOf(err); refusal != nil && refusal.Code == ReasonTooLong {
@@ -60,45 +58,32 @@ func (s *Service) note(ctx context.Context, id string, n *journal.Note) (Item, e
 	return d, nil
 }
 
-// laterAtOnce are looked at together.
-const laterAtOnce = 200
+// mostLater decisions that can be undone are looked at together, many more than people make in half a minute.
+const mostLater = 10_000
 
 // DecideDue carries the decisions out that can be undone no longer. Of several replicas that do so at once one does.
 // One that fails for what is kept of its dead letter holds up no other; the error tells of the first.
 func (s *Service) DecideDue(ctx context.Context, box journal.Outbox) (failed error) {
-	for after, more := int64(0), true; more; {
-		waiting, err := box.Pending(ctx, journal.LaterQueue, after, laterAtOnce)
-		if err != nil {
-			return err
+	waiting, err := box.Pending(ctx, journal.LaterQueue, 0, mostLater)
+	var done []int64
+	for i := 0; i < len(waiting) && err == nil; i++ {
+		m := &waiting[i]
+		if m.At.Add(journal.UndoFor).After(s.now()) || m.Held() != nil { // not due, or not what was signed
+			continue // those behind it may be due: another clock may have told when they were asked for
 		}
-		var done []int64
-		for i := 0; i < len(waiting) && err == nil; i++ {
-			m := &waiting[i]
-			after = m.Sequence
-			if m.At.Add(journal.UndoFor).After(s.now()) {
-				continue // whoever asked for those behind it may have had another clock
-			}
-			if m.Held() != nil { // it is not what was signed
-				continue
-			}
-			switch one := s.decideLater(ctx, m); {
-			case one == nil, RefusalOf(one) != nil: // undone, or decided on since
-				done = append(done, m.Sequence)
-			case concernsOneAlone(one):
-				failed = cmp.Or(failed, fmt.Errorf("dead letter %s: %w", m.Key, one))
-			default:
-				err = one
-			}
+		switch one := s.decideLater(ctx, m); {
+		case one == nil, RefusalOf(one) != nil: // undone, or decided on since
+			done = append(done, m.Sequence)
+		case concernsOneAlone(one):
+			failed = cmp.Or(failed, fmt.Errorf("dead letter %s: %w", m.Key, one))
+		default:
+			err = one
 		}
-		if done != nil {
-			err = cmp.Or(s.memory.Published(ctx, done), err)
-		}
-		if err != nil {
-			return err
-		}
-		more = len(waiting) == laterAtOnce
 	}
-	return failed
+	if done != nil {
+		err = cmp.Or(s.memory.Published(ctx, done), err)
+	}
+	return cmp.Or(err, failed)
 }
 
 // concernsOneAlone reports whether an error is about this dead letter alone: trying it again is of no use, and others can
@@ -115,11 +100,8 @@ func (s *Service) decideLater(ctx context.Context, m *journal.Message) error {
 	if err != nil || *asked == (journal.Later{}) || !asked.At.Equal(m.At) {
 		return err
 	}
-	wanted := &journal.Review{Subject: d.Subject, DeadLetter: d.ID, Discard: true, Reason: asked.Text, By: asked.By}
-	if asked.Verb == journal.RetryLater {
-		_, wanted, err = s.retryOf(ctx, Command{ID: d.ID, Reason: asked.Text, By: asked.By, Force: asked.Force,
-			Fresh: asked.Fresh, When: When(asked.When), Deadline: asked.Deadline})
-	}
+	_, wanted, err := s.review(ctx, Command{ID: d.ID, Action: journal.BulkAction(asked.Verb), Reason: asked.Text,
+		By: asked.By, Force: asked.Force, Fresh: asked.Fresh, When: When(asked.When), Deadline: asked.Deadline})
 	if err == nil {
 		wanted.Note = asked.Record
 		_, err = s.record(ctx, &d, wanted)

@@ -127,41 +127,15 @@ func areIDs(ids []string) bool {
 	return len(ids) <= MostItems && !slices.ContainsFunc(ids, func(id string) bool { return !IsID(id) })
 }
 
-// checkLimit is limit, or DefaultItems where it is 0; the *Refusal of one that is not 1 to MostItems.
-func checkLimit(limit int) (int, error) {
-	if limit == 0 {
-		return DefaultItems, nil
-	}
-	if limit < 1 || limit > MostItems {
-		return 0, refuse(InvalidLimit, "limit is %d, expected 1 to %d", limit, MostItems)
-	}
-	return limit, nil
-}
-
-// checkList is what a list is asked for, put in order.
-func checkList(f journal.DeadLetterFilter, limit int) (journal.DeadLetterFilter, int, error) {
-	limit, err := checkLimit(limit)
-	if err == nil {
-		f, err = checkFilter(f)
-	}
-	return f, limit, err
-}
-
-// checked is c with everything filled in and its filter as it is kept: the open ones, by the millisecond; or the
-// *Refusal of what can never be carried out.
+// checked returns c with everything filled in and its filter as it is kept: the open ones, by the millisecond. It refuses
+// what can never be carried out.
 func (c BulkCommand) checked() (BulkCommand, error) {
 	c.PerMinute, c.When = cmp.Or(c.PerMinute, DefaultPerMinute), cmp.Or(c.When, Backoff)
-	switch {
-	case !slices.Contains([]journal.BulkAction{journal.BulkRetry, journal.BulkDiscard, journal.BulkAccept}, c.Action):
-		return c, refuse(InvalidAction, "action is %.60q, expected retry, discard or accept", c.Action)
-	case c.PerMinute < 1 || c.PerMinute > journal.MaxPerMinute:
+	if c.PerMinute < 1 || c.PerMinute > journal.MaxPerMinute {
 		return c, refuse(InvalidPace, "perMinute is %d, expected 1 to %d", c.PerMinute, journal.MaxPerMinute)
-	case c.When != Backoff && c.When != Now:
-		return c, refuse(InvalidWhen, "when is %.60q, expected backoff (after each policy's delay) or now", c.When)
-	case c.Action != journal.BulkRetry && (c.Force || c.Fresh || c.When == Now):
-		return c, refuse(InvalidAction, "what is closed is not retried: leave forceRetry, fresh and when out, or retry")
-	case c.Fresh && !c.Force:
-		return c, unforced()
+	}
+	if err := c.each().check(); err != nil {
+		return c, err
 	}
 	f := c.Filter
 	f.State, f.Sort = "", Urgent

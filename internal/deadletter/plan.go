@@ -32,6 +32,11 @@ type BulkCommand struct {
 	PerMinute int64
 }
 
+// each returns what is done with each of the dead letters.
+func (c *BulkCommand) each() *Command {
+	return &Command{Action: c.Action, Force: c.Force, Fresh: c.Fresh, When: c.When}
+}
+
 // Plan says what a command would do, before anything happens.
 type Plan struct {
 	// Token names what was planned: a run is started with it, and only as long as the dead letters it speaks of are still
@@ -117,7 +122,7 @@ func (s *Service) plan(ctx context.Context, c BulkCommand, through int64) (p Pla
 			"run; narrow it, such as by a cause or a period", journal.MostBulkItems)
 	}
 	p, of = Plan{Command: c, Total: int64(len(open))}, seen{Through: upTo, N: int64(len(open)), Run: run.String(), open: open}
-	refused, ready := map[RefusedCount]int64{}, map[ReadyCount]int64{}
+	refused, ready, each, policies := map[RefusedCount]int64{}, map[ReadyCount]int64{}, c.each(), s.policies()
 	for i := range open {
 		d := &open[i]
 		of.Sum += d.Record
@@ -127,7 +132,8 @@ func (s *Service) plan(ctx context.Context, c BulkCommand, through int64) (p Pla
 		if d.CreatedAt.After(p.Newest) {
 			p.Newest = d.CreatedAt
 		}
-		if why := s.wouldRefuse(&c, d); why != nil {
+		s.judge(d)
+		if why := unfit(d, each, policies[d.Subject.Policy]); why != nil {
 			refused[RefusedCount{Code: why.Code, Message: cmp.Or(ofMany[why.Code], why.Message)}]++
 			continue
 		}
@@ -145,18 +151,6 @@ var ofMany = map[Code]string{
 	MaxRetriesExceeded: "all their retries are made; set forceRetry for one more, and fresh with it for the whole ladder " +
 		"again",
 	DeadlineMissed: "they would be sent after their deadline; set forceRetry to send them all the same",
-}
-
-// wouldRefuse returns why a dead letter would not be decided; nil where it would.
-func (s *Service) wouldRefuse(c *BulkCommand, d *Item) *Refusal {
-	if c.Action == journal.BulkDiscard {
-		return nil
-	}
-	s.judge(d)
-	if c.Action == journal.BulkAccept {
-		return d.unacceptable()
-	}
-	return unfit(d, &Command{Force: c.Force, When: c.When}, s.policies()[d.Subject.Policy])
 }
 
 // counted lists what was counted, the most first, then in the order of what it is; with adds the count.

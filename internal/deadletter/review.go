@@ -29,6 +29,8 @@ const (
 type Command struct {
 	// ID of the dead letter.
 	ID string
+	// Action is what is done with it. Force, Fresh, When and Deadline are a retry's, Protocol is of what is accepted.
+	Action journal.BulkAction
 	// Reason and By are the person's words, 1 to MaxReason characters, and name.
 	Reason, By string
 	// Force sends it again at or above the limit, or after the deadline that it had; Fresh begins the whole ladder anew,
@@ -43,18 +45,33 @@ type Command struct {
 	Run string
 }
 
-// List is a page of the dead letters that f lets through, from behind the cursor on: at most limit, 1 to MostItems, or
-// DefaultItems where it is 0. next is empty where no more follow.
+// check refuses what can be carried out on no dead letter.
+func (c *Command) check() error {
+	switch retry := c.Action == journal.BulkRetry; {
+	case !retry && c.Action != journal.BulkDiscard && c.Action != journal.BulkAccept:
+		return refuse(InvalidAction, "action is %.60q, expected retry, discard or accept", c.Action)
+	case c.When != "" && c.When != Backoff && c.When != Now:
+		return refuse(InvalidWhen, "when is %.60q, expected backoff (after the policy's delay) or now", c.When)
+	case !retry && (c.Force || c.Fresh || c.When == Now):
+		return refuse(InvalidAction, "what is closed is not retried: leave forceRetry, fresh and when out, or retry")
+	case c.Fresh && !c.Force:
+		return refuse(ForceRequired, "fresh begins the whole ladder anew and needs forceRetry; set both, or neither")
+	case c.Protocol != "" && !decision.IsProtocol(c.Protocol):
+		return ErrNoProtocol
+	}
+	return nil
+}
+
+// List returns a page of the dead letters that f lets through, from behind the cursor on: at most limit, 1 to MostItems.
+// next is empty where no more follow.
 func (s *Service) List(
 	ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
 ) (items []Item, next string, err error) {
-	f, limit, err = checkList(f, limit)
-	if err != nil {
+	if f, err = checkFilter(f); err != nil {
 		return nil, "", err
 	}
 	f.Now = s.now()
-	items, next, err = s.store.DeadLetterPage(ctx, f, cursor, limit)
-	if err != nil {
+	if items, next, err = s.store.DeadLetterPage(ctx, f, cursor, limit); err != nil {
 		return nil, "", fmt.Errorf("list dead letters: %w", err)
 	}
 	for i := range items {
@@ -71,14 +88,14 @@ var idForm = regexp.MustCompile(`^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 // Show is the dead letter of that id.
 func (s *Service) Show(ctx context.Context, id string) (Item, error) {
 	if id = strings.ToLower(strings.TrimSpace(id)); !IsID(id) {
-		return Item{}, notFound()
+		return Item{}, errNotFound
 	}
 	d, found, err := s.store.DeadLetter(ctx, id)
 	switch {
 	case err != nil:
 		return Item{}, fmt.Errorf("read a dead letter: %w", err)
 	case !found:
-		return Item{}, notFound()
+		return Item{}, errNotFound
 	}
 	s.judge(&d)
 	return d, nil
@@ -90,107 +107,67 @@ func (s *Service) judge(i *Item) {
 	i.Late = i.State == journal.DeadLetterOpen && !i.Deadline.IsZero() && !s.now().Before(i.Deadline)
 }
 
-// Retry sends a dead letter's work again (R17). When it returns without an error that is durable, and the process gets
-// it as soon as the engine takes it. Its errors hold a *Refusal, or are the journal's.
-func (s *Service) Retry(ctx context.Context, c Command) (Item, error) {
-	d, wanted, err := s.retryOf(ctx, c)
+// Decide carries out a person's decision on a dead letter (R17, R33). When it returns without an error that is durable,
+// and the process gets it as soon as the engine takes it. Letting go needs no process that waits. Its errors hold a
+// *Refusal, or are the journal's.
+func (s *Service) Decide(ctx context.Context, c Command) (Item, error) {
+	var err error
+	if c.Reason, err = CheckReason(c.Reason); err != nil {
+		return Item{}, err
+	}
+	d, wanted, err := s.review(ctx, c)
 	if err != nil {
 		return Item{}, err
 	}
 	return s.record(ctx, &d, wanted)
 }
 
-// retryOf returns the dead letter that c is about, and the retry that it asks for.
-func (s *Service) retryOf(ctx context.Context, c Command) (Item, *journal.Review, error) {
-	switch {
-	case c.When != "" && c.When != Backoff && c.When != Now:
-		return Item{}, nil, refuse(InvalidWhen, "when is %.60q, expected backoff (after the policy's delay) or now", c.When)
-	case c.Fresh && !c.Force:
-		return Item{}, nil, unforced()
+// review returns the open dead letter that c is about, and what the journal is to record of it.
+func (s *Service) review(ctx context.Context, c Command) (d Item, wanted *journal.Review, err error) {
+	c.Protocol = strings.TrimSpace(c.Protocol)
+	if err = c.check(); err != nil {
+		return d, nil, err
 	}
-	d, err := s.decidable(ctx, &c)
-	if err != nil {
+	if d, err = s.Show(ctx, c.ID); err != nil {
 		return d, nil, err
 	}
 	policy := s.policies()[d.Subject.Policy] // once: a reload may take it away
 	if why := unfit(&d, &c, policy); why != nil {
 		return d, nil, why
 	}
-	delay, err := s.delay(ctx, &c, &d, policy)
-	return d, &journal.Review{
-		Subject: d.Subject, DeadLetter: d.ID, Force: c.Force, Fresh: c.Fresh, Policy: policy,
-		Delay: delay, Deadline: c.Deadline, Reason: c.Reason, By: c.By, Run: c.Run,
-	}, err
+	wanted = &journal.Review{Subject: d.Subject, DeadLetter: d.ID, Discard: c.Action == journal.BulkDiscard, Force: c.Force,
+		Fresh: c.Fresh, Deadline: c.Deadline, Reason: c.Reason, By: c.By, Run: c.Run}
+	switch c.Action {
+	case journal.BulkAccept:
+		wanted.Accepted = &journal.Acceptance{Protocol: c.Protocol}
+	case journal.BulkRetry:
+		wanted.Policy = policy
+		wanted.Delay, err = s.delay(ctx, &c, &d, policy)
+	}
+	return d, wanted, err
 }
 
-// unfit returns why a dead letter is not sent again as c asks; nil where it is, unless the journal finds out that it
-// could not be sent by its deadline. policy is its own; nil where the catalogue no longer has it.
+// unfit returns why c cannot be carried out on a dead letter; nil where it can, unless the journal finds out that what is
+// sent again would be late. policy is the dead letter's own; nil where the catalogue no longer has it.
 func unfit(d *Item, c *Command, policy *decision.Policy) *Refusal {
-	switch {
+	switch retry := c.Action == journal.BulkRetry; {
+	case d.State != journal.DeadLetterOpen:
+		return settled(d.Decided())
+	case c.Action == journal.BulkDiscard:
+		return nil
 	case d.Process == Nobody, d.Process == Expected:
 		return unattended(d)
-	case d.AtLimit() && !c.Force:
+	case !retry && !d.Accepts:
+		return errNotListed
+	case retry && d.AtLimit() && !c.Force:
 		return exceeded(&d.DeadLetter)
-	case d.Late && !c.Force && c.Deadline.IsZero():
+	case retry && d.Late && !c.Force && c.Deadline.IsZero():
 		return missed(d.Deadline)
-	case c.When != Now && policy == nil:
+	case retry && c.When != Now && policy == nil:
 		return refuse(PolicyNotFound, "policy %.60q is no longer in the catalogue, so its backoff is not known; retry with "+
 			"when now, or add the policy again", d.Subject.Policy)
 	}
 	return nil
-}
-
-// Discard lets a dead letter go, whether a process waits for it or not; of c it looks at ID, Reason, By and Run. Its
-// errors are Retry's.
-func (s *Service) Discard(ctx context.Context, c Command) (Item, error) {
-	d, err := s.decidable(ctx, &c)
-	if err != nil {
-		return Item{}, err
-	}
-	return s.record(ctx, &d,
-		&journal.Review{Subject: d.Subject, DeadLetter: d.ID, Discard: true, Reason: c.Reason, By: c.By, Run: c.Run})
-}
-
-// Accept closes a dead letter as what the other side has already (R33), where the process that waits takes that answer;
-// of c it looks at ID, Reason, Protocol, By and Run. Its errors are Retry's.
-func (s *Service) Accept(ctx context.Context, c Command) (Item, error) {
-	if c.Protocol = strings.TrimSpace(c.Protocol); c.Protocol != "" && !decision.IsProtocol(c.Protocol) {
-		return Item{}, NoProtocol()
-	}
-	d, err := s.decidable(ctx, &c)
-	if err != nil {
-		return Item{}, err
-	}
-	if why := d.unacceptable(); why != nil {
-		return Item{}, why
-	}
-	return s.record(ctx, &d, &journal.Review{Subject: d.Subject, DeadLetter: d.ID,
-		Accepted: &journal.Acceptance{Protocol: c.Protocol}, Reason: c.Reason, By: c.By, Run: c.Run})
-}
-
-// unacceptable returns why a dead letter cannot be closed as accepted; nil where it can.
-func (i *Item) unacceptable() *Refusal {
-	switch {
-	case i.Process == Nobody, i.Process == Expected:
-		return unattended(i)
-	case !i.Accepts:
-		return unlisted()
-	}
-	return nil
-}
-
-// decidable is the open dead letter that c is about; it tidies the reason.
-func (s *Service) decidable(ctx context.Context, c *Command) (Item, error) {
-	reason, err := CheckReason(c.Reason)
-	if err != nil {
-		return Item{}, err
-	}
-	c.Reason = reason
-	d, err := s.Show(ctx, c.ID)
-	if err == nil && d.State != journal.DeadLetterOpen {
-		err = settled(d.Decided())
-	}
-	return d, err
 }
 
 // delay returns how long it is until the retry is made: 0 is now, for which policy may be nil.
@@ -247,13 +224,13 @@ func (s *Service) refusal(err error, d *Item, wanted *journal.Review) error {
 	case decided != nil:
 		return settled(decided)
 	case errors.Is(err, journal.ErrDeadLetterUnknown):
-		return notFound()
+		return errNotFound
 	case errors.Is(err, journal.ErrMaxRetriesExceeded):
 		return exceeded(&d.DeadLetter)
 	case errors.Is(err, journal.ErrDeadlineMissed):
 		return missed(cmp.Or(wanted.Deadline, d.Deadline))
 	case errors.Is(err, journal.ErrNotListed):
-		return unlisted()
+		return errNotListed
 	case errors.Is(err, journal.ErrInvalidRetryState):
 		return unattended(d)
 	default:

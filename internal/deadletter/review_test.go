@@ -167,12 +167,11 @@ func TestTwoOperatorsAtOnce(t *testing.T) {
 			var both sync.WaitGroup
 			for i, name := range []string{"maria", "joão"} {
 				both.Go(func() {
-					c := deadletter.Command{ID: id, Reason: "r", By: name}
+					c := deadletter.Command{ID: id, Action: journal.BulkRetry, Reason: "r", By: name}
 					if discards[i] {
-						_, errs[i] = w.DeadLetters.Discard(t.Context(), c)
-					} else {
-						_, errs[i] = w.DeadLetters.Retry(t.Context(), c)
+						c.Action = journal.BulkDiscard
 					}
+					_, errs[i] = w.DeadLetters.Decide(t.Context(), c)
 				})
 			}
 			both.Wait()
@@ -209,7 +208,7 @@ func TestRetryNeedsAProcess(t *testing.T) {
 		if r := refused(t, "later", err, deadletter.InvalidRetryState); strings.Contains(r.Message, "yet") || r.By != "" {
 			t.Errorf("nobody came: %q", r.Message)
 		}
-		done, err := w.DeadLetters.Discard(t.Context(), deadletter.Command{ID: id, Reason: "r", By: "maria"})
+		done, err := w.DeadLetters.Decide(t.Context(), deadletter.Command{Action: journal.BulkDiscard, ID: id, Reason: "r", By: "maria"})
 		testkit.Must(t, err)
 		want(t, "process", done.Process, deadletter.Nobody)
 		want(t, "delivery", done.Delivery, journal.DeliveryNobody)
@@ -244,8 +243,8 @@ func TestJournalDown(t *testing.T) {
 
 // retry decides as maria, for a reason that most tests do not look at.
 func retry(f *testkit.Fixture, c deadletter.Command) (deadletter.Item, error) {
-	c.Reason, c.By = cmp.Or(c.Reason, "portal de volta"), "maria"
-	return f.DeadLetters.Retry(context.Background(), c)
+	c.Action, c.Reason, c.By = journal.BulkRetry, cmp.Or(c.Reason, "portal de volta"), "maria"
+	return f.DeadLetters.Decide(context.Background(), c)
 }
 
 func second[T any](_ T, err error) error { return err }
@@ -257,7 +256,7 @@ func TestList(t *testing.T) {
 		w.Die(tiss, "CLM-1-1", "DUPLICATE_CLAIM", 1)
 		time.Sleep(2 * time.Minute)
 		w.Die(tiss, "CLM-2-1", "DUPLICATE_CLAIM", 1)
-		items, _, err := w.DeadLetters.List(t.Context(), journal.DeadLetterFilter{Policy: tiss, Sort: deadletter.Newest}, "", 0)
+		items, _, err := w.DeadLetters.List(t.Context(), journal.DeadLetterFilter{Policy: tiss, Sort: deadletter.Newest}, "", 50)
 		testkit.Must(t, err)
 		var seen []deadletter.Process
 		for _, d := range items {

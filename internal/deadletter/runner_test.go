@@ -69,15 +69,14 @@ func TestCommand(t *testing.T) {
 		}
 		want(t, "decided", len(d.decisions()), 3)
 		for _, m := range d.decisions() {
-			c := deadletter.Command{ID: m.command.ID, Reason: "senha corrigida", By: "maria", Run: m.command.Run}
+			c := deadletter.Command{ID: m.command.ID, Action: journal.BulkRetry, Reason: "senha corrigida", By: "maria", Run: m.command.Run}
 			switch runs[m.command.Run] {
-			case "retry":
-				c.When = deadletter.Backoff
 			case "now":
 				c.Force, c.Fresh, c.When = true, true, deadletter.Now
+			case "discard":
+				c.Action = journal.BulkDiscard
 			}
 			want(t, runs[c.Run], m.command, c)
-			want(t, runs[c.Run]+" lets go", m.discards, runs[c.Run] == "discard")
 		}
 	})
 }
@@ -252,7 +251,7 @@ func TestDecidedByOthers(t *testing.T) {
 		testkit.Must(t, err)
 		for n, i := range items {
 			if n%4 > 0 {
-				_, err := d.DeadLetters.Discard(d.t.Context(), deadletter.Command{ID: i.DeadLetter, Reason: "paga em mãos", By: "jose"})
+				_, err := d.DeadLetters.Decide(d.t.Context(), deadletter.Command{Action: journal.BulkDiscard, ID: i.DeadLetter, Reason: "paga em mãos", By: "jose"})
 				testkit.Must(t, err)
 			}
 		}

@@ -47,9 +47,7 @@ type Destinations interface {
 // other means that the decision is not recorded for sure, and may be sent again. Safe for concurrent use.
 type DeadLetters interface {
 	Reads
-	Retry(ctx context.Context, c deadletter.Command) (deadletter.Item, error)
-	Discard(ctx context.Context, c deadletter.Command) (deadletter.Item, error)
-	Accept(ctx context.Context, c deadletter.Command) (deadletter.Item, error)
+	Decide(ctx context.Context, c deadletter.Command) (deadletter.Item, error)
 	Note(ctx context.Context, c deadletter.Command, verb journal.NoteVerb) (deadletter.Item, error)
 	Assign(ctx context.Context, id string, a journal.Assignment) (deadletter.Item, error)
 	Teach(ctx context.Context, id string, t journal.Teaching) (journal.Cause, error)
@@ -118,33 +116,16 @@ func (g *Guard) For(ctx context.Context, action access.Action, id string) (deadl
 	return item, err
 }
 
-// Retry sends a dead letter's work again.
-func (g *Guard) Retry(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
-	return g.decide(ctx, c, "reprocess", g.to.DeadLetters.Retry)
-}
-
-// Discard lets a dead letter go.
-func (g *Guard) Discard(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
-	return g.decide(ctx, c, "discard", g.to.DeadLetters.Discard)
-}
-
-// Accept closes a dead letter as what the other side has already.
-func (g *Guard) Accept(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
-	return g.decide(ctx, c, "accepted", g.to.DeadLetters.Accept)
-}
-
-func (g *Guard) decide(
-	ctx context.Context, c deadletter.Command, decision string,
-	decide func(context.Context, deadletter.Command) (deadletter.Item, error),
-) (deadletter.Item, error) {
+// Decide does with a dead letter what a person decides.
+func (g *Guard) Decide(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
 	if _, err := g.For(ctx, access.Review.Anew(c.Fresh), c.ID); err != nil {
 		return deadletter.Item{}, err
 	}
 	c.By = by(ctx)
-	item, err := decide(ctx, c)
+	item, err := g.to.DeadLetters.Decide(ctx, c)
 	if err == nil {
 		g.log(ctx, "a dead letter was decided on", "dead_letter_reviewed", zap.String("deadLetterId", item.ID),
-			zap.String("decision", decision), zap.Bool("forceRetry", c.Force), zap.Bool("fresh", c.Fresh))
+			zap.String("decision", string(c.Action)), zap.Bool("forceRetry", c.Force), zap.Bool("fresh", c.Fresh))
 	}
 	return item, err
 }
@@ -269,7 +250,7 @@ func (g *Guard) Steer(ctx context.Context, id string, verb journal.BulkVerb) (jo
 	if err != nil {
 		return journal.BulkRun{}, err
 	}
-	if run, err = g.to.DeadLetters.Steer(ctx, id, verb, by(ctx)); err == nil {
+	if run, err = g.to.DeadLetters.Steer(ctx, run.ID, verb, by(ctx)); err == nil {
 		g.log(ctx, "a bulk run was changed", "bulk_run_changed", zap.String("runId", run.ID),
 			zap.String("verb", string(verb)), zap.String("state", string(run.State)))
 	}

@@ -392,7 +392,7 @@ func (s *sim) beside(run *journal.BulkRun) {
 		}
 		s.running.Go(func() {
 			r.port(who)
-			_, err := r.letters.Discard(as(r.life, who), deadletter.Command{ID: next[0].DeadLetter, Reason: typed, By: who})
+			_, err := r.letters.Decide(as(r.life, who), deadletter.Command{Action: journal.BulkDiscard, ID: next[0].DeadLetter, Reason: typed, By: who})
 			r.say("somebody discards %s beside a run: %v", next[0].Subject.ID, r.told(who, err))
 		})
 	})

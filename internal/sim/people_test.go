@@ -141,12 +141,13 @@ func (r *replica) decide(who string, how int) {
 			}
 		}
 	case how == 4 && !r.calm: // looks it up at the portal, which has it
-		c.Protocol = "2026/" + d.ID[:8]
-		_, err = r.letters.Accept(as(r.life, who), c)
+		closes := deadletter.Command{ID: d.ID, Action: journal.BulkAccept, Reason: typed, By: who, Protocol: "2026/" + d.ID[:8]}
+		_, err = r.letters.Decide(as(r.life, who), closes)
 	case r.calm || how < 5:
-		_, err = r.letters.Discard(as(r.life, who), c)
+		_, err = r.letters.Decide(as(r.life, who), deadletter.Command{ID: d.ID, Action: journal.BulkDiscard, Reason: typed, By: who})
 	default:
-		_, err = r.letters.Retry(as(r.life, who), c)
+		c.Action = journal.BulkRetry
+		_, err = r.letters.Decide(as(r.life, who), c)
 	}
 	err = r.told(who, err)
 	r.say("somebody decides on %s: %v", d.Subject.ID, err)

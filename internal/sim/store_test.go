@@ -302,22 +302,9 @@ func by(ctx context.Context) string {
 	return who
 }
 
-// decider decides as the bulk runs of a replica, two of which may decide on one dead letter at one instant.
-type decider struct{ *replica }
-
-// Retry implements deadletter.Decider.
-func (d decider) Retry(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
-	return d.letters.Retry(as(ctx, d.nameOfRun(c.Run)), c)
-}
-
-// Discard implements deadletter.Decider.
-func (d decider) Discard(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
-	return d.letters.Discard(as(ctx, d.nameOfRun(c.Run)), c)
-}
-
-// Accept implements deadletter.Decider.
-func (d decider) Accept(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
-	return d.letters.Accept(as(ctx, d.nameOfRun(c.Run)), c)
+// decideInRun decides as the bulk runs of a replica, two of which may decide on one dead letter at one instant.
+func (r *replica) decideInRun(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
+	return r.letters.Decide(as(ctx, r.nameOfRun(c.Run)), c)
 }
 
 // DeadLetter implements deadletter.Reader.

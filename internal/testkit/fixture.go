@@ -245,15 +245,12 @@ func (f *Fixture) DecideBulk(run string, n int) []journal.BulkItem {
 	Must(f.t, err)
 	items, err := f.Store.BulkItems(f.t.Context(), run, journal.BulkPlanned, 0, n)
 	Must(f.t, err)
-	decide, when := f.DeadLetters.Retry, deadletter.Backoff
-	if r.Action == journal.BulkDiscard {
-		decide = f.DeadLetters.Discard
-	}
+	when := deadletter.Backoff
 	if r.Now {
 		when = deadletter.Now
 	}
 	for _, i := range items {
-		_, err := decide(f.t.Context(), deadletter.Command{ID: i.DeadLetter, Reason: r.Reason, By: r.By, Run: run, Force: r.Force, Fresh: r.Fresh, When: when})
+		_, err := f.DeadLetters.Decide(f.t.Context(), deadletter.Command{ID: i.DeadLetter, Action: r.Action, Reason: r.Reason, By: r.By, Run: run, Force: r.Force, Fresh: r.Fresh, When: when})
 		if refusal := deadletter.RefusalOf(err); refusal != nil {
 			err = f.Journal.RefuseBulkItem(f.t.Context(), run, i.Number, string(refusal.Code))
 		}

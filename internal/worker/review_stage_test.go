@@ -166,13 +166,13 @@ func (f *reviewFixture) waiting() (string, int64) {
 
 func (f *reviewFixture) retry(id string) {
 	f.t.Helper()
-	_, err := f.DeadLetters.Retry(context.Background(), deadletter.Command{ID: id, Reason: "portal de volta", By: "maria"})
+	_, err := f.DeadLetters.Decide(context.Background(), deadletter.Command{Action: journal.BulkRetry, ID: id, Reason: "portal de volta", By: "maria"})
 	testkit.Must(f.t, err)
 }
 
 func (f *reviewFixture) discard(id string) {
 	f.t.Helper()
-	_, err := f.DeadLetters.Discard(context.Background(), deadletter.Command{ID: id, Reason: "duplicada", By: "maria"})
+	_, err := f.DeadLetters.Decide(context.Background(), deadletter.Command{Action: journal.BulkDiscard, ID: id, Reason: "duplicada", By: "maria"})
 	testkit.Must(f.t, err)
 }
 

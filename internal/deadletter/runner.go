@@ -1,0 +1,302 @@
+package deadletter
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"retry-worker/internal/clock"
+	"retry-worker/internal/journal"
+)
+
+// HoldEngine is why a running run decides nothing for the moment (journal.BulkRun.Hold): the engine does not answer. It
+// goes on by itself.
+const HoldEngine = "engine_down"
+
+// BulkLease is the name of the right to carry bulk runs out: one process has it at a time.
+const BulkLease = "bulk"
+
+const (
+	// lookEvery is how often a runner looks for runs, and a run at what holds it.
+	lookEvery = time.Second
+	// storeTime bounds the calls of the store that go before a decision.
+	storeTime = 10 * time.Second
+	// engineGrace is how long a process that has just begun waits for the engine's first answer before it says so.
+	engineGrace = 5 * time.Second
+	// refusalRest follows a refusal, which costs the journal a commit and takes no turn of the pace.
+	refusalRest = 5 * time.Millisecond
+	// mostAtOnce decisions of one run are made together: a commit may take longer than the pace allows for one.
+	mostAtOnce = 32
+	// mostLate is how far behind its schedule a run that catches up is at most, so that no more than a second's worth comes
+	// together after a stall.
+	mostLate = time.Second
+	// batchTime is how much of a fast pace is decided at once: the run is read for each batch.
+	batchTime = 100 * time.Millisecond
+)
+
+// Memory records what a Runner does (journal.Journal does).
+type Memory interface {
+	Bulk(ctx context.Context, s *journal.BulkStep) (journal.BulkRun, error)
+	RefuseBulkItem(ctx context.Context, run string, number int64, code string) error
+	HoldBulkRun(ctx context.Context, run, why string) error
+}
+
+// Hooks are told what happens; all must be set. They must not block.
+type Hooks struct {
+	// Decided and Refused are called for each item of a run with that action.
+	Decided, Refused func(action journal.BulkAction)
+}
+
+// Runner carries bulk runs out, each at its own pace.
+type Runner struct {
+	items    BulkStore
+	decide   func(context.Context, Command) (Item, error)
+	memory   Memory
+	clock    clock.Clock
+	engineUp func() time.Time
+	hooks    Hooks
+	log      *zap.Logger
+}
+
+// NewRunner prepares a Runner; Run starts it. decide is Service.Decide. engineUp tells since when the engine answers this
+// process; the zero time where it does not: nothing is decided then.
+func NewRunner(
+	items BulkStore, decide func(context.Context, Command) (Item, error), memory Memory, c clock.Clock,
+	engineUp func() time.Time, hooks Hooks, log *zap.Logger,
+) *Runner {
+	return &Runner{items, decide, memory, c, engineUp, hooks, log}
+}
+
+// Run carries runs out until stop ends; then it begins nothing more, awaits what is on its way and returns. When hard
+// ends it gives that up: whoever comes next finds out what became of it. One Runner at a time works on a store
+// (BulkLease); a second one would do no harm but to the pace. Not for concurrent use with itself.
+func (r *Runner) Run(stop, hard context.Context) {
+	stop, cancel := context.WithCancel(stop)
+	defer cancel()
+	defer context.AfterFunc(hard, cancel)()
+	for began := time.Now(); r.engineUp().IsZero() && time.Since(began) < engineGrace && stop.Err() == nil; {
+		rest(stop, lookEvery/4)
+	}
+	var (
+		all     sync.WaitGroup
+		carried sync.Map // by their ids
+		failing bool
+	)
+	defer all.Wait()
+	for ; stop.Err() == nil; rest(stop, lookEvery) {
+		runs, err := r.active(hard)
+		if err != nil && !failing && stop.Err() == nil {
+			r.log.Warn("bulk runs cannot be read, so none goes on; it is tried again",
+				zap.String("event", "bulk_runs_unread"), zap.Error(err))
+		}
+		failing = err != nil
+		for i := range runs {
+			x := newRunExecutor(stop, hard, r, &runs[i])
+			if x.run.State == journal.BulkPaused {
+				continue
+			}
+			if _, ours := carried.LoadOrStore(x.run.ID, true); ours {
+				continue
+			}
+			all.Go(func() {
+				defer carried.Delete(x.run.ID)
+				x.execute()
+			})
+		}
+	}
+}
+
+func (r *Runner) active(hard context.Context) ([]journal.BulkRun, error) {
+	ctx, cancel := context.WithTimeout(hard, storeTime)
+	defer cancel()
+	return r.items.ActiveBulkRuns(ctx)
+}
+
+// rest is on this machine's clock, whatever clock the pace is by.
+func rest(ctx context.Context, d time.Duration) { clock.Machine{}.Rest(ctx, d) }
+
+// runExecutor executes one run. Its methods are one goroutine's, but for settle.
+type runExecutor struct {
+	*Runner
+	stop, hard context.Context
+	run        journal.BulkRun // as it was seen last
+	// due is when the next decision is: each an interval after the one before was, however long that took.
+	due time.Time
+	// held is why nothing is decided, as the log was told last; empty where it is.
+	held string
+}
+
+// newRunExecutor returns an executor whose first decision is due now, or an interval from now where some are decided:
+// neither a crash nor a pause lets a run go faster.
+func newRunExecutor(stop, hard context.Context, r *Runner, run *journal.BulkRun) *runExecutor {
+	x := &runExecutor{Runner: r, stop: stop, hard: hard, run: *run, due: r.clock.Now()}
+	if run.Counts[journal.BulkPlanned] < run.Total {
+		x.due = x.due.Add(interval(run.PerMinute))
+	}
+	return x
+}
+
+// execute decides what is planned, until all is, the run is stopped, or stop ends.
+func (x *runExecutor) execute() {
+	x.log.Info("a bulk run is carried out", x.fields("bulk_run_started")...)
+	for ended := false; !ended && x.stop.Err() == nil; {
+		var err error
+		if ended, err = x.step(); err != nil {
+			x.wait("journal_down", err)
+		}
+	}
+}
+
+// step looks at the run and decides on what is due. It reports whether there is nothing more to do for the run; the error
+// is why the journal cannot be used. That nothing is decided in a run that was stopped since, the journal sees to
+// (journal.Review.Run).
+func (x *runExecutor) step() (ended bool, err error) {
+	ctx, cancel := context.WithTimeout(x.hard, storeTime)
+	defer cancel()
+	run, found, err := x.items.BulkRun(ctx, x.run.ID)
+	if err != nil || !found {
+		return err == nil, err
+	}
+	if x.run = run; run.State != journal.BulkRunning {
+		x.log.Info("a bulk run decides nothing more for now",
+			x.fields("bulk_run_stopped", zap.String("state", string(run.State)))...)
+		return true, nil
+	}
+	page, err := x.items.BulkItems(ctx, run.ID, journal.BulkPlanned, 0, mostAtOnce)
+	switch {
+	case err != nil:
+		return false, err
+	case len(page) == 0:
+		return x.finish(ctx)
+	}
+	if up, err := x.heedEngine(ctx); !up || err != nil {
+		return false, err
+	}
+	n, wait := x.turns()
+	if n == 0 {
+		x.clock.Rest(x.stop, min(wait, lookEvery))
+		return false, nil
+	}
+	return false, x.decideAll(page[:min(n, len(page))])
+}
+
+// heedEngine reports whether the engine answers; where it does not, the run says so and waits.
+func (x *runExecutor) heedEngine(ctx context.Context) (up bool, err error) {
+	why := ""
+	if x.engineUp().IsZero() {
+		why = HoldEngine
+	}
+	if x.run.Hold != why {
+		if err := x.memory.HoldBulkRun(ctx, x.run.ID, why); err != nil {
+			return false, err
+		}
+	}
+	if why != "" {
+		x.wait(why, nil)
+	}
+	return why == "", nil
+}
+
+// turns returns how many decisions are due, those of the next batchTime among them, or how long until the next is.
+func (x *runExecutor) turns() (n int, wait time.Duration) {
+	now, each := x.clock.Now(), interval(x.run.PerMinute)
+	if earliest := now.Add(-mostLate); x.due.Before(earliest) {
+		x.due = earliest
+	}
+	late := now.Sub(x.due)
+	if late < 0 {
+		return 0, -late
+	}
+	return int(min(max((late+batchTime)/each, 1), time.Duration(max(x.run.PerMinute/60, 1)), mostAtOnce)), 0
+}
+
+// decideAll decides on items together, and awaits what becomes of them. Where that is not known they are read again: the
+// journal decides on none twice.
+func (x *runExecutor) decideAll(page []journal.BulkItem) (failed error) {
+	refused, errs := make([]bool, len(page)), make([]error, len(page))
+	var all sync.WaitGroup
+	for i := range page {
+		all.Go(func() { refused[i], errs[i] = x.settle(&page[i]) })
+	}
+	all.Wait()
+	for i, err := range errs {
+		switch {
+		case errors.Is(err, journal.ErrInvalidRunState), errors.Is(err, journal.ErrBulkRunUnknown):
+			continue // the next look says what state it is in
+		case err != nil:
+			failed = err
+		case refused[i]:
+			x.hooks.Refused(x.run.Action)
+			continue
+		default:
+			x.hooks.Decided(x.run.Action)
+		}
+		x.due = x.due.Add(interval(x.run.PerMinute))
+	}
+	if failed == nil && x.held != "" {
+		x.log.Info("a bulk run goes on", x.fields("bulk_run_goes_on", zap.String("after", x.held))...)
+		x.held = ""
+	}
+	if slices.Contains(refused, true) {
+		rest(x.stop, refusalRest)
+	}
+	return failed
+}
+
+// settle decides on an item, or notes why that is refused: one that is decided after all keeps its outcome. Without an
+// error one of both is done.
+func (x *runExecutor) settle(i *journal.BulkItem) (refused bool, err error) {
+	r := &x.run
+	c := Command{ID: i.DeadLetter, Action: r.Action, Reason: r.Reason, By: r.By, Force: r.Force, Fresh: r.Fresh, Run: r.ID}
+	if r.Now {
+		c.When = Now
+	}
+	_, err = x.decide(x.hard, c)
+	code := NotRecordable
+	if why := RefusalOf(err); why != nil {
+		code = why.Code
+	} else if !concernsOneAlone(err) {
+		return false, err
+	}
+	return true, x.memory.RefuseBulkItem(x.hard, r.ID, i.Number, string(code))
+}
+
+// finish ends a run of which nothing is left to decide.
+func (x *runExecutor) finish(ctx context.Context) (ended bool, err error) {
+	run, err := x.memory.Bulk(ctx, &journal.BulkStep{Verb: journal.BulkFinish, Run: journal.BulkRun{ID: x.run.ID}})
+	switch {
+	case errors.Is(err, journal.ErrInvalidRunState): // stopped in the same moment
+		return false, nil // the next look says so
+	case errors.Is(err, journal.ErrBulkRunUnknown):
+		return true, nil
+	case err != nil:
+		return false, err
+	}
+	x.log.Info("a bulk run is done: each of its dead letters is decided or refused", x.fields("bulk_run_done",
+		zap.Int64("refused", run.Counts[journal.BulkRefused]), zap.Duration("took", run.EndedAt.Sub(run.CreatedAt)))...)
+	return true, nil
+}
+
+// fields returns those of every line of the log about the run.
+func (x *runExecutor) fields(event string, more ...zap.Field) []zap.Field {
+	return append([]zap.Field{zap.String("event", event), zap.String("run", x.run.ID),
+		zap.String("action", string(x.run.Action)), zap.Int64("perMinute", x.run.PerMinute),
+		zap.Int64("total", x.run.Total), zap.Int64("planned", x.run.Counts[journal.BulkPlanned])}, more...)
+}
+
+// wait decides nothing for a moment. Why that is, is told once.
+func (x *runExecutor) wait(why string, cause error) {
+	if x.hard.Err() != nil {
+		return // it is this process that ends
+	}
+	if x.held != why {
+		x.log.Warn("a bulk run waits and goes on by itself",
+			x.fields("bulk_run_held", zap.String("why", why), zap.Error(cause))...)
+		x.held = why
+	}
+	rest(x.stop, lookEvery)
+}

@@ -27,7 +27,7 @@ func fullAttempt() journal.Attempt {
 	}
 }
 
-// TestDigestsTellEveryField: whoever changes one is found out.
+// TestDigestsTellEveryField: whoever changes one is found out, and each comes back as it was.
 func TestDigestsTellEveryField(t *testing.T) {
 	a, e := fullAttempt(), journal.Entry{Record: 1, Kind: journal.ReviewEntry, At: time.UnixMilli(2), Body: "{}"}
 	subject := someSubject
@@ -37,8 +37,13 @@ func TestDigestsTellEveryField(t *testing.T) {
 	elsewhere := []string{"Decision.Policy", "Decision.SubjectID", "Decision.Rejection", "AnalysedCount", "ReceivedAt",
 		"Decision.Backoff.JitterRatio", "Chance"}
 	eachField(reflect.ValueOf(&a).Elem(), "", func(name string) {
-		if same := new(journal.EntryOf(subject, &a)).Digest() == want; same != slices.Contains(elsewhere, name) {
+		kept := journal.EntryOf(subject, &a)
+		if same := kept.Digest() == want; same != slices.Contains(elsewhere, name) {
 			t.Errorf("attempt's %s changed, its digest the same: %t", name, same)
+		}
+		read, err := kept.Decode()
+		if again := journal.EntryOf(subject, read.Attempt); err != nil || again.Body != kept.Body {
+			t.Errorf("attempt's %s is kept in %s, and read as %s (%v)", name, kept.Body, again.Body, err)
 		}
 	})
 	eachField(reflect.ValueOf(&subject).Elem(), "", func(name string) {

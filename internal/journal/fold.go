@@ -309,8 +309,8 @@ func (b *outcomeBody) fold(p *projection, h *History) {
 		born.MaxRetries, born.Fingerprint = a.Decision.MaxRetries, a.Fingerprint
 		born.Context, born.Deadline = a.Context, a.Deadline
 	}
-	if d != nil && e.State == Reprocessing {
-		born.Deadline = cmp.Or(d.Deadline, born.Deadline)
+	if d != nil && e.State == Reprocessing { // nothing failed since a person sent it again
+		born.MaxRetries, born.Fingerprint, born.Context, born.Deadline = d.MaxRetries, d.Fingerprint, d.Context, d.Deadline
 	}
 	p.die(h, born, false)
 }

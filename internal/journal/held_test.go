@@ -118,6 +118,45 @@ func TestGivenUpCountsTheSubjectsRetries(t *testing.T) {
 	}
 }
 
+// TestReportedFailureIsOfTheClaim: a process that gives up by itself leaves a dead letter that tells of the claim what its last
+// failure did, or where none came since, the dead letter that a person sent again, though it had never failed.
+func TestReportedFailureIsOfTheClaim(t *testing.T) {
+	for name, failed := range map[string]bool{"it failed": true, "it was given up at a gate": false} {
+		t.Run(name, func(t *testing.T) {
+			f := testkit.New(t, testkit.At(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)))
+			of, first, deadline := testkit.Subject(decision.DefaultPolicy, "CLM-1-1"), f.Now(), f.Now().Add(30*time.Hour)
+			brought := decision.Context{{Variable: "valor", Type: decision.ContextMoney, Value: "1234.56"}}
+			if failed {
+				a := f.Analysis(of.Policy, of.ID, "TIMEOUT", 0)
+				a.ProcessInstanceKey, a.Failure.Context, a.Failure.Deadline = 5, brought, deadline
+				_, err := f.Journal.Analyze(t.Context(), a)
+				testkit.Must(t, err)
+			} else {
+				testkit.Must(t, f.Journal.Hold(t.Context(), &journal.Arrival{Subject: of, JobKey: 7, ProcessInstanceKey: 5, Destination: "portal",
+					Context: brought, Deadline: deadline, Policy: f.Policies()[of.Policy]}))
+				_, err := f.Journal.Depart(t.Context(), &journal.Departure{Subject: of, JobKey: 7, GiveUp: decision.ReasonDeadline})
+				testkit.Must(t, err)
+				told, _, err := f.Memory.Story(t.Context(), of)
+				testkit.Must(t, err)
+				letter := told.DeadLetters[0].ID
+				f.Await(letter)
+				_, err = f.Journal.Review(t.Context(), &journal.Review{Subject: of, DeadLetter: letter, Reason: "x", By: "ana"})
+				testkit.Must(t, err)
+			}
+			f.Advance(time.Hour)
+			_, err := f.Journal.Conclude(t.Context(), &journal.Outcome{Subject: of, ProcessInstanceKey: 5, Team: "ti"})
+			testkit.Must(t, err)
+			told, _, err := f.Memory.Story(t.Context(), of)
+			testkit.Must(t, err)
+			d := told.DeadLetters[len(told.DeadLetters)-1]
+			if d.Reason != decision.ReasonReported || d.RetryCount != 1 || d.MaxRetries != 5 || d.Cents != 123456 || !slices.Equal(d.Context, brought) ||
+				!d.Deadline.Equal(deadline) || !d.FirstFailure.Equal(first) || d.ProcessInstanceKey != 5 || (d.Fingerprint != "") != failed {
+				t.Errorf("it leaves %+v", d)
+			}
+		})
+	}
+}
+
 // TestOrdersAreFollowed: what a person ordered stands until a state follows it. One that was on its way does not, nor does an
 // order take the place of the one before.
 func TestOrdersAreFollowed(t *testing.T) {

@@ -1,12 +1,16 @@
 package journal_test
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
@@ -296,22 +300,32 @@ func TestAlreadyAccepted(t *testing.T) {
 	}
 }
 
-// TestEveryFigureOfR19: each has a window and its targets.
+// TestEveryFigureOfR19: each has its window, and the targets and alerts of the table.
 func TestEveryFigureOfR19(t *testing.T) {
-	want := map[string]int{ // hours, and how many goals
-		"success_rate": 24*10 + 2, "time_to_success_mean": 24*10 + 1, "time_to_success_median": 24*10 + 1, "retries_to_success": 24*10 + 1,
-		"permanent_rate": 168*10 + 3, "exhausted_rate": 168*10 + 3, "at_maximum_rate": 168*10 + 1,
-		"backoff_mean": 24*10 + 1, "processing_time_p99": 24*10 + 1, "already_accepted": 168 * 10,
+	want := map[string]string{
+		"success_rate":           "24 h; 005 target >= 0.8; 004 target >= 0.85",
+		"time_to_success_mean":   "24 h; 005 target <= 120",
+		"time_to_success_median": "24 h; 004 target <= 60",
+		"retries_to_success":     "24 h; 004 target <= 1.2",
+		"permanent_rate":         "168 h; 005 target < 0.1; 005 alert > 0.15; 004 alert > 0.1",
+		"exhausted_rate":         "168 h; 005 target < 0.05; 004 target <= 0.03; 005 alert > 0.05",
+		"at_maximum_rate":        "168 h; 004 alert > 0.05",
+		"backoff_mean":           "24 h; 004 alert > 30",
+		"processing_time_p99":    "24 h; 005 alert > 1",
+		"already_accepted":       "168 h",
 	}
-	got := map[string]int{}
+	got := map[string]string{}
 	for _, k := range statistics.All(nil, []string{"p"}, time.Now()) {
-		got[k.Name] = int(k.Window)*10 + len(k.Goals)
-		if k.Value != nil || k.Samples != 0 {
+		text := fmt.Sprintf("%g h", k.Window)
+		for _, g := range k.Goals {
+			text += fmt.Sprintf("; %s %s %s %g", strings.TrimPrefix(string(g.Rule), "RN-BIL-"), g.Kind, g.Compare, g.Limit)
+		}
+		if got[k.Name] = text; k.Value != nil || k.Samples != 0 {
 			t.Errorf("%s has a value where nothing happened: %+v", k.Name, k)
 		}
 	}
-	if !maps.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -27,26 +27,15 @@ var (
 			"absent where none has one.", "destination")
 )
 
-func describe(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc(name, help, labels, nil)
-}
-
 var phases = [...]destination.Phase{destination.Up, destination.Down, destination.Testing, destination.Ramping}
 
-// destinations are the figures of where claims are submitted.
-type destinations struct {
-	released, wasted *prometheus.CounterVec
-	heldFor          prometheus.Observer
-}
-
 func (m *Metrics) registerDestinations() {
-	d := &m.destinations
-	d.released = m.counter("retry_worker_released_total", "Claims that this replica let through, by why: "+
+	m.released = m.counter("retry_worker_released_total", "Claims that this replica let through, by why: "+
 		"the destination is up (pass), to test it (canary), or after an outage (ramp).", "destination", "kind")
-	d.wasted = m.counter("retry_worker_wasted_attempts_total",
+	m.wasted = m.counter("retry_worker_wasted_attempts_total",
 		"Submissions that failed because their destination was not up, as the replica that releases claims saw them.",
 		"destination")
-	d.heldFor = m.histogram("retry_worker_held_seconds", "How long claims were held before they were let through.",
+	m.heldFor = m.histogram("retry_worker_held_seconds", "How long claims were held before they were let through.",
 		heldBuckets).WithLabelValues()
 	m.StartDestination(destination.Other)
 }
@@ -54,21 +43,21 @@ func (m *Metrics) registerDestinations() {
 // StartDestination creates the series of a destination that is configured.
 func (m *Metrics) StartDestination(name string) {
 	for _, kind := range []destination.Kind{destination.Pass, destination.Test, destination.RampedUp} {
-		m.destinations.released.WithLabelValues(name, string(kind))
+		m.released.WithLabelValues(name, string(kind))
 	}
-	m.destinations.wasted.WithLabelValues(name)
+	m.wasted.WithLabelValues(name)
 }
 
 // GateHooks returns what the gates call.
 func (m *Metrics) GateHooks() gate.Hooks {
-	h, d := gate.NoHooks(), &m.destinations
-	h.Admitted = func(name string) { d.released.WithLabelValues(name, string(destination.Pass)).Inc() }
+	h := gate.NoHooks()
+	h.Admitted = func(name string) { m.released.WithLabelValues(name, string(destination.Pass)).Inc() }
 	h.Released = func(name string, kind destination.Kind, held time.Duration) {
-		d.released.WithLabelValues(name, string(kind)).Inc()
-		d.heldFor.Observe(held.Seconds())
+		m.released.WithLabelValues(name, string(kind)).Inc()
+		m.heldFor.Observe(held.Seconds())
 	}
 	h.GivenUp = func(policy string) { m.Ended(&decision.Decision{Policy: policy}) }
-	h.Wasted = func(name string) { d.wasted.WithLabelValues(name).Inc() }
+	h.Wasted = func(name string) { m.wasted.WithLabelValues(name).Inc() }
 	h.Answered = m.Hooks().Answered
 	return h
 }

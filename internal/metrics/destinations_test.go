@@ -11,7 +11,7 @@ import (
 
 // TestDestinations: those that nobody configured share a label, whatever their names hold.
 func TestDestinations(t *testing.T) {
-	m, _, url := served(t)
+	m, url := served(t)
 	in := func(name string, phase destination.Phase, held int, deadline time.Duration) gate.Destination {
 		d := gate.Destination{Name: name, Held: held}
 		d.State.Phase, d.State.Outage.FailedRamps = phase, 3

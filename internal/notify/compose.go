@@ -37,33 +37,16 @@ func instant(t time.Time) string { return t.UTC().Truncate(time.Second).Format(t
 // newNotice returns an empty notice of a kind to a team.
 func (l *glance) newNotice(kind string, team decision.Team) *Notice {
 	n := &Notice{Type: kind, Timestamp: instant(l.now), Data: Data{Team: string(team)}}
-	if l.PublicURL != "" {
-		n.Data.URL = l.PublicURL + "/dead-letters?" + url.Values{"team": {string(team)}}.Encode()
-	}
+	n.Data.URL = l.page("/dead-letters?" + url.Values{"team": {string(team)}}.Encode())
 	return n
 }
 
-// news returns a notice to a team of what came since the watermark, and how many are open in all.
-func (l *glance) news(ctx context.Context, team decision.Team, count *deadletter.NoticeCount) (*Notice, error) {
-	n, err := l.withOpen(ctx, TypeNew, team)
-	if err != nil {
-		return nil, err
+// page returns the address of a page of the console; empty where nobody said where that is.
+func (l *glance) page(path string) string {
+	if l.PublicURL == "" {
+		return ""
 	}
-	news := summary(count, l.Catalogue().Policies)
-	n.Data.New = &news
-	return n, nil
-}
-
-// withOpen returns a notice that says how many dead letters of the team are open, without their causes.
-func (l *glance) withOpen(ctx context.Context, kind string, team decision.Team) (*Notice, error) {
-	open, err := l.Store.OpenDeadLetters(ctx, team, 0, 1)
-	if err != nil {
-		return nil, err
-	}
-	n := l.newNotice(kind, team)
-	n.Data.Open = summary(&open, l.Catalogue().Policies)
-	n.Data.Open.Top, n.Data.Open.OtherCount = nil, n.Data.Open.Count
-	return n, nil
+	return l.PublicURL + path
 }
 
 // digest returns that of a team: what is open by cause and age, what of it is due, and the figures of its policies.

@@ -221,12 +221,9 @@ func (s *sim) checkGate(r *journal.Record) {
 	case b.Action == journal.GateGivenUp:
 		d := journal.DeadLetter{ID: b.DeadLetter, Episode: b.Episode, Outcome: decision.MaxRetriesExceeded, Reason: b.GiveUp, Team: b.Team,
 			RetryCount: b.Retries, MaxRetries: b.MaxRetries, Context: b.Context, Deadline: b.Deadline, ProcessInstanceKey: b.ProcessInstanceKey,
-			FirstFailure: b.Since}
-		if shown := s.letter(b.DeadLetter); !b.Opens { // what the episode knows
-			d.FirstFailure, d.Fingerprint = shown.FirstFailure, shown.Fingerprint
-			if a := s.last[r.Subject.ID]; a != nil {
-				d.Fingerprint = a.Fingerprint
-			}
+			FirstFailure: s.tally.episodes[r.Subject.ID].first}
+		if a := s.last[r.Subject.ID]; a != nil && !b.Opens {
+			d.Fingerprint = a.Fingerprint
 		}
 		s.born(r.Subject.ID, r.Number(), r.Entry.At, &d)
 		s.expect("MaxRetriesExceeded", r.Subject.ID)

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -100,17 +99,20 @@ func (s *sim) born(claim string, record int64, at time.Time, d *journal.DeadLett
 	s.letters[d.ID] = *d
 }
 
-// givesUp notes the dead letter of a claim whose process gave it up by itself: it has what is known of the last failure.
+// givesUp notes the dead letter of a claim whose process gave it up by itself: it has what is known of the last failure, or of
+// the dead letter that a person sent again since.
 func (s *sim) givesUp(claim, id string, by decision.Team, e *journal.Entry) {
-	d := s.letter(id).DeadLetter // what the episode knows
-	d.Outcome, d.Reason, d.Team, d.Review, d.Run = decision.MaxRetriesExceeded, decision.ReasonReported, team, journal.ReviewNote{}, ""
+	d, is, last := journal.DeadLetter{ID: id, Outcome: decision.MaxRetriesExceeded, Reason: decision.ReasonReported, Team: team},
+		s.tally.episodes[claim], int64(0)
+	d.Episode, d.RetryCount, d.ProcessInstanceKey, d.FirstFailure = is.number, is.retries, is.process, is.first
 	if a := s.last[claim]; a != nil {
-		d.RetryCount, d.MaxRetries, d.Fingerprint, d.Deadline = s.tally.episodes[claim].retries, a.MaxRetries, a.Fingerprint, a.Deadline
-		told, _, _ := s.memory.Story(context.Background(), subjectOf(claim))
-		for _, before := range told.DeadLetters { // with a new one, perhaps
-			if all := s.reviews[before.ID]; len(all) > 0 && all[len(all)-1].record > a.Record {
-				d.Deadline = cmp.Or(all[len(all)-1].SubmissionDeadline, d.Deadline)
-			}
+		d.MaxRetries, d.Fingerprint, d.Deadline, d.Context, last = a.MaxRetries, a.Fingerprint, a.Deadline, a.Context, a.Record
+	}
+	told, _, _ := s.memory.Story(context.Background(), subjectOf(claim))
+	for _, before := range told.DeadLetters {
+		if all := s.reviews[before.ID]; len(all) > 0 && all[len(all)-1].record > last {
+			was := s.letters[before.ID]
+			d.MaxRetries, d.Fingerprint, d.Deadline, d.Context = was.MaxRetries, was.Fingerprint, was.Deadline, was.Context
 		}
 	}
 	if s.born(claim, e.Record, e.At, &d); by != team {

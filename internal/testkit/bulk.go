@@ -62,6 +62,15 @@ func Open(t testing.TB, s deadletter.BulkStore, f journal.DeadLetterFilter, thro
 	return records
 }
 
+// chosen are the open dead letters with a record of at most through that the filter lets through, the most urgent first.
+func (m *Memory) chosen(f journal.DeadLetterFilter, through int64) []deadletter.Item {
+	f.State = ""
+	p, _ := deadletter.NewQuery(f, "", 1) // which fails for a cursor alone
+	all := slices.DeleteFunc(m.passing(p), func(i deadletter.Item) bool { return i.Record > through })
+	sortItems(all, p)
+	return all
+}
+
 // DeadLettersOpen implements deadletter.BulkStore.
 func (m *Memory) DeadLettersOpen(ctx context.Context, f journal.DeadLetterFilter, through int64, limit int) ([]deadletter.Item, int64, error) {
 	if err := m.enter(ctx); err != nil {
@@ -72,10 +81,7 @@ func (m *Memory) DeadLettersOpen(ctx context.Context, f journal.DeadLetterFilter
 		through = m.head.Record
 	}
 	f.Sort = deadletter.ByAge
-	p := deadletter.OpenQuery(f, through)
-	all := m.passing(p)
-	sortItems(all, p)
-	all = first(all, limit)
+	all := first(m.chosen(f, through), limit)
 	for i := range all {
 		all[i] = deadletter.Item{DeadLetter: all[i].DeadLetter, Subject: all[i].Subject}
 	}

@@ -66,11 +66,13 @@ func (m *Memory) passing(p *deadletter.Query) (all []deadletter.Item) {
 	return all
 }
 
-// found reports whether the query finds a dead letter.
+// found reports whether the query finds a dead letter: by what its filter says, not by what the query makes of that, but
+// for the words that are searched for.
 func (m *Memory) found(p *deadletter.Query, k *journal.KeyedDeadLetter) bool {
 	d, f := &k.DeadLetter, &p.Filter
-	born, at := journal.Milli(d.CreatedAt), d.Place()
-	fits := slices.Contains(p.States, d.State) && d.Record < p.Before && born >= p.Since && born < p.Until &&
+	at := d.Place()
+	fits := (f.State == "all" || string(d.State) == cmp.Or(f.State, "open")) &&
+		!d.CreatedAt.Before(f.Since) && (f.Until.IsZero() || d.CreatedAt.Before(f.Until)) &&
 		(f.Policy == "" || f.Policy == k.Subject.Policy) && (f.Team == "" || f.Team == d.Team) &&
 		(f.Reason == "" || f.Reason == d.Reason) && (f.Fingerprint == "" || f.Fingerprint == d.Fingerprint) &&
 		(f.Context == "" || has(d.Context, f.Context)) && (f.IDs == "" || slices.Contains(strings.Split(f.IDs, ","), d.ID)) &&

@@ -266,11 +266,6 @@ func (f *Fixture) FinishBulk(run string) {
 	Must(f.t, err)
 }
 
-// NoBulkHooks do nothing.
-func NoBulkHooks() deadletter.Hooks {
-	return deadletter.Hooks{Decided: func(journal.BulkAction) {}, Refused: func(journal.BulkAction) {}}
-}
-
 // Bubble runs a test of a Fixture where time is fake (testing/synctest).
 func Bubble(t *testing.T, test func(t *testing.T, f *Fixture), options ...Option) {
 	t.Helper()

@@ -68,7 +68,7 @@ func (o *oracle) compareAll(ctx context.Context, r *rapid.T) {
 	o.compareOutbox(ctx, r)
 	o.comparePending(ctx, r)
 	for _, of := range o.subjects {
-		o.compareSubject(ctx, r, of)
+		sameTwo(o, r, "the story", func(s ports) (journal.Story, bool, error) { return s.Story(ctx, of) })
 	}
 	o.compareRecords(ctx, r)
 	sameTwo(o, r, "what is held", func(s ports) ([]journal.KeyedState, journal.Head, error) {
@@ -85,18 +85,6 @@ func (o *oracle) compareAll(ctx context.Context, r *rapid.T) {
 	})
 	before := o.bound(r, "before")
 	same(o, r, "the last record before", func(s ports) (int64, error) { return s.LastRecordBefore(ctx, before) })
-}
-
-// compareSubject compares the story of a subject, whose records must have the digests with which they were saved.
-func (o *oracle) compareSubject(ctx context.Context, r *rapid.T, of journal.Subject) {
-	sameTwo(o, r, "the story", func(s ports) (journal.Story, bool, error) { return s.Story(ctx, of) })
-	same(o, r, "the digests", func(s ports) (digests []journal.Digest, err error) {
-		st, _, err := s.Story(ctx, of)
-		for i := range st.Attempts {
-			digests = append(digests, new(journal.EntryOf(of, &st.Attempts[i])).Digest())
-		}
-		return digests, err
-	})
 }
 
 // comparePending compares pending retries, and who has a part of a name.

@@ -15,6 +15,7 @@ import (
 	"retry-worker/internal/guard"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/text"
 	"retry-worker/internal/worker"
 )
 
@@ -59,7 +60,7 @@ func jobQueue() *decision.Policy {
 	p.IDPattern, p.InvalidID, p.Catalogue = regexp.MustCompile(`^\S+$`), decision.InvalidID, "0123456789ab"
 	p.Own = &decision.OwnVariables{MaxAttempts: "maxAttempts", Delay: "delayBetweenAttempts", NonRetryable: "nonRetryable"}
 	p.Rules = decisiontest.Rules(
-		classify.Rule{Name: "missing", Class: decision.Permanent, Reason: "NOT_FOUND", Team: "ti", Hint: "o destino mudou", Statuses: []string{"404"}},
+		classify.Rule{Name: "missing", Class: decision.Permanent, Reason: "NOT_FOUND", Team: "ti", Hint: text.Translated{Portuguese: "o destino mudou"}, Statuses: []string{"404"}},
 		decisiontest.Transient("TIMEOUT"))
 	return p
 }

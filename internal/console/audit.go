@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -75,7 +76,7 @@ func (p *Pages) audit(v *visit, o *open) (*page, error) {
 	d.Policies = options(append(v.catalogue.Policies.Names(), d.Policy), d.Policy, v.policy)
 	f := v.recordFilter(d)
 	if d.Wrong == "" || d.WrongField == "id" { // a whole policy is exported, though not listed
-		d.Export, d.ExportCSV = d.exportURL(audit.JSONLines), d.exportURL(audit.CSV)
+		d.Export, d.ExportCSV = v.exportURL(d, audit.JSONLines), v.exportURL(d, audit.CSV)
 	}
 	if d.Wrong != "" {
 		pg.status = http.StatusUnprocessableEntity
@@ -148,7 +149,7 @@ func (v *visit) forward(o *open, d *auditData, f journal.RecordFilter) ([]journa
 		return records, err
 	}
 	records = records[:auditPage]
-	d.Next = d.address("/audit", field{"after", strconv.FormatInt(records[auditPage-1].Number(), 10)})
+	d.Next = v.here(field{"after", key(records[auditPage-1].Number())})
 	return records, nil
 }
 
@@ -166,19 +167,14 @@ func (v *visit) latest(o *open, d *auditData, head journal.Head) ([]journal.Reco
 	records = slices.DeleteFunc(records, func(r journal.Record) bool { return r.Number() >= before })
 	slices.Reverse(records)
 	if from > 0 && len(records) > 0 {
-		d.Next = d.address("/audit", field{"before", strconv.FormatInt(from+1, 10)})
+		d.Next = v.here(field{"before", key(from + 1)})
 	}
 	return records, nil
 }
 
-// address is path with the form's fields, and another.
-func (d *auditData) address(path string, another field) string {
-	return address(path, field{"policy", d.Policy}, field{"id", d.ID}, field{"tenant", d.Tenant}, field{"since", d.Since},
-		field{"until", d.Until}, another)
-}
-
-func (d *auditData) exportURL(f audit.Format) string {
-	return d.address("/audit/export", field{"format", string(f)})
+// exportURL is where what was asked for is exported.
+func (v *visit) exportURL(d *auditData, f audit.Format) string {
+	return strings.Replace(v.here(field{"policy", d.Policy}, field{"format", string(f)}), "/audit", "/audit/export", 1)
 }
 
 func (v *visit) auditRow(r *journal.Record) auditRow {

@@ -69,7 +69,7 @@ func (v *visit) contextFact(policy string, c *decision.ContextValue) fact {
 func (v *visit) contextLabel(policy, variable string) string {
 	for _, f := range v.contextFields(policy) {
 		if f.Variable == variable {
-			return f.Label
+			return v.Says(f.Label)
 		}
 	}
 	return variable

@@ -46,7 +46,7 @@ func (v *visit) writeLetters(o *open, f journal.DeadLetterFilter, to io.Writer) 
 		row = append(row, v.T(key))
 	}
 	for _, field := range fields {
-		row = append(row, audit.Inert(field.Label))
+		row = append(row, audit.Inert(v.Says(field.Label)))
 	}
 	_ = out.Write(append(row, v.T("col.error"))) // Error tells
 	for n := 0; ; {

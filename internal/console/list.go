@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -67,7 +66,6 @@ type listData struct {
 	// one other has can be given; nil where the list is not of one other, or the reader may not.
 	Whose    []viewLink
 	Handover *guard.Colleagues
-	Token    string
 }
 
 // viewLink is one way to look at dead letters; N is how many it shows, where that is Known.
@@ -88,15 +86,29 @@ func (v *visit) views(current string, f journal.DeadLetterFilter) []viewLink {
 // pager leads to the page behind this one, and to the first; empty where there is none or this is it.
 type pager struct{ Next, First string }
 
-// pagerOf a page that begins at cursor and goes on at next, where to says what addresses have which cursor.
-func pagerOf(cursor, next string, to func(cursor string) string) (p pager) {
+// pager of a page of which that field of the address says where it begins, and that goes on at next.
+func (v *visit) pager(name, next, fragment string) (p pager) {
 	if next != "" {
-		p.Next = to(next)
+		p.Next = v.here(field{name, next}) + fragment
 	}
-	if cursor != "" {
-		p.First = to("")
+	if v.r.URL.Query().Get(name) != "" {
+		p.First = v.here(field{name, ""}) + fragment
 	}
 	return p
+}
+
+// here is this page's address with other fields; those that are empty go.
+func (v *visit) here(others ...field) string {
+	to, q := *v.r.URL, v.r.URL.Query()
+	q.Del("lang")
+	q.Del("done")
+	for _, x := range others {
+		if q.Set(x.Name, x.Value); x.Value == "" {
+			q.Del(x.Name)
+		}
+	}
+	to.RawQuery = q.Encode()
+	return to.RequestURI()
 }
 
 type option struct {
@@ -110,19 +122,19 @@ var states = []string{"open", "reprocessing", "recovered", "discarded", "accepte
 func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 	q := v.r.URL.Query()
 	f, wrong := v.filterOf(q)
-	cursor := q.Get("cursor")
-	if wrong != "" {
-		return v.misread(o, f, q, wrong)
-	}
-	items, next, err := someOf(v.r.Context(), o, f, cursor)
-	if errors.Is(err, deadletter.ErrBadCursor) {
-		return &page{redirect: listURL(f, "")}, nil // it was not ours, or of another filter
-	}
-	if err != nil && deadletter.RefusalOf(err) == nil { // what no dead letter could be fits none
-		return nil, err
-	}
 	d, err := v.listed(o, f)
 	if err != nil {
+		return nil, err
+	}
+	pg := &page{name: "dead-letters", section: "dead-letters", title: v.T("list.title"), data: d}
+	if wrong != "" {
+		d.Since, d.Until, d.Act = plain(q.Get("since"), maxQueryBytes), plain(q.Get("until"), maxQueryBytes), nil
+		d.WrongField, d.Wrong = wrong, v.wrongFilter(wrong, q)
+		pg.status = http.StatusUnprocessableEntity
+		return pg, nil
+	}
+	items, next, err := someOf(v.r.Context(), o, f, q.Get("cursor"))
+	if err = unlessUnfit(err); err != nil {
 		return nil, err
 	}
 	d.Rows = items
@@ -136,20 +148,25 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 		}
 	}
 	d.Pick = f.State == states[0] && len(items) > 0 && v.who.May(access.Bulk, string(f.Team))
-	d.pager = pagerOf(cursor, next, func(cursor string) string { return listURL(f, cursor) })
-	summary := v.Count("letters."+f.State, d.Matching)
-	if !d.States[0].Known {
-		summary = ""
+	d.pager = v.pager("cursor", next, "")
+	if d.States[0].Known {
+		pg.summary = v.Count("letters."+f.State, d.Matching)
 	}
-	return &page{name: "dead-letters", section: "dead-letters", title: v.T("list.title"), data: d, summary: summary}, nil
+	return pg, nil
+}
+
+// unlessUnfit returns err, unless it says that no dead letter could be as a filter asks: that fits none.
+func unlessUnfit(err error) error {
+	if deadletter.RefusalOf(err) != nil && !errors.Is(err, deadletter.ErrBadCursor) {
+		return nil
+	}
+	return err
 }
 
 // found is a claim that a search finds, in whatever state.
 type found struct {
 	Subject journal.Subject
-	Status  Badge
-	// Means is what its status means.
-	Means string
+	standing
 }
 
 // mostFound claims are named by a search.
@@ -164,9 +181,7 @@ func (v *visit) find(o *open, part string) (all []found, err error) {
 			return nil, err
 		}
 		if known {
-			d := &subjectData{}
-			v.standing(d, &story)
-			all = append(all, found{s, d.Status, d.Means})
+			all = append(all, found{s, v.standing(&story)})
 		}
 	}
 	return all, err
@@ -198,7 +213,7 @@ func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
 	}
 	d := &listData{V: v, Filter: f, Filtered: narrowed(f), Show: f.State == "all", Since: v.local(f.Since),
 		Until: v.local(f.Until)}
-	d.Here, d.Views = v.here(), v.views("list", f)
+	d.Here, d.Views = v.listPlace(), v.views("list", f)
 	v.choices(d, counts)
 	d.Chips = v.chips(&f)
 	if f.Context != "" && f.State == states[0] && !searched(&f) {
@@ -227,20 +242,20 @@ func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
 				Current: sort == deadletter.SortOf(&f)})
 		}
 	}
-	if f.State == states[0] && !searched(&f) {
-		due, err := v.due(o, f.Context)
-		if err != nil {
-			return nil, err
-		}
-		d.Due = due.of(v, f)
-	}
 	if f.State == states[0] {
 		if d.Whose, err = v.whose(o, f); err != nil {
 			return nil, err
 		}
+		if !searched(&f) {
+			due, err := v.due(o, f.Context)
+			if err != nil {
+				return nil, err
+			}
+			d.Due = due.of(v, f)
+		}
 	}
 	if f.Assignee != "" && f.Assignee != journal.Nobody && f.Assignee != v.who.Name && v.who.May(access.Handover, "") {
-		d.Handover, d.Token = new(o.Colleagues(f.Team)), access.FormToken(v.r.Context())
+		d.Handover = new(o.Colleagues(f.Team))
 	}
 	d.Act, err = v.act(o, f, d.Matching)
 	return d, err
@@ -281,18 +296,6 @@ func (v *visit) act(o *open, f journal.DeadLetterFilter, matching int64) (*link,
 	return a, nil
 }
 
-// misread is the list's page where a field of its filter cannot be read.
-func (v *visit) misread(o *open, f journal.DeadLetterFilter, q url.Values, wrong string) (*page, error) {
-	d, err := v.listed(o, f)
-	if err != nil {
-		return nil, err
-	}
-	d.Since, d.Until, d.Act = plain(q.Get("since"), maxQueryBytes), plain(q.Get("until"), maxQueryBytes), nil
-	d.WrongField, d.Wrong = wrong, v.wrongFilter(wrong, q)
-	return &page{status: http.StatusUnprocessableEntity, name: "dead-letters", section: "dead-letters",
-		title: v.T("list.title"), data: d}, nil
-}
-
 // mostLooks at what a search may have to skip, before the reader is asked whether to go on.
 const mostLooks = 5
 
@@ -329,10 +332,10 @@ func (v *visit) choices(d *listData, counts []deadletter.Count) {
 		}
 	}
 	d.Matching = numbers[f.State]
-	if !searched(f) && f.Fingerprint == "" && f.Context == "" {
+	bounded := f.Fingerprint != "" || f.Context != "" || searched(f)
+	if !bounded {
 		d.Worth = v.Money(worth)
 	}
-	bounded := f.Fingerprint != "" || f.Context != "" || searched(f)
 	for _, s := range states {
 		there := *f
 		there.State = s

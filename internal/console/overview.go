@@ -196,20 +196,25 @@ func (v *visit) waiting(d *overviewData, counts []deadletter.Count) {
 		names = append(names, string(name))
 	}
 	d.Mine = options(names, string(v.mine), func(s string) string { return v.team(decision.Team(s)) })
-	others := func(t teamRow) int {
-		if t.Team == v.mine {
-			return 0
-		}
-		return 1
-	}
 	slices.SortFunc(d.Teams, func(a, b teamRow) int {
-		return cmp.Or(others(a)-others(b), cmp.Compare(b.N, a.N), cmp.Compare(v.team(a.Team), v.team(b.Team)))
+		return cmp.Or(falseFirst(a.Team != v.mine, b.Team != v.mine), cmp.Compare(b.N, a.N), cmp.Compare(v.team(a.Team), v.team(b.Team)))
 	})
 	for _, t := range d.Teams {
 		slices.SortFunc(t.Reasons, func(a, b reasonRow) int {
 			return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Reason, b.Reason))
 		})
 	}
+}
+
+// falseFirst compares two answers: no comes before yes.
+func falseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
 }
 
 // rowOf returns the row that is wanted, a new one where there is none.

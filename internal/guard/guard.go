@@ -103,9 +103,10 @@ func (g *Guard) log(ctx context.Context, message, event string, fields ...zap.Fi
 	g.to.Log.Info(message, append([]zap.Field{zap.String("event", event), zap.String("by", by(ctx))}, fields...)...)
 }
 
-// For returns the dead letter where who asks may do that to it. The role goes first, whatever dead letter it is; its
-// team never changes.
-func (g *Guard) For(ctx context.Context, action access.Action, id string) (deadletter.Item, error) {
+// Reviewing returns the dead letter where who asks may decide on it, or, where that is fresh, begin its whole ladder
+// again. The role goes first, whatever dead letter it is; its team never changes.
+func (g *Guard) Reviewing(ctx context.Context, id string, fresh bool) (deadletter.Item, error) {
+	action := access.Review.Anew(fresh)
 	if err := access.Check(ctx, action); err != nil {
 		return deadletter.Item{}, err
 	}
@@ -118,7 +119,7 @@ func (g *Guard) For(ctx context.Context, action access.Action, id string) (deadl
 
 // Decide does with a dead letter what a person decides.
 func (g *Guard) Decide(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
-	if _, err := g.For(ctx, access.Review.Anew(c.Fresh), c.ID); err != nil {
+	if _, err := g.Reviewing(ctx, c.ID, c.Fresh); err != nil {
 		return deadletter.Item{}, err
 	}
 	c.By = by(ctx)
@@ -132,7 +133,7 @@ func (g *Guard) Decide(ctx context.Context, c deadletter.Command) (deadletter.It
 
 // Note takes what a person says of a dead letter.
 func (g *Guard) Note(ctx context.Context, c deadletter.Command, verb journal.NoteVerb) (deadletter.Item, error) {
-	if _, err := g.For(ctx, access.Review.Anew(verb == journal.RetryLater && c.Fresh), c.ID); err != nil {
+	if _, err := g.Reviewing(ctx, c.ID, verb == journal.RetryLater && c.Fresh); err != nil {
 		return deadletter.Item{}, err
 	}
 	c.By = by(ctx)
@@ -160,7 +161,7 @@ func (g *Guard) Colleagues(team decision.Team) (c Colleagues) {
 
 // Assign says who has a dead letter: deadletter.Me, who asks, or another who may decide on it, or journal.Nobody.
 func (g *Guard) Assign(ctx context.Context, id string, a journal.Assignment) (deadletter.Item, error) {
-	item, err := g.For(ctx, access.Review, id)
+	item, err := g.Reviewing(ctx, id, false)
 	if err != nil {
 		return item, err
 	}
@@ -321,7 +322,7 @@ func (g *Guard) Conclude(ctx context.Context, p *decision.Policy, o *journal.Out
 			return done, err
 		}
 		o.DeadLetter = e.DeadLetter
-		if _, err := g.For(ctx, access.Review, e.DeadLetter); err != nil {
+		if _, err := g.Reviewing(ctx, e.DeadLetter, false); err != nil {
 			return done, err
 		}
 	}

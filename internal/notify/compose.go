@@ -153,7 +153,7 @@ func cause(c *deadletter.NoticeCause, policies decision.Policies) Cause {
 		Policy: clean(c.Cause.Policy, maxPattern), Reason: clean(string(c.Reason), maxPattern),
 		Rule:           clean(string(c.Cause.Reason), maxPattern),
 		Classification: string(c.Cause.Classification), Count: c.N, Amount: amount(c.Cents), Oldest: instant(c.Oldest),
-		Hint: clean(ruleOf(policies[c.Cause.Policy], c.Cause.Reason).Hint, 2*maxPattern),
+		Hint: clean(ruleOf(policies[c.Cause.Policy], c.Cause.Reason).Hint.String(), 2*maxPattern),
 	}
 	if c.N >= fewest {
 		shown.Pattern = clean(c.Cause.Pattern, maxPattern)

@@ -33,7 +33,7 @@ type Outage struct {
 // outageOf returns the outage of a destination that is, or was, down.
 func outageOf(d *gate.Destination) *Outage {
 	of := &d.State.Outage
-	o := &Outage{Destination: clean(d.Name, maxPattern), Label: clean(d.Settings.Label, maxWord),
+	o := &Outage{Destination: clean(d.Name, maxPattern), Label: clean(d.Settings.Label.String(), maxWord),
 		Cause: string(of.Cause), Failed: int64(of.Failed), Admitted: int64(of.Admitted), Since: instant(of.Since)}
 	if d.State.Phase == destination.Up {
 		o.Until, o.Held = instant(d.State.Since), int64(of.Held)

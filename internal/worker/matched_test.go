@@ -14,6 +14,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/text"
 	"retry-worker/internal/worker"
 )
 
@@ -25,7 +26,7 @@ func talkative() *decision.Policy {
 	p.Own = &decision.OwnVariables{MaxAttempts: "maxAttempts", Delay: "delayBetweenAttempts", NonRetryable: "nonRetryable"}
 	p.MaxRetries = 0 // without a retry policy of the job's own (R15)
 	p.Rules = decisiontest.Rules(
-		classify.Rule{Name: "patient", Class: decision.Permanent, Reason: "INVALID_PATIENT_DATA", Team: "cadastro", Hint: "corrija o cadastro",
+		classify.Rule{Name: "patient", Class: decision.Permanent, Reason: "INVALID_PATIENT_DATA", Team: "cadastro", Hint: text.Translated{Portuguese: "corrija o cadastro"},
 			Patterns: []string{`paciente .{0,200} .{0,100}recusado`}},
 		classify.Rule{Name: "missing", Class: decision.Permanent, Reason: "NOT_FOUND", Team: "ti", Statuses: []string{"404"}},
 		decisiontest.Transient("TIMEOUT"),

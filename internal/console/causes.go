@@ -41,7 +41,7 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 	q := v.r.URL.Query()
 	f, wrong := v.filterOf(q)
 	if wrong == "" && f.State != states[0] { // causes are of what is open
-		return &page{redirect: groupsURL(f, "")}, nil
+		return &page{redirect: groupsURL(f)}, nil
 	}
 	// And they have no age of their own.
 	f.State, f.Fingerprint = states[0], ""
@@ -60,7 +60,7 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 		return nil, err
 	}
 	d := &groupsData{listData: listData{Filter: f, Filtered: narrowed(f), Views: v.views("groups", f),
-		Reset: groupsURL(journal.DeadLetterFilter{}, "")}}
+		Reset: groupsURL(journal.DeadLetterFilter{})}}
 	due, err := v.due(o, f.Context)
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 func (v *visit) causeRow(g *deadletter.Group, f journal.DeadLetterFilter) causeRow {
 	f.Fingerprint = g.Cause.ID
 	row := causeRow{Group: g, Name: v.causeName(g), Teams: v.teams(g.Teams), Worth: v.Money(g.Cents),
-		First: v.Ago(g.First), Last: v.Ago(g.Last), Show: listURL(f, "")}
+		First: v.Ago(g.First), Last: v.Ago(g.Last), Show: listURL(f)}
 	if v.who.May(access.Bulk, string(f.Team)) {
 		row.Act = planURL(f)
 	}
@@ -203,7 +203,7 @@ func (p *Pages) causePage(v *visit, o *open) (*page, error) {
 		return nil, err
 	}
 	if waiting > 0 {
-		d.Waiting = &link{v.Count("groups.show", waiting), listURL(open, "")}
+		d.Waiting = &link{v.Count("groups.show", waiting), listURL(open)}
 	}
 	if done := v.r.URL.Query().Get("done"); done == "teach" && c.Taught != nil || done == "forget" && c.Taught == nil {
 		d.Done = v.T("cause.done." + done)
@@ -354,7 +354,7 @@ func (d due) of(v *visit, f journal.DeadLetterFilter) (links []link) {
 		if n == 0 {
 			continue
 		}
-		line := link{v.Count(part.key, n), listURL(f, "")}
+		line := link{v.Count(part.key, n), listURL(f)}
 		if worth := v.Money(cents); worth != "" {
 			line.Text += ": " + worth
 		}

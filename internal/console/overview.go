@@ -66,7 +66,7 @@ type reasonRow struct{ deadletter.Count }
 
 // Waiting is the list of what waits for a team and for a reason, for any where it is empty.
 func (v *visit) Waiting(t decision.Team, r decision.Reason) string {
-	return listURL(journal.DeadLetterFilter{Team: t, Reason: r}, "")
+	return listURL(journal.DeadLetterFilter{Team: t, Reason: r})
 }
 
 // healthRow is one thing the worker says of itself.
@@ -76,8 +76,6 @@ type healthRow struct {
 	// Since when it is so.
 	Since  Moment
 	Detail string
-	// At is when what Detail says happened.
-	At Moment
 	// Technical is for IT: versions, and what a program said.
 	Technical string
 }
@@ -102,7 +100,7 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	}
 	own := journal.DeadLetterFilter{Team: v.mine}
 	d := &overviewData{V: v, AlertAbove: deadletter.AlertAbove, Success: v.success(kpis),
-		Due: due.of(v, journal.DeadLetterFilter{}), Groups: groupsURL(own, "")}
+		Due: due.of(v, journal.DeadLetterFilter{}), Groups: groupsURL(own)}
 	for i := range again {
 		d.Reprocessing += again[i].N
 	}
@@ -243,16 +241,8 @@ func (p *Pages) health(v *visit, o *open) ([]healthRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	head, err := o.Head(v.r.Context())
-	if err != nil {
-		return nil, err
-	}
 	h, c := p.Health(), v.catalogue
 	rows := []healthRow{v.signal("engine", h.Engine), v.signal("journal", h.Journal)}
-	if head.Record > 0 {
-		rows[1].Detail = strings.TrimSpace(rows[1].Detail + " " + v.T("health.journal.head", v.Number(head.Record)))
-		rows[1].At = v.Ago(head.At)
-	}
 	policies := healthRow{Name: v.T("health.catalogue"), Badge: Badge{"ok", v.T("health.in_force")},
 		Technical: v.T("health.catalogue.version", c.Version, v.source())}
 	if h.Rejection != nil {

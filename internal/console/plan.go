@@ -42,11 +42,6 @@ type planForm struct {
 	filter journal.DeadLetterFilter
 }
 
-// Planned holds what the plan was made for, which is started whatever was chosen since.
-func (f *planForm) Planned() string {
-	return url.Values{"action": {f.Action}, "how": {f.How}, "when": {f.When}, "perMinute": {f.PerMinute}}.Encode()
-}
-
 // planShown is a plan in words.
 type planShown struct {
 	*deadletter.Plan
@@ -174,7 +169,7 @@ func (v *visit) mayNotStart(f *planForm) string {
 
 // planPage makes the plan that a form asks for, and its page.
 func (v *visit) planPage(o *open, f *planForm) (*planData, error) {
-	d := &planData{planForm: *f, Fields: fieldsOf(&f.filter), Change: listURL(f.filter, ""), V: v, Most: journal.MaxPerMinute,
+	d := &planData{planForm: *f, Fields: fieldsOf(&f.filter), Change: listURL(f.filter), V: v, Most: journal.MaxPerMinute,
 		MayNot: v.mayNotStart(f)}
 	var err error
 	if d.Filter, err = v.filterFacts(o, &f.filter); err != nil {
@@ -182,7 +177,7 @@ func (v *visit) planPage(o *open, f *planForm) (*planData, error) {
 	}
 	plan, err := o.Plan(v.r.Context(), f.command())
 	if refusal := deadletter.RefusalOf(err); refusal != nil {
-		d.Wrong, d.WrongField = v.Or("plan.wrong."+string(refusal.Code), refusal.Message), refusal.Field()
+		d.Wrong, d.WrongField = v.Or("plan.wrong."+string(refusal.Code), v.T("plan.wrong.filter")), refusal.Field()
 		return d, nil
 	}
 	if err != nil {
@@ -227,12 +222,8 @@ const startVerb = "bulk-runs"
 
 // startRun answers POST /bulk-runs: it begins what was planned, or says what is wrong on a new plan.
 func (p *Pages) startRun(v *visit, o *open) (*page, error) {
-	planned, err := url.ParseQuery(v.r.PostForm.Get("planned"))
-	for name, value := range planned {
-		v.r.PostForm[name] = value
-	}
 	f, wrong := v.planForm(v.r.PostForm)
-	if wrong != "" || err != nil {
+	if wrong != "" {
 		return nil, &problem{status: http.StatusBadRequest, key: "refused.invalid_form"}
 	}
 	if (f.Asked || !narrowed(f.filter)) && !f.Ticked {
@@ -240,7 +231,7 @@ func (p *Pages) startRun(v *visit, o *open) (*page, error) {
 	}
 	run, _, err := o.Start(v.r.Context(), f.command(), f.Sealed)
 	if err == nil {
-		return &page{redirect: runURL(run.ID) + "?done=start#result"}, nil
+		return &page{redirect: runURL(run.ID) + "#result"}, nil
 	}
 	if r := deadletter.RefusalOf(err); r != nil && r.Code == deadletter.PlanOutdated {
 		return v.again(f.address(), sent{Status: http.StatusConflict}), nil

@@ -78,7 +78,7 @@ func (w *written) wrong(item *deadletter.Item) (field, why string) {
 	case w.Action != journal.BulkRetry, item.State != journal.DeadLetterOpen: // which the service says
 		return "", ""
 	case w.how != "next" && w.how != "force" && w.how != "fresh", item.AtLimit() && w.how == "next":
-		return "how", "how"
+		return "how", string(deadletter.MaxRetriesExceeded)
 	case w.When != deadletter.Backoff && w.When != deadletter.Now:
 		return "when", "when"
 	case !w.known:

@@ -90,11 +90,11 @@ func TestARunIsPausedResumedAndCancelled(t *testing.T) {
 		t.Errorf("a run that goes on is not live, or screen readers hear %q", summary)
 	}
 	d := press("pause", "Paused by ana.souza")
-	if !d.says("The run is paused.") || !d.says("28 are left, about 2 min 48 s at the pace") || d.id("pause") != nil || d.id("resume") == nil {
+	if !d.says("28 are left, about 2 min 48 s at the pace") || d.id("pause") != nil || d.id("resume") == nil {
 		t.Errorf("a paused run says %s", text(d.tags("main")[0]))
 	}
 	d = press("resume", "Resumed by ana.souza")
-	if d.id("resume") != nil || !d.says("The run continues.") {
+	if d.id("resume") != nil || d.id("pause") == nil {
 		t.Error("a resumed run can be resumed")
 	}
 	d = press("cancel", "Cancelled by ana.souza")
@@ -108,7 +108,6 @@ func TestARunIsPausedResumedAndCancelled(t *testing.T) {
 			t.Errorf("%s: it says %s", verb, text(d.id("wrong")))
 		}
 	}
-	s.page(at + "?done=pause").mustNotSay("The run is paused.") // an old address
 	if state := s.world.run(t, run).State; state != journal.BulkCancelled {
 		t.Errorf("the run is %s", state)
 	}

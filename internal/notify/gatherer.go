@@ -37,9 +37,8 @@ type Store interface {
 	Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error)
 	Sums(ctx context.Context, from int64, names ...journal.SumName) ([]journal.Sum, error)
 	Causes(ctx context.Context, f journal.CauseFilter, after *journal.Fingerprint, limit int) ([]journal.Cause, error)
-	// DeadLettersDue and DeadLetterAssignees are deadletter.Reader's.
-	DeadLettersDue(ctx context.Context, of string, since, until time.Time) ([]deadletter.Count, error)
-	DeadLetterAssignees(ctx context.Context, f journal.DeadLetterFilter) ([]deadletter.Assigned, error)
+	// DeadLetterCounts is deadletter.Reader's.
+	DeadLetterCounts(ctx context.Context, f journal.DeadLetterFilter) ([]deadletter.Count, error)
 }
 
 // Settings are how teams are told of their dead letters (R21). The tags are config's.

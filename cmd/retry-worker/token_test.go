@@ -66,7 +66,7 @@ func TestTokenNewAddsToAFile(t *testing.T) {
 		t.Fatalf("the worker reads %v, %v", tokens, err)
 	}
 	retryWorker("token", "new", "--name", "ana", "--role", "viewer", "--file", file).fails(t, exitUsage,
-		file+`:3: there is a token named "ana", expected another name; to replace that token, take its line out first`)
+		file+`:4: there is a token named "ana", expected another name; to replace that token, take its line out first`)
 }
 
 // TestTokenNewOnce: the token goes to a file of its owner's and nowhere else, once however often a container starts, and to

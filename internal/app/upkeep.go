@@ -118,11 +118,12 @@ func every(ctx context.Context, tick time.Duration, read func(within context.Con
 // tells.
 func (a *App) readFigures(ctx context.Context, gates *gate.Gates, notices *notify.Sink, f *metrics.Figures) {
 	f.Read, f.Policies, f.Due = a.clock.Now(), a.policies().Names(), maps.Clone(f.Due)
-	if counts, err := a.store.DeadLetterCounts(ctx); err == nil {
+	if counts, err := a.store.DeadLetterCounts(ctx, journal.DeadLetterFilter{State: deadletter.AllStates}); err == nil {
 		f.DeadLetters = counts
 	}
 	for within, span := range metrics.DueWithin() {
-		if due, err := a.store.DeadLettersDue(ctx, "", f.Read, f.Read.Add(span)); err == nil {
+		soon := journal.DeadLetterFilter{DueSince: f.Read, DueUntil: f.Read.Add(span)}
+		if due, err := a.store.DeadLetterCounts(ctx, soon); err == nil {
 			f.Due[within] = due
 		}
 	}

@@ -27,12 +27,13 @@ type clinic struct {
 	j     *journal.Journal
 	now   time.Time
 	key   int64
-	// openings of the claims' destinations.
+	// openings of the claims' destinations, and the longest backoff of their policy.
 	openings map[string]decision.Opening
+	longest  time.Duration
 }
 
 func openClinic(t *testing.T) *clinic {
-	c := &clinic{t: t, store: testkit.NewMemory(), now: time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)}
+	c := &clinic{t: t, store: testkit.NewMemory(), now: time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC), longest: 4 * time.Hour}
 	c.j = testkit.StartJournal(t, c.store, func() time.Time { return c.now })
 	return c
 }
@@ -61,7 +62,7 @@ func (c *clinic) subject(id string) journal.Subject {
 func (c *clinic) fails(id, text string, count int) journal.Recorded {
 	c.t.Helper()
 	p := new(*decisiontest.TISSSubmission())
-	p.Openings, p.Context = c.openings, []decision.ContextField{{Variable: "value", Type: decision.ContextMoney}}
+	p.Backoff.Max, p.Openings, p.Context = c.longest, c.openings, []decision.ContextField{{Variable: "value", Type: decision.ContextMoney}}
 	f, r := p.Read(decision.Variables{ID: decision.Text(id), Error: decision.Text(text), RetryCount: decision.Value(strconv.Itoa(count)),
 		Destination: decision.Text("unimed"), Context: []decision.Value{"10.5"}})
 	if r != nil {
@@ -264,15 +265,19 @@ func TestExhaustedRate(t *testing.T) {
 	}
 }
 
-// TestBackoffFigures: the mean backoff, and how many reached the policy's max, which in tiss-submission none does.
+// TestBackoffFigures: the mean backoff, and how many reached the policy's max, which in tiss-submission as it is none does.
 func TestBackoffFigures(t *testing.T) {
 	c := openClinic(t)
-	sum := 0.0
 	for count := range 5 {
-		sum += c.fails("CLM-a-1", "TIMEOUT", count).Decision.Backoff.Delay.Minutes()
+		c.fails("CLM-001-1234567890", "TIMEOUT", count)
 	}
-	c.wantKPI("backoff_mean", sum/5)
+	c.wantKPI("backoff_mean", 26.6) // of 5, 9, 18, 34 and 67 minutes, as decision's TestR06DrawOutlivesRelease has them
 	c.wantKPI("at_maximum_rate", 0)
+	c.longest = 40 * time.Minute
+	for count := range 5 {
+		c.fails("CLM-b-1", "TIMEOUT", count)
+	}
+	c.wantKPI("at_maximum_rate", 0.2) // 40 minutes, and 80
 	c.wantKPI("processing_time_p99", 0.005) // 3 ms, by the bound of its bucket
 }
 

@@ -293,6 +293,21 @@ func TestBackoffFigures(t *testing.T) {
 	c.wantKPI("processing_time_p99", 0.005) // 3 ms, by the bound of its bucket
 }
 
+// TestP99: of a hundred decisions one may take longer.
+func TestP99(t *testing.T) {
+	now := time.Now()
+	for slow, want := range map[int64]float64{1: 0.001, 2: 1} {
+		took := func(bucket, n int64) journal.Sum {
+			return journal.Sum{Name: journal.SumTook, Policy: "p", Slot: journal.SlotOf(now), Bucket: bucket, N: n}
+		}
+		all := statistics.All([]journal.Sum{took(1000, 100-slow), took(1_000_000, slow)}, nil, now)
+		i := slices.IndexFunc(all, func(k statistics.KPI) bool { return k.Name == "processing_time_p99" })
+		if got := *all[i].Value; got != want {
+			t.Errorf("where %d of 100 take a second the figure is %v, want %v", slow, got, want)
+		}
+	}
+}
+
 // TestAlreadyAccepted: what the other side had already is counted beside the others, and in none of them (R33).
 func TestAlreadyAccepted(t *testing.T) {
 	c := openClinic(t)

@@ -33,8 +33,7 @@ func TestSettingsTableIsUpToDate(t *testing.T) {
 
 func settingsTable(t *testing.T) string {
 	t.Helper()
-	variables, err := config.Variables()
-	testkit.Must(t, err)
+	variables := config.Variables()
 	var b strings.Builder
 	b.WriteString("| variable | default | meaning |\n| --- | --- | --- |\n")
 	for i, v := range variables {

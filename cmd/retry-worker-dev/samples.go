@@ -24,10 +24,11 @@ func (o *options) runSamples(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	engine, _, err := config.LoadEngine()
+	settings, err := config.Load(config.OfEngine...)
 	if err != nil {
 		return err
 	}
+	engine := settings.Engine
 	engine.UserAgent = zeebe.UserAgent("dev")
 	engine.PlainErrors = true // as a hospital's own worker throws them
 	c, err := zeebe.Dial(engine, zap.NewNop())
@@ -48,10 +49,11 @@ func (o *options) client() (*api.Client, error) {
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
 		return nil, usageError("--api-url is no URL of a console (not shown), expected such as http://127.0.0.1:8095 or https://…")
 	}
-	_, _, token, err := config.Client()
+	settings, err := config.Load("RETRY_WORKER_TOKEN")
 	if err != nil {
 		return nil, err
 	}
+	token := settings.Token
 	if o.tokenFile != "" {
 		const most = 4096 // as long as a token can be
 		content, err := smallfile.ReadSecret(o.tokenFile, most)

@@ -113,11 +113,11 @@ type deployed struct {
 }
 
 func (c *cli) deploy(ctx context.Context) error {
-	engine, tenants, err := config.LoadEngine()
+	settings, err := config.Load(config.OfEngine...)
 	if err != nil {
 		return &usageError{err}
 	}
-	client, err := zeebe.Dial(engineOptions(engine), zap.NewNop())
+	client, err := zeebe.Dial(engineOptions(settings.Engine), zap.NewNop())
 	if err != nil {
 		return err
 	}
@@ -125,6 +125,7 @@ func (c *cli) deploy(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, deployTimeout)
 	defer cancel()
 	var all []deployed
+	tenants := settings.TenantIDs
 	if len(tenants) == 0 {
 		tenants = []string{""} // the engine's default
 	}

@@ -43,12 +43,12 @@ func (f *serverFlags) client() (*api.Client, error) {
 	if f.made != nil {
 		return f.made, nil
 	}
-	addr, secure, token, err := config.Client()
+	settings, err := config.Load("RETRY_WORKER_HTTP_ADDR")
 	if err != nil {
 		return nil, &usageError{err}
 	}
-	base, wrongServer := baseOf(cmp.Or(f.server, addr), secure && f.server == "")
-	source, noToken := tokenVariable, error(nil)
+	base, wrongServer := baseOf(cmp.Or(f.server, settings.HTTPAddr), settings.TLSCertFile != "" && f.server == "")
+	source, token, noToken := tokenVariable, settings.Token, error(nil)
 	if f.tokenFile != "" {
 		source = "--token-file " + f.tokenFile
 		token, noToken = readToken(f.tokenFile)

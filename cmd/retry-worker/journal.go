@@ -39,13 +39,13 @@ func (c *cli) journalCommand() *cobra.Command {
 
 // readJournal opens the journal for do, which the user may end: what was begun is cleaned up then.
 func readJournal(ctx context.Context, do func(context.Context, store.Reader) error) error {
-	url, err := config.DatabaseURL()
+	settings, err := config.Load("RETRY_WORKER_DATABASE_URL")
 	if err != nil {
 		return &usageError{err}
 	}
 	ctx, cancel := untilSignal(ctx)
 	defer cancel()
-	return readStore(ctx, url, do)
+	return readStore(ctx, settings.DatabaseURL, do)
 }
 
 func readStore(ctx context.Context, url string, do func(context.Context, store.Reader) error) error {
@@ -161,7 +161,7 @@ type journalWriter struct {
 // writesJournal returns what opens the journal for do, which the user may end.
 func writesJournal(do func(ctx context.Context, w *journalWriter) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
-		settings, err := config.LoadJournal()
+		settings, err := config.Load("RETRY_WORKER_DATABASE_URL", "RETRY_WORKER_RETENTION", "RETRY_WORKER_EVENTS_URL")
 		if err != nil {
 			return &usageError{err}
 		}
@@ -173,7 +173,7 @@ func writesJournal(do func(ctx context.Context, w *journalWriter) error) func(*c
 		}
 		defer s.Close() // what was done is committed
 		w := &journalWriter{Store: s, retention: settings.Retention}
-		if settings.Events {
+		if settings.EventsURL != "" {
 			w.publish = events.Publisher(events.Source, gate.Settings{}.Label)
 		}
 		return do(ctx, w)

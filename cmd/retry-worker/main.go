@@ -254,10 +254,11 @@ func (c *cli) readyCommand() *cobra.Command {
 }
 
 func (c *cli) ready() error {
-	addr, err := config.OpsAddr()
+	settings, err := config.Load("RETRY_WORKER_OPS_ADDR")
 	if err != nil {
 		return &usageError{err}
 	}
+	addr := settings.OpsAddr
 	// Straight to the worker, whatever proxy the environment names for the world outside.
 	client := http.Client{Timeout: 3 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Get("http://" + reachable(addr) + "/readyz")

@@ -140,7 +140,9 @@ func policiesFileFlag(cmd *cobra.Command) *string {
 // one is wrong input, a line for each problem.
 func loadCatalogue(file string) (_ *catalogue.Catalogue, err error) {
 	if file == "" {
-		file, err = config.PoliciesFile()
+		var settings config.Settings
+		settings, err = config.Load(policiesFileVariable)
+		file = settings.PoliciesFile
 	}
 	if err == nil && file == "" {
 		return catalogue.Default(), nil

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"retry-worker/e2e/harness"
-	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/testkit"
 )
@@ -16,9 +15,10 @@ import (
 // probes are a real server's, on a free port of host.
 func probes(t *testing.T, host string) (readiness *metrics.Readiness, addr string) {
 	t.Helper()
-	readiness = &metrics.Readiness{}
+	m := metrics.New(build())
+	readiness = m.Readiness()
 	readiness.NotReady("engine", "the engine has not been seen yet")
-	s, err := metrics.Listen(net.Listen, net.JoinHostPort(host, "0"), metrics.New(build(), decisiontest.Policies()), readiness, false)
+	s, err := m.Listen(net.Listen, net.JoinHostPort(host, "0"), false)
 	testkit.Must(t, err)
 	t.Cleanup(func() { testkit.Must(t, s.Close(context.Background())) })
 	return readiness, s.Addr()

@@ -32,10 +32,7 @@ const helpWidth = 100
 
 // settingsHelp lists the environment's settings by group: the variable with its default, and what it means below.
 func settingsHelp() string {
-	variables, err := config.Variables()
-	if err != nil {
-		return err.Error()
-	}
+	variables := config.Variables()
 	var b strings.Builder
 	for i, v := range variables {
 		if i == 0 || variables[i-1].Group != v.Group {

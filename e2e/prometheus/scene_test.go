@@ -69,7 +69,6 @@ func played(t *testing.T) *scene {
 	testkit.Must(t, s.nats.Resume())
 	bulk := s.start(t, "dead-letters", "discard", "--filter", "q=vencida", "--reason", "prova do painel", "--yes", "--per-minute", "100",
 		"--server", s.httpAddr)
-	s.holds(t, "max(retry_worker_bulk_runs) > 0")
 	dev, err := harness.DevBinary()
 	testkit.Must(t, err)
 	demo := s.run(t, dev, "--samples-only", "--api-url", "http://"+s.httpAddr, "--clock-url", s.engine.ControlURL())

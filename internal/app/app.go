@@ -39,7 +39,6 @@ type App struct {
 	holder    string // of leases: another with each start
 	log       *zap.Logger
 	clock     clock.Clock
-	readiness *metrics.Readiness
 	metrics   *metrics.Metrics
 	ops, http *web.Server
 	api       *api.API
@@ -58,17 +57,6 @@ type cleanup struct {
 	name string
 	run  func(context.Context) error
 }
-
-// What /readyz is about.
-const (
-	aboutEngine      = "engine"
-	aboutJournal     = "journal"
-	aboutPurge       = "purge"
-	aboutStop        = "stop"
-	aboutCatalogue   = "catalogue"
-	aboutTokens      = "tokens"
-	aboutCertificate = "certificate"
-)
 
 // Options of a service. Listen and Dial may be nil: then it is this machine's network.
 type Options struct {
@@ -97,9 +85,9 @@ func New(o Options) (_ *App, err error) {
 		s.Notify.Webhooks.Dial = o.Dial
 	}
 	a := &App{settings: s, version: o.Build.Version, holder: s.WorkerName + " " + uuid.NewString(), log: log, clock: o.Clock,
-		readiness: &metrics.Readiness{}, health: health{now: o.Clock.Now}}
+		metrics: metrics.New(o.Build), health: health{now: o.Clock.Now}}
 	a.warnOfSettings()
-	if err = a.openCatalogue(o.Build); err != nil {
+	if err = a.openCatalogue(); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -107,8 +95,8 @@ func New(o Options) (_ *App, err error) {
 			err = errors.Join(err, a.close())
 		}
 	}()
-	a.readiness.NotReady(aboutEngine, "the engine has not been seen yet; `retry-worker check` says why")
-	if a.ops, err = metrics.Listen(o.Listen, s.OpsAddr, a.metrics, a.readiness, s.Profiles); err != nil {
+	a.metrics.Readiness().NotReady(metrics.AboutEngine, "the engine has not been seen yet; `retry-worker check` says why")
+	if a.ops, err = a.metrics.Listen(o.Listen, s.OpsAddr, s.Profiles); err != nil {
 		return nil, err
 	}
 	a.cleanups = append(a.cleanups, cleanup{"metrics and probes", a.ops.Close})
@@ -144,8 +132,8 @@ func (a *App) newWorker(memory *journal.Journal, gates *gate.Gates) *worker.Work
 		a.health.set(&a.health.shown.Engine, up)
 		if up {
 			seen.Do(func() { // a later loss is an alert, not an unready service
-				a.readiness.Note(aboutEngine, "engine: "+a.settings.Engine.String())
-				a.readiness.Ready(aboutEngine)
+				a.metrics.Readiness().Note(metrics.AboutEngine, "engine: "+a.settings.Engine.String())
+				a.metrics.Readiness().Ready(metrics.AboutEngine)
 			})
 		}
 	}
@@ -184,7 +172,7 @@ func (a *App) Run(stop, kill context.Context) error {
 	hard, cancel := context.WithCancel(kill)
 	defer cancel()
 	defer context.AfterFunc(stop, func() {
-		a.readiness.NotReady(aboutStop, "stopping")
+		a.metrics.Readiness().NotReady(metrics.AboutStop, "stopping")
 		a.log.Info("stopping: no new jobs, those begun are finished, the others handed back",
 			zap.Duration("atMost", a.settings.ShutdownTimeout))
 		time.AfterFunc(a.drainTime(), cancel)
@@ -214,15 +202,7 @@ func (a *App) work(stop, hard context.Context) {
 	var gates *gate.Gates
 	hooks := a.journalHooks()
 	hooks.Committed = func(records []journal.Happening, took time.Duration) {
-		a.metrics.JournalCommitted(took)
-		for i := range records {
-			switch h := &records[i]; {
-			case h.Recovered():
-				a.metrics.Recovered(h.Subject.Policy, &h.Episode)
-			case h.Accepted():
-				a.metrics.Accepted(h.Subject.Policy)
-			}
-		}
+		a.metrics.Committed(records, took)
 		relays.wake()
 		gates.Recorded(records)
 	}
@@ -236,7 +216,7 @@ func (a *App) work(stop, hard context.Context) {
 	gates = a.newGates(memory)
 	relays = a.newRelays(memory, gates)
 	recorded := a.background(hard, func(ends context.Context) { memory.Run(ends, hard) })
-	kept := a.background(hard, func(ends context.Context) { a.upkeep(ends, memory) })
+	kept := a.background(hard, func(ends context.Context) { a.upkeep(ends, memory, gates, relays.notices) })
 	learnt := a.background(hard, func(ends context.Context) { a.learn(ends, learner) })
 	relayed := a.runRelays(hard, relays)
 	decide := a.openReviews(memory, gates)

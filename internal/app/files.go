@@ -19,15 +19,12 @@ import (
 
 // watchedFile is one that is taken up again when it changes. One that is wrong is refused at the start; later it
 // changes nothing, and the log, /readyz and a gauge say so until it is right.
-type watchedFile struct {
-	about, name string
-	// refused is told why the file is not in force; nil: it is.
-	refused func(error)
-}
+type watchedFile struct{ about, name string }
 
-// watch opens the file that a setting names, and takes its changes up while the service runs; changed is told of them.
+// watch opens the file that a setting names, and takes its changes up while the service runs: changed is told of them,
+// and refused why the file is not in force, or nil when it is again.
 func watch[T any](
-	a *App, f watchedFile, setting string, open func() (*smallfile.Watcher[T], error), changed func(before, after *T),
+	a *App, f watchedFile, setting string, open func() (*smallfile.Watcher[T], error), changed func(*T), refused func(error),
 ) (current func() *T, err error) {
 	w, err := open()
 	if err != nil {
@@ -35,20 +32,20 @@ func watch[T any](
 	}
 	event := func(what string) zap.Field { return zap.String("event", f.about+"_"+what) }
 	hooks := smallfile.Hooks[T]{
-		Changed: func(before, after *T) {
+		Changed: func(_, next *T) {
 			a.log.Info(f.name+" has changed and is in force", event("changed"))
-			changed(before, after)
+			changed(next)
 		},
 		Rejected: func(err error) {
 			lines := strings.Split(err.Error(), "\n")
-			f.refused(err)
-			a.readiness.Note(f.about, f.about+" rejected: "+strings.Join(lines, "; ")+"; the one before stays in force")
+			refused(err)
+			a.metrics.Readiness().Note(f.about, f.about+" rejected: "+strings.Join(lines, "; ")+"; the one before stays in force")
 			a.log.Error(f.name+" has changed and is refused; the one before stays in force", event("rejected"),
 				zap.Strings("problems", lines))
 		},
 		Recovered: func(*T) {
-			f.refused(nil)
-			a.readiness.Note(f.about, "")
+			refused(nil)
+			a.metrics.Readiness().Note(f.about, "")
 			a.log.Info(f.name+" is right again and in force", event("recovered"))
 		},
 	}
@@ -65,21 +62,16 @@ func problemsWith(setting string, err error) (all config.Problems) {
 }
 
 // openCatalogue reads the policies file, or takes the built-in catalogue where there is none.
-func (a *App) openCatalogue(b metrics.Build) (err error) {
+func (a *App) openCatalogue() (err error) {
 	a.catalogue = catalogue.Default
 	if path := a.settings.PoliciesFile; path != "" {
-		file := watchedFile{aboutCatalogue, "the policies file", func(err error) {
-			a.health.reject(err)
-			a.metrics.SetCatalogueRejected(err != nil)
-		}}
-		a.catalogue, err = watch(a, file, "RETRY_WORKER_POLICIES_FILE",
+		a.catalogue, err = watch(a, watchedFile{metrics.AboutCatalogue, "the policies file"}, "RETRY_WORKER_POLICIES_FILE",
 			func() (*smallfile.Watcher[catalogue.Catalogue], error) { return catalogue.Open(path) },
-			func(_, after *catalogue.Catalogue) { a.takeCatalogue(after); a.logCatalogue(after) })
+			func(next *catalogue.Catalogue) { a.takeCatalogue(next); a.logCatalogue(next) }, a.health.reject)
 	}
 	if err != nil {
 		return err
 	}
-	a.metrics = metrics.New(b, a.policies())
 	a.takeCatalogue(a.catalogue())
 	return nil
 }
@@ -116,9 +108,8 @@ func (a *App) openTokens() (current func() *access.Tokens, err error) {
 	if path == "" {
 		return nil, nil
 	}
-	file := watchedFile{aboutTokens, "the tokens file", func(err error) { a.metrics.SetTokensRejected(err != nil) }}
-	return watch(a, file, "RETRY_WORKER_AUTH_TOKENS_FILE",
-		func() (*smallfile.Watcher[access.Tokens], error) { return access.Open(path) }, func(_, _ *access.Tokens) {})
+	return watch(a, watchedFile{metrics.AboutTokens, "the tokens file"}, "RETRY_WORKER_AUTH_TOKENS_FILE",
+		func() (*smallfile.Watcher[access.Tokens], error) { return access.Open(path) }, func(*access.Tokens) {}, func(error) {})
 }
 
 // openCertificate reads what the console shows where it speaks TLS; nil where it does not.
@@ -127,11 +118,8 @@ func (a *App) openCertificate() (web.Certificate, error) {
 	if s.TLSCertFile == "" {
 		return nil, nil
 	}
-	file := watchedFile{aboutCertificate, "the console's certificate",
-		func(err error) { a.metrics.SetCertificateRejected(err != nil) }}
-	return watch(a, file, "RETRY_WORKER_TLS_CERT_FILE",
+	return watch(a, watchedFile{metrics.AboutCertificate, "the console's certificate"}, "RETRY_WORKER_TLS_CERT_FILE",
 		func() (*smallfile.Watcher[tls.Certificate], error) {
 			return web.OpenCertificate(s.TLSCertFile, s.TLSKeyFile)
-		},
-		func(_, _ *tls.Certificate) {})
+		}, func(*tls.Certificate) {}, func(error) {})
 }

@@ -10,6 +10,7 @@ import (
 
 	"retry-worker/internal/clock"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/metrics"
 	"retry-worker/internal/store"
 )
 
@@ -26,14 +27,13 @@ func (a *App) openStore(ctx context.Context) error {
 	defer cancel()
 	s, err := store.Open(ctx, a.settings.DatabaseURL)
 	if err != nil {
-		a.readiness.NotReady(aboutJournal, "the journal is not open: "+err.Error())
+		a.metrics.Readiness().NotReady(metrics.AboutJournal, "the journal is not open: "+err.Error())
 		a.health.set(&a.health.shown.Journal, false)
 		return err
 	}
 	a.store = s
 	a.cleanups = append(a.cleanups, cleanup{"journal", func(context.Context) error { return s.Close() }})
-	a.readiness.Ready(aboutJournal)
-	a.metrics.JournalUp(true)
+	a.metrics.Readiness().Ready(metrics.AboutJournal)
 	a.health.set(&a.health.shown.Journal, true)
 	return nil
 }
@@ -77,14 +77,13 @@ func (a *App) awaitStore(stop, hard context.Context) error {
 func (a *App) journalHooks() journal.Hooks {
 	return journal.Hooks{
 		Open: func(open bool, reason error) {
-			a.metrics.JournalUp(open)
 			a.health.set(&a.health.shown.Journal, open)
 			if open {
-				a.readiness.Ready(aboutJournal)
+				a.metrics.Readiness().Ready(metrics.AboutJournal)
 				a.log.Info("the journal can be written again, jobs are taken again")
 				return
 			}
-			a.readiness.NotReady(aboutJournal, reason.Error())
+			a.metrics.Readiness().NotReady(metrics.AboutJournal, reason.Error())
 			a.log.Error("the journal cannot be written: jobs go back as they came and none is taken until it can",
 				zap.Error(reason))
 		},

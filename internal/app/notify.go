@@ -24,10 +24,10 @@ const (
 // addNotices adds what tells teams of their dead letters, and says who cannot be told.
 func (a *App) addNotices(c *relays, memory *journal.Journal, gates *gate.Gates) {
 	s := a.settings.Notify
-	sink := &notify.Sink{
+	c.notices = &notify.Sink{
 		Catalogue: a.catalogue, Senders: Senders(s, a.version), Clock: a.clock, Tried: a.metrics.NoticeTried, Log: a.log,
 	}
-	relay := outbox.New(deadletter.NoticeQueue, a.holder, a.store, memory.Published, sink, a.log)
+	relay := outbox.New(deadletter.NoticeQueue, a.holder, a.store, memory.Published, c.notices, a.log)
 	relay.Patience = outbox.Patience{Message: notify.PublishTime, Hold: noticeHold, Apart: true}
 	gatherer := notify.NewGatherer(notify.Options{
 		Store: a.store, Catalogue: a.catalogue, Clock: a.clock, Interval: s.Interval, Retention: a.settings.Retention,
@@ -38,21 +38,10 @@ func (a *App) addNotices(c *relays, memory *journal.Journal, gates *gate.Gates) 
 	})
 	c.wakes = append(c.wakes, gatherer.Wake)
 	c.runs = append(c.runs,
-		func(ends, _ context.Context) { a.watchNotices(ends, sink) },
 		relay.Run,
 		func(ends, hard context.Context) {
 			outbox.Lead(ends, hard, a.store, gatherLease, a.holder, gatherer.Run)
 		})
-}
-
-// watchNotices keeps the gauge of what waits up to date until ctx ends.
-func (a *App) watchNotices(ctx context.Context, sink *notify.Sink) {
-	every(ctx, gaugePause, func(within context.Context) {
-		if waiting, err := sink.Waiting(within, a.store); err == nil { // what cannot be read keeps its last value
-			a.metrics.SetNotices(waiting, a.clock.Now())
-			a.health.untold(waiting)
-		}
-	})
 }
 
 // Senders returns what the settings send notices by.

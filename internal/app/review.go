@@ -10,6 +10,7 @@ import (
 	"retry-worker/internal/gate"
 	"retry-worker/internal/guard"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/notify"
 	"retry-worker/internal/outbox"
 	"retry-worker/internal/web"
 	"retry-worker/internal/worker"
@@ -19,6 +20,7 @@ import (
 // anybody listens. Each queue is its own, with a lease of its own: one that is stuck holds the other not up.
 type relays struct {
 	reviews *outbox.Relay
+	notices *notify.Sink
 	wakes   []func() // that look for what was just recorded
 	runs    []func(ends, hard context.Context)
 }
@@ -91,20 +93,17 @@ func (a *App) openReviews(memory *journal.Journal, gates *gate.Gates) *deadlette
 // carryBulk carries bulk runs out while this replica has their lease, until stop ends; what is on its way then is
 // awaited, unless hard ends.
 func (a *App) carryBulk(stop, hard context.Context, decide *deadletter.Service, memory *journal.Journal) {
-	hooks := deadletter.Hooks{Decided: a.metrics.BulkDecided, Refused: a.metrics.BulkRefused}
-	runner := deadletter.NewRunner(a.store, decide.Decide, memory, a.clock, a.health.engineUp, hooks, a.log)
+	runner := deadletter.NewRunner(a.store, decide.Decide, memory, a.clock, a.health.engineUp, a.log)
 	outbox.Lead(stop, hard, a.store, deadletter.BulkLease, a.holder, runner.Run)
 }
 
 // newGates prepares the gates of destinations.
 func (a *App) newGates(memory *journal.Journal) *gate.Gates {
-	gates := gate.New(gate.Options{
+	return gate.New(gate.Options{
 		Store: a.store, Memory: memory, Engine: a.engine, Clock: a.clock, Zone: a.settings.Notify.Zone, Log: a.log,
 		Hooks: a.metrics.GateHooks(), Settings: a.gateSettings,
 		Probe: web.NewProber(web.NewClient(a.settings.Notify.Webhooks, a.version), a.log).OK,
 	})
-	a.metrics.WatchDestinations(gates.Destinations, a.destinationLabel, a.clock.Now)
-	return gates
 }
 
 func (a *App) gateSettings() gate.Settings {

@@ -3,12 +3,16 @@ package app
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"go.uber.org/zap"
 
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/metrics"
+	"retry-worker/internal/notify"
 	"retry-worker/internal/statistics"
 )
 
@@ -35,15 +39,18 @@ const (
 )
 
 // upkeep does what is to be done from time to time, until ctx ends.
-func (a *App) upkeep(ctx context.Context, memory *journal.Journal) {
+func (a *App) upkeep(ctx context.Context, memory *journal.Journal, gates *gate.Gates, notices *notify.Sink) {
 	var kpis, head, purge time.Time // when they are due
+	figures := metrics.Figures{Due: map[string][]deadletter.Count{}}
 	every(ctx, gaugePause, func(within context.Context) {
 		now := time.Now()
+		a.readFigures(within, gates, notices, &figures)
 		if !now.Before(kpis) {
-			a.readKPIs(within)
+			a.readKPIs(within, &figures)
 			kpis = now.Add(kpiShare * time.Since(now))
 		}
-		a.readGauges(within)
+		shown := figures
+		a.metrics.Show(&shown)
 		if !now.Before(head) {
 			a.logHead(within)
 			head = now.Add(headPause)
@@ -107,31 +114,38 @@ func every(ctx context.Context, tick time.Duration, read func(within context.Con
 	}
 }
 
-// readKPIs takes over R19's figures, which are the same in every replica. What cannot be read keeps its last value:
-// retry_worker_journal_up tells.
-func (a *App) readKPIs(ctx context.Context) {
-	now := a.clock.Now()
-	if figures, err := a.store.Sums(ctx, statistics.FirstSlot(now)); err == nil {
-		a.metrics.SetKPIs(statistics.All(figures, a.policies().Names(), now))
+// readFigures reads what is the same in every replica. What cannot be read keeps its last value: retry_worker_journal_up
+// tells.
+func (a *App) readFigures(ctx context.Context, gates *gate.Gates, notices *notify.Sink, f *metrics.Figures) {
+	f.Read, f.Policies, f.Due = a.clock.Now(), a.policies().Names(), maps.Clone(f.Due)
+	if counts, err := a.store.DeadLetterCounts(ctx, journal.DeadLetterFilter{State: deadletter.AllStates}); err == nil {
+		f.DeadLetters = counts
+	}
+	for within, span := range metrics.DueWithin() {
+		soon := journal.DeadLetterFilter{DueSince: f.Read, DueUntil: f.Read.Add(span)}
+		if due, err := a.store.DeadLetterCounts(ctx, soon); err == nil {
+			f.Due[within] = due
+		}
+	}
+	if pending, err := a.store.Backlog(ctx); err == nil {
+		f.Pending = pending
+	}
+	if waiting, err := notices.Waiting(ctx, a.store); err == nil {
+		f.Notices = waiting
+		a.health.untold(waiting)
+	}
+	if destinations, err := gates.Destinations(); err == nil {
+		f.Destinations = destinations
+		for i := range destinations {
+			destinations[i].Name = a.destinationLabel(destinations[i].Name)
+		}
 	}
 }
 
-// readGauges takes over what else is the same in every replica, as readKPIs does.
-func (a *App) readGauges(ctx context.Context) {
-	now := a.clock.Now()
-	if counts, err := a.store.DeadLetterCounts(ctx); err == nil {
-		a.metrics.SetDeadLetters(counts, now)
-	}
-	for within, span := range metrics.DueWithin() {
-		if due, err := a.store.DeadLettersDue(ctx, "", now, now.Add(span)); err == nil {
-			a.metrics.SetDeadLettersDue(within, due)
-		}
-	}
-	if runs, err := a.store.ActiveBulkRuns(ctx); err == nil {
-		a.metrics.SetBulkRuns(runs)
-	}
-	if waiting, err := a.store.Backlog(ctx); err == nil {
-		a.metrics.SetOutboxPending(waiting)
+// readKPIs reads R19's figures, as readFigures does.
+func (a *App) readKPIs(ctx context.Context, f *metrics.Figures) {
+	if sums, err := a.store.Sums(ctx, statistics.FirstSlot(f.Read)); err == nil {
+		f.KPIs = statistics.All(sums, f.Policies, f.Read)
 	}
 }
 
@@ -171,8 +185,7 @@ func (a *App) purge(ctx context.Context, memory *journal.Journal) (refused bool)
 	case err != nil && ctx.Err() == nil:
 		a.log.Warn("the purge of old records was interrupted and goes on with the next", zap.Error(err))
 	}
-	a.readiness.Note(aboutPurge, note)
-	a.metrics.PurgeRefused(note != "")
+	a.metrics.Readiness().Note(metrics.AboutPurge, note)
 	if deleted > 0 {
 		a.log.Info("old records purged, their digests stay", zap.Int("records", deleted),
 			zap.Duration("retention", a.settings.Retention))

@@ -136,7 +136,7 @@ func spellings(code string) []string {
 // TestHints: whoever gets a dead letter is told what to correct, in one sentence, and by whom.
 func TestHints(t *testing.T) {
 	for _, r := range Default().Policies[decision.DefaultPolicy].Rules.Rules() {
-		if r.Class == decision.Permanent && (r.Team == "" || len(r.Hint) < 40 || !strings.HasSuffix(r.Hint, ".")) {
+		if r.Class == decision.Permanent && (r.Team == "" || len(r.Hint.String()) < 40 || !strings.HasSuffix(r.Hint.String(), ".")) {
 			t.Errorf("%s: team %q, hint %q, expected both, and a sentence", r.Name, r.Team, r.Hint)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
+	"retry-worker/internal/text"
 )
 
 func TestDefaultIsTheContracts(t *testing.T) {
@@ -49,10 +50,10 @@ func TestDefaultTISSIsTheRules(t *testing.T) {
 			t.Fatalf("%d %s rules, want at least %d", len(g), class, len(w))
 		}
 		for i := range w {
-			if class == decision.Permanent && g[i].Hint == "" {
+			if class == decision.Permanent && g[i].Hint.String() == "" {
 				t.Errorf("%s tells nobody what to correct", g[i].Name)
 			}
-			g[i].Hint, g[i].Matches, g[i].Not = "", nil, nil
+			g[i].Hint, g[i].Matches, g[i].Not = text.Translated{}, nil, nil
 		}
 		if diff := cmp.Diff(w, g[:len(w)]); diff != "" {
 			t.Errorf("the first %s rules are not the specification's (-want +got):\n%s", class, diff)

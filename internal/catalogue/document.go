@@ -4,6 +4,7 @@ import (
 	"retry-worker/internal/calendar"
 	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/text"
 )
 
 // The types of this file are the catalogue as people write it. What each key is for, and what it may hold, stands in
@@ -56,7 +57,7 @@ type backoff struct {
 
 // destinationSettings are those of one destination; what is absent, and so zero, is inherited.
 type destinationSettings struct {
-	Label   string
+	Label   text.Translated
 	OpensAt struct {
 		Failures figure
 		Of       int

@@ -18,6 +18,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/testkit/golden"
+	"retry-worker/internal/text"
 )
 
 // problemLine is what each line of an error is but the one that counts the rest.
@@ -64,8 +65,8 @@ func TestEveryKey(t *testing.T) {
 			Base: 90 * time.Second, Factor: 1.5, Min: time.Minute, Max: 48 * time.Hour, Jitter: 0.125, Rounding: 30 * time.Second},
 		TotalLimit: 366 * 24 * time.Hour, Salt: "sal", EmptyError: decision.AssumeTransient, UnknownError: decision.GiveUpUnknown, LimitTeam: "ti",
 		PresumedRetries: 2, Destination: &decision.DestinationVariable{Variable: "operadora", Default: "tiss"}, Stretch: true,
-		Context: []decision.ContextField{{Variable: "operadora", Label: "Operadora", Type: "text"}, {Variable: "valor", Label: "Valor", Type: "money"},
-			{Variable: "submissionDeadline", Label: "Prazo", Type: "time"}},
+		Context: []decision.ContextField{{Variable: "operadora", Label: text.Translated{Portuguese: "Operadora", English: "Insurer"}, Type: "text"}, {Variable: "valor", Label: text.Translated{Portuguese: "Valor"}, Type: "money"},
+			{Variable: "submissionDeadline", Label: text.Translated{Portuguese: "Prazo"}, Type: "time"}},
 	}
 	same := cmp.Comparer(func(a, b *regexp.Regexp) bool { return a.String() == b.String() })
 	if diff := cmp.Diff(want, got, same); diff != "" {
@@ -73,7 +74,7 @@ func TestEveryKey(t *testing.T) {
 	}
 	wantRules := []classify.Rule{
 		{
-			Name: "everything", Class: decision.Permanent, Rank: classify.TISS, Reason: "CLAIM_DENIED", Team: "faturamento", Hint: "Confira a guia.",
+			Name: "everything", Class: decision.Permanent, Rank: classify.TISS, Reason: "CLAIM_DENIED", Team: "faturamento", Hint: text.Translated{Portuguese: "Confira a guia.", English: "Check the claim."},
 			Codes: []string{"DUPLICATE_CLAIM", "1234"}, Statuses: []string{"404", "410", "422"}, TISSFaults: []string{"LoginInvalido"},
 			TISSCodes: []string{"1308", "10xx"}, Phrases: []string{"guia recusad*"}, Patterns: []string{"guia [0-9]{1,9} (negada|recusada)"},
 			Matches: []string{"guia 1 negada"}, Not: []string{"guia 1 paga"},
@@ -83,7 +84,7 @@ func TestEveryKey(t *testing.T) {
 		codeRule(decision.Permanent, "OTHER_CODE", "DEFERRED", "ti"),
 		codeRule(decision.Transient, "TIMEOUT", "TIMEOUT", ""),
 		codeRule(decision.Transient, "503", "503", ""),
-		{Name: "busy", Class: decision.Transient, Rank: classify.Signature, Reason: "503", Hint: "Aguarde.", Codes: []string{"BUSY_NOW"}, Statuses: []string{"5xx"}},
+		{Name: "busy", Class: decision.Transient, Rank: classify.Signature, Reason: "503", Hint: text.Translated{Portuguese: "Aguarde."}, Codes: []string{"BUSY_NOW"}, Statuses: []string{"5xx"}},
 		{
 			Name: "patient", Class: decision.Permanent, Rank: classify.Refusal, Reason: "INVALID_PATIENT_DATA", Team: "ti",
 			Refusals: []string{"duplicad*"}, Approvals: []string{"autorizad*"}, Things: []string{"cpf"},

@@ -55,7 +55,7 @@ type Rule struct {
 	// Team that must act; empty where the class is Transient.
 	Team Team
 	// Hint tells people what to correct; may be empty.
-	Hint string
+	Hint text.Translated
 
 	// Codes are upper-case letters, digits and single underscores. One of digits only matches whole numbers of the
 	// message as it came, any other its normal form (R3).
@@ -226,5 +226,5 @@ func (s *search) match(number int, where span) Match {
 	if where != beside {
 		matched = s.Text[where.from:where.to]
 	}
-	return Match{m.rule.Class, m.rank, m.name, m.rule.Reason, m.rule.Team, m.rule.Hint, matched}
+	return Match{m.rule.Class, m.rank, m.name, m.rule.Reason, m.rule.Team, m.rule.Hint.String(), matched}
 }

@@ -4,51 +4,82 @@ package config
 
 import (
 	"cmp"
-	"maps"
 	"net/netip"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"go.uber.org/zap/zapcore"
 
 	"retry-worker/internal/access"
-	"retry-worker/internal/text"
+	"retry-worker/internal/notify"
+	"retry-worker/internal/web"
 	"retry-worker/internal/zeebe"
 )
 
-// Settings of one process, validated.
+// Settings of one process, validated. A field with the tag env is read from that variable; the other tags say what else
+// there is to know of it (see Variable and decode).
 type Settings struct {
-	HTTPAddr     string
-	OpsAddr      string
-	DatabaseURL  string
-	PoliciesFile string // empty: the built-in catalogue
-	// OperateURL and GrafanaURL are where people open those, without a slash at their ends; empty: nowhere.
-	OperateURL, GrafanaURL string
-	// ClaimURL is a claim's page in the hospital's own system, with {id} and {VARIABLE}s of its context; empty:
-	// nowhere.
-	ClaimURL        string
-	AuthTokensFile  string           // empty: no tokens; then HTTPAddr is a loopback address, unless there is a Provider
-	Provider        *access.Provider // that people log in by; nil: none
-	EventsURL       string           // empty: off
-	Retention       time.Duration    // of what the journal keeps
-	MaxJobsActive   int
-	JobTimeout      time.Duration
-	Concurrency     int
-	TenantIDs       []string
-	WorkerName      string
-	ShutdownTimeout time.Duration
-	LogLevel        zapcore.Level
-	LogFormat       string // json or console
-	TLSCertFile     string // of the console and API; empty: no TLS
-	TLSKeyFile      string
-	Proxies         []netip.Prefix // before console and API
-	Profiles        bool           // served at OpsAddr
-	TraceProtocol   string         // by which traces are sent (TraceGRPC, TraceHTTP); empty: none are
-	Engine          zeebe.Options
-	Unread          []string // a hint for each name of the engine's clients that is set and that nobody reads
+	HTTPAddr        string         `group:"Console and API" env:"RETRY_WORKER_HTTP_ADDR" as:"address" default:"127.0.0.1:8095" desc:"console and API: host:port; loopback only without a tokens file"`
+	OperateURL      string         `env:"RETRY_WORKER_OPERATE_URL" page:"Operate" desc:"where people open Camunda's Operate, for links to process instances: https://…; empty: no links"`
+	GrafanaURL      string         `env:"RETRY_WORKER_GRAFANA_URL" page:"Grafana" desc:"where people open the Grafana board, for a link from the overview: https://…/d/…; empty: no link"`
+	ClaimURL        string         `env:"RETRY_WORKER_CLAIM_URL" desc:"a claim's page in the hospital's own system, for a link: https://…/{id}, or with {VARIABLE}s of its context; empty: no link"`
+	AuthTokensFile  string         `env:"RETRY_WORKER_AUTH_TOKENS_FILE" desc:"who may use console and API (retry-worker token new), taken up again when it changes; empty: everybody on this machine"`
+	TLSCertFile     string         `env:"RETRY_WORKER_TLS_CERT_FILE" desc:"PEM file with the certificate of console and API, taken up again when it changes; empty: no TLS"`
+	TLSKeyFile      string         `env:"RETRY_WORKER_TLS_KEY_FILE" desc:"PEM file with the certificate's key"`
+	Proxies         []netip.Prefix `env:"RETRY_WORKER_PROXIES" desc:"reverse proxies before console and API, networks or addresses, comma-separated: their X-Forwarded-For is believed"`
+	Token           string         `env:"RETRY_WORKER_TOKEN" desc:"token that the other commands show to the API; serve does not read it"`
+	PoliciesFile    string         `group:"Jobs and policies" env:"RETRY_WORKER_POLICIES_FILE" desc:"policy catalogue (YAML), taken up again when it changes; empty: the built-in one"`
+	MaxJobsActive   int            `env:"RETRY_WORKER_MAX_JOBS_ACTIVE" default:"50" from:"1" to:"10000" desc:"jobs held per job type, 1 to 10000"`
+	JobTimeout      time.Duration  `env:"RETRY_WORKER_JOB_TIMEOUT" default:"10s" from:"1s" to:"1h" desc:"time to answer a job, 1s to 1h"`
+	Concurrency     int            `env:"RETRY_WORKER_CONCURRENCY" default:"50" from:"1" to:"10000" desc:"jobs handled at once, all types together, 1 to 10000"`
+	TenantIDs       []string       `env:"RETRY_WORKER_TENANT_IDS" desc:"tenants to take jobs from, comma-separated; empty: the engine's default"`
+	WorkerName      string         `env:"RETRY_WORKER_WORKER_NAME" desc:"name shown by the engine; empty: retry-worker@HOSTNAME"`
+	ShutdownTimeout time.Duration  `env:"RETRY_WORKER_SHUTDOWN_TIMEOUT" default:"25s" from:"1s" to:"1h" desc:"time for a stop, 1s to 1h"`
+	DatabaseURL     string         `group:"Journal and events" env:"RETRY_WORKER_DATABASE_URL" file:"yes" default:"sqlite:retry-worker.db" desc:"journal: sqlite:FILE or postgres://USER@HOST/DATABASE"`
+	Retention       time.Duration  `env:"RETRY_WORKER_RETENTION" as:"retention" default:"5y" desc:"how long records are kept: 5y, 90d or 48h"`
+	EventsURL       string         `env:"RETRY_WORKER_EVENTS_URL" file:"yes" desc:"NATS server with JetStream for events, nats://…; empty: off"`
+	OpsAddr         string         `group:"Operation" env:"RETRY_WORKER_OPS_ADDR" as:"address" default:"127.0.0.1:9095" desc:"/metrics, /livez and /readyz: host:port"`
+	LogLevel        zapcore.Level  `env:"RETRY_WORKER_LOG_LEVEL" default:"info" of:"debug info warn error" desc:"debug, info, warn or error"`
+	LogFormat       string         `env:"RETRY_WORKER_LOG_FORMAT" default:"json" of:"json console" desc:"json or console"`
+	Profiles        bool           `env:"RETRY_WORKER_PPROF" default:"false" desc:"true: profiles of the process under /debug/pprof/ of RETRY_WORKER_OPS_ADDR"`
 	Notify          Notify
+
+	Provider      *access.Provider // that people log in by; nil: none
+	TraceProtocol string           // by which traces are sent (TraceGRPC, TraceHTTP); empty: none are
+	Engine        zeebe.Options
+	Unread        []string // a hint for each name of the engine's clients that is set and that nobody reads
+}
+
+// Notify is how teams are told of their dead letters (R21).
+type Notify struct {
+	PublicURL string         `group:"Messages to teams" env:"RETRY_WORKER_PUBLIC_URL" page:"the console" desc:"where people open the console, for links in messages: https://…; empty: no links"`
+	Interval  time.Duration  `env:"RETRY_WORKER_NOTIFY_INTERVAL" default:"15m" from:"1s" to:"24h" desc:"least time between two messages to a team about new dead letters, 1s to 24h"`
+	Zone      *time.Location `env:"RETRY_WORKER_TIME_ZONE" default:"America/Sao_Paulo" desc:"time zone of the digest, and of times in messages and in the console"`
+
+	SMTP *notify.MailServer // nil: no e-mail
+	// DigestHour and DigestMinute are when the digest is due, in Zone.
+	DigestHour, DigestMinute int
+	// Webhooks are where those may be posted to beside public addresses.
+	Webhooks web.Allowed
+}
+
+// parts are settings of which several make one, or one makes several.
+type parts struct {
+	OIDCIssuer           string `group:"Console and API" env:"RETRY_WORKER_OIDC_ISSUER" desc:"OpenID provider that people log in by: https://…; empty: none"`
+	OIDCClientID         string `env:"RETRY_WORKER_OIDC_CLIENT_ID" desc:"id of the provider's client; its redirect address is …/login/callback"`
+	OIDCClientSecretFile string `env:"RETRY_WORKER_OIDC_CLIENT_SECRET_FILE" desc:"file with the client's secret, which signs the sessions too"`
+	OIDCRoleClaim        string `env:"RETRY_WORKER_OIDC_ROLE_CLAIM" default:"roles" desc:"claim that holds viewer, operator or admin; dots lead into objects: realm_access.roles"`
+	OIDCTeamClaim        string `env:"RETRY_WORKER_OIDC_TEAM_CLAIM" desc:"claim that holds a person's teams; empty: the provider binds nobody to teams"`
+	SMTPURL              string `group:"Messages to teams" env:"RETRY_WORKER_SMTP_URL" desc:"mail server for what teams are told: smtp://USER@HOST:587 (STARTTLS) or smtps://USER@HOST:465; empty: no e-mail"`
+	SMTPPasswordFile     string `env:"RETRY_WORKER_SMTP_PASSWORD_FILE" desc:"file with the password of the mail server's user, read for each connection"`
+	SMTPCAFile           string `env:"RETRY_WORKER_SMTP_CA_FILE" desc:"PEM file to trust for the mail server instead of the system's authorities"`
+	MailFrom             string `env:"RETRY_WORKER_MAIL_FROM" desc:"address that e-mail comes from, such as retry-worker@hospital.example"`
+	DigestTime           string `env:"RETRY_WORKER_DIGEST_TIME" default:"07:00" desc:"time of day of the digest: HH:MM"`
+	WebhookAllow         string `env:"RETRY_WORKER_WEBHOOK_ALLOW" desc:"addresses beside public ones that webhooks and probes of destinations may go to: networks, addresses or host names, comma-separated"`
+	Protocol             string `group:"Engine" env:"RETRY_WORKER_ENGINE" default:"auto" of:"auto grpc rest" desc:"grpc, rest, or auto: REST where ZEEBE_REST_ADDRESS is set, else gRPC"`
 }
 
 // Problems is everything that is wrong with the environment, a line each.
@@ -56,156 +87,33 @@ type Problems []string
 
 func (p Problems) Error() string { return strings.Join(p, "\n") }
 
-// Load reads and checks the whole environment. Its error is Problems.
-func Load() (Settings, error) {
-	return read(func(c *checker, w *workerEnv) Settings {
-		s := Settings{
-			OperateURL:      c.publicURL("RETRY_WORKER_OPERATE_URL", w.OperateURL, "Operate"),
-			GrafanaURL:      c.publicURL("RETRY_WORKER_GRAFANA_URL", w.GrafanaURL, "Grafana"),
-			ClaimURL:        c.claimURL("RETRY_WORKER_CLAIM_URL", w.ClaimURL),
-			HTTPAddr:        c.consoleAddress("RETRY_WORKER_HTTP_ADDR", w.HTTPAddr, w.AuthTokensFile+w.OidcIssuer),
-			DatabaseURL:     c.journal(w),
-			PoliciesFile:    w.PoliciesFile,
-			AuthTokensFile:  w.AuthTokensFile,
-			EventsURL:       c.secret("RETRY_WORKER_EVENTS_URL", w.EventsURL, "", w.EventsURLFile),
-			Retention:       c.retention("RETRY_WORKER_RETENTION", w.Retention),
-			OpsAddr:         c.address("RETRY_WORKER_OPS_ADDR", w.OpsAddr, "127.0.0.1:9095"),
-			MaxJobsActive:   c.whole("RETRY_WORKER_MAX_JOBS_ACTIVE", w.MaxJobsActive, 1, 10_000),
-			JobTimeout:      c.duration("RETRY_WORKER_JOB_TIMEOUT", w.JobTimeout, time.Second, time.Hour),
-			Concurrency:     c.whole("RETRY_WORKER_CONCURRENCY", w.Concurrency, 1, 10_000),
-			TenantIDs:       c.tenants(w),
-			WorkerName:      cmp.Or(w.WorkerName, defaultWorkerName()),
-			ShutdownTimeout: c.duration("RETRY_WORKER_SHUTDOWN_TIMEOUT", w.ShutdownTimeout, time.Second, time.Hour),
-			LogLevel:        c.level("RETRY_WORKER_LOG_LEVEL", w.LogLevel),
-			LogFormat:       c.oneOf("RETRY_WORKER_LOG_FORMAT", w.LogFormat, "json", "console"),
-			Profiles:        c.boolean("RETRY_WORKER_PPROF", w.Pprof),
-			Provider:        c.provider(w),
-			Proxies:         c.networks("RETRY_WORKER_PROXIES", w.Proxies),
-			TraceProtocol:   c.tracing(),
-			Engine:          c.engine(w.Engine),
-			Unread:          hints(),
-			Notify:          c.notify(w),
-		}
-		if s.EventsURL != "" {
-			c.url("RETRY_WORKER_EVENTS_URL", s.EventsURL, "nats://…", "nats", "tls")
-		}
-		s.TLSCertFile, s.TLSKeyFile = c.certificate(w)
-		return s
-	})
-}
+// OfEngine are how the variables begin that say how to reach the engine.
+var OfEngine = []string{"ZEEBE_", "CAMUNDA_", "RETRY_WORKER_ENGINE", "RETRY_WORKER_TENANT_IDS"}
 
-// read returns what part makes of the environment, in which no name may be unknown. Its error is Problems.
-func read[T any](part func(c *checker, w *workerEnv) T) (T, error) {
-	var c checker
-	var w workerEnv
-	c.load(workerPrefix, &w)
-	v := part(&c, &w)
-	c.unknown()
-	if len(c.problems) > 0 {
-		return *new(T), c.problems
+// Load reads and checks the environment. A command that needs some settings only names how their variables begin: what
+// is wrong with others is not held against it. The error is Problems.
+func Load(only ...string) (Settings, error) {
+	var (
+		c checker
+		s Settings
+		p parts
+		z zeebeEnv
+		o otelEnv
+	)
+	c.load(&s, &p, &z, &o)
+	c.console(&s, &p)
+	c.journal(&s)
+	c.notify(&s.Notify, &p)
+	s.TenantIDs = c.tenants(s.TenantIDs, &z)
+	s.Engine = c.engine(p.Protocol, &z)
+	s.TraceProtocol = c.tracing(&o)
+	s.WorkerName = cmp.Or(s.WorkerName, defaultWorkerName())
+	s.Unread = hints()
+	if problems := append(c.about(only), unknown()...); len(problems) > 0 {
+		slices.Sort(problems)
+		return Settings{}, problems
 	}
-	return v, nil
-}
-
-// LoadEngine reads and checks only what the commands that speak to the engine need.
-func LoadEngine() (engine zeebe.Options, tenants []string, err error) {
-	engine, err = read(func(c *checker, w *workerEnv) zeebe.Options {
-		tenants = c.tenants(w)
-		return c.engine(w.Engine)
-	})
-	return engine, tenants, err
-}
-
-// OpsAddr returns the address of /readyz, for the health check.
-func OpsAddr() (string, error) {
-	return read(func(c *checker, w *workerEnv) string {
-		return c.address("RETRY_WORKER_OPS_ADDR", w.OpsAddr, "127.0.0.1:9095")
-	})
-}
-
-// DatabaseURL returns where the journal is, for the commands that read it.
-func DatabaseURL() (string, error) { return read((*checker).journal) }
-
-// Journal is what the commands that write the journal need. Events tells that somebody listens.
-type Journal struct {
-	DatabaseURL string
-	Retention   time.Duration
-	Events      bool
-}
-
-// LoadJournal reads and checks only what is in Journal.
-func LoadJournal() (Journal, error) {
-	return read(func(c *checker, w *workerEnv) Journal {
-		return Journal{c.journal(w), c.retention("RETRY_WORKER_RETENTION", w.Retention),
-			c.secret("RETRY_WORKER_EVENTS_URL", w.EventsURL, "", w.EventsURLFile) != ""}
-	})
-}
-
-// Client returns what the commands that speak to the API need: where it listens, by RETRY_WORKER_HTTP_ADDR, whether by
-// TLS, as RETRY_WORKER_TLS_CERT_FILE says, and the token to show, by RETRY_WORKER_TOKEN (empty: none).
-func Client() (addr string, tls bool, token string, err error) {
-	addr, err = read(func(c *checker, w *workerEnv) string {
-		tls, token = w.TlsCertFile != "", w.Token
-		return c.address("RETRY_WORKER_HTTP_ADDR", w.HTTPAddr, "127.0.0.1:8095")
-	})
-	return addr, tls, token, err
-}
-
-// PoliciesFile returns the catalogue that overrides the built-in one, for the commands that read policies; empty for
-// none.
-func PoliciesFile() (string, error) {
-	return read(func(_ *checker, w *workerEnv) string { return w.PoliciesFile })
-}
-
-// unknown refuses names of ours that nothing reads.
-func (c *checker) unknown() {
-	for name, near := range unread(workerPrefix) {
-		expected := "one of the names that `retry-worker serve --help` lists"
-		if near != "" {
-			expected += "; did you mean " + near + "?"
-		}
-		c.add(name, "set", expected)
-	}
-	slices.Sort(c.problems)
-}
-
-// hints tell of names of other clients of the engine that are set and that nobody reads, and what to set instead.
-func hints() (all []string) {
-	names := unread(zeebePrefix)
-	maps.Copy(names, unread(camundaPrefix))
-	for name, near := range names {
-		instead := "`retry-worker serve --help` lists what is"
-		switch {
-		case os.Getenv(name) == "":
-			continue
-		case near != "":
-			instead = "did you mean " + near + "?"
-		case strings.Contains(name, "ADDRESS"), strings.Contains(name, "CONTACTPOINT"):
-			instead = "the engine's address is ZEEBE_ADDRESS for gRPC, ZEEBE_REST_ADDRESS for REST"
-		}
-		all = append(all, name+" is set and not read; "+instead)
-	}
-	slices.Sort(all)
-	return all
-}
-
-// unread returns the names with a prefix that are set and that nothing reads, each with the one that may be meant, but
-// for those that Kubernetes injects for a Service.
-func unread(prefix string) map[string]string {
-	var known []string
-	all, _ := Variables() // their form is ours, and cannot be wrong
-	for _, v := range all {
-		known = append(append(known, v.Name), v.Also...)
-	}
-	slices.Sort(known)
-	meant := make(map[string]string)
-	for _, pair := range os.Environ() {
-		name, value, _ := strings.Cut(pair, "=")
-		if strings.HasPrefix(name, prefix+"_") && !slices.Contains(known, name) && !serviceLink(name, value) {
-			meant[name] = text.Nearest(name, known)
-		}
-	}
-	return meant
+	return s, nil
 }
 
 func defaultWorkerName() string {
@@ -214,4 +122,67 @@ func defaultWorkerName() string {
 		return "retry-worker"
 	}
 	return "retry-worker@" + host
+}
+
+// console checks what people come in by. Without a log-in, only this machine may reach the console.
+func (c *checker) console(s *Settings, p *parts) {
+	if s.HTTPAddr != "" && s.AuthTokensFile+p.OIDCIssuer == "" {
+		c.note("RETRY_WORKER_AUTH_TOKENS_FILE", access.MayServeWithoutTokens(s.HTTPAddr))
+	}
+	if s.ClaimURL != "" {
+		const expected = "https://HOST/… with {id} or {VARIABLE}s behind the host"
+		u := c.url("RETRY_WORKER_CLAIM_URL", s.ClaimURL, expected, "http", "https")
+		if u != nil && (u.User != nil || !strings.Contains(s.ClaimURL, "{")) {
+			c.add("RETRY_WORKER_CLAIM_URL", "a URL with a user, or without a {place}", expected)
+		}
+	}
+	// What is in certificate and key, the web server says.
+	switch {
+	case s.TLSCertFile != "" && s.TLSKeyFile == "":
+		c.add("RETRY_WORKER_TLS_KEY_FILE", "missing", "the file with the key of RETRY_WORKER_TLS_CERT_FILE")
+	case s.TLSCertFile == "" && s.TLSKeyFile != "":
+		c.add("RETRY_WORKER_TLS_CERT_FILE", "missing", "the file with the certificate of RETRY_WORKER_TLS_KEY_FILE")
+	}
+	s.Provider = c.provider(p)
+}
+
+// provider returns the OpenID provider; nil where none is named.
+func (c *checker) provider(from *parts) *access.Provider {
+	p := &access.Provider{Issuer: from.OIDCIssuer, ClientID: from.OIDCClientID, RoleClaim: from.OIDCRoleClaim,
+		TeamClaim: from.OIDCTeamClaim}
+	if p.Issuer == "" && p.ClientID == "" && from.OIDCClientSecretFile == "" && p.TeamClaim == "" {
+		return nil
+	}
+	u := c.url("RETRY_WORKER_OIDC_ISSUER", p.Issuer, "https://…, or http://… on this machine", "https", "http")
+	if u != nil && u.Scheme == "http" && !access.IsLoopback(u.Hostname()) {
+		c.add("RETRY_WORKER_OIDC_ISSUER", "a URL that begins with http://",
+			"https://…, since anyone who can impersonate the provider can log in as anyone")
+	}
+	if u != nil && (u.User != nil || strings.ContainsAny(p.Issuer, "?#")) {
+		c.add("RETRY_WORKER_OIDC_ISSUER", "a URL with a user, a query or a fragment",
+			"the issuer as the provider names itself, which has none of them")
+	}
+	if p.ClientID == "" {
+		c.add("RETRY_WORKER_OIDC_CLIENT_ID", "missing", "the id of the provider's client")
+	}
+	if from.OIDCClientSecretFile == "" {
+		c.add("RETRY_WORKER_OIDC_CLIENT_SECRET_FILE", "missing", "the file with the client's secret")
+	} else {
+		p.ClientSecret = c.secret("RETRY_WORKER_OIDC_CLIENT_SECRET", from.OIDCClientSecretFile)
+	}
+	return p
+}
+
+// journal checks where records are kept and events go.
+func (c *checker) journal(s *Settings) {
+	const expected = "sqlite:FILE or postgres://…"
+	switch file, sqlite := strings.CutPrefix(s.DatabaseURL, "sqlite:"); {
+	case sqlite && file == "":
+		c.add("RETRY_WORKER_DATABASE_URL", strconv.Quote(s.DatabaseURL), expected)
+	case !sqlite:
+		c.url("RETRY_WORKER_DATABASE_URL", s.DatabaseURL, expected, "postgres", "postgresql")
+	}
+	if s.EventsURL != "" {
+		c.url("RETRY_WORKER_EVENTS_URL", s.EventsURL, "nats://…", "nats", "tls")
+	}
 }

@@ -150,9 +150,7 @@ func TestEverySettingIsTried(t *testing.T) {
 	script := testkit.Read(t, settingsFile)
 	testkit.Environment(t, nil)
 	unset := load(t)
-	variables, err := config.Variables()
-	testkit.Must(t, err)
-	for _, v := range variables {
+	for _, v := range config.Variables() {
 		for _, name := range append(v.Also, v.Name) {
 			if !strings.Contains(script, " "+name+"=") {
 				t.Errorf("no case sets %s", name)
@@ -172,9 +170,7 @@ func TestSecretsThatOthersReach(t *testing.T) {
 	testkit.Must(t, os.Chmod(exposed, 0o644))
 	later := []string{"RETRY_WORKER_AUTH_TOKENS_FILE", "RETRY_WORKER_TLS_KEY_FILE", "RETRY_WORKER_SMTP_PASSWORD_FILE"}
 	open := []string{"RETRY_WORKER_TLS_CERT_FILE", "RETRY_WORKER_POLICIES_FILE", "RETRY_WORKER_SMTP_CA_FILE"}
-	variables, err := config.Variables()
-	testkit.Must(t, err)
-	for _, v := range variables {
+	for _, v := range config.Variables() {
 		if !strings.HasSuffix(v.Name, "_FILE") || slices.Contains(slices.Concat(later, open), v.Name) {
 			continue
 		}
@@ -190,32 +186,32 @@ func TestSecretsThatOthersReach(t *testing.T) {
 // TestCommandsNeedTheirOwn: what a command does not read is not held against it, and what it does is.
 func TestCommandsNeedTheirOwn(t *testing.T) {
 	private(t)
-	parts := map[string]func() (any, error){
-		"client": func() (any, error) { addr, tls, token, err := config.Client(); return []any{addr, tls, token}, err },
-		"engine": func() (any, error) { engine, tenants, err := config.LoadEngine(); return []any{engine, tenants}, err },
-		"ready":  func() (any, error) { return config.OpsAddr() },
-		"reader": func() (any, error) { return config.DatabaseURL() },
-	}
 	for _, tt := range []struct {
-		part, env string
-		want      any
-		wrong     string
+		needs, env string
+		what       func(config.Settings) any
+		want       any
+		wrong      string
 	}{
-		{"client", "RETRY_WORKER_JOB_TIMEOUT=nonsense", []any{"127.0.0.1:8095", false, ""}, ""},
-		{"client", "RETRY_WORKER_HTTP_ADDR=retry.example:80 RETRY_WORKER_TOKEN=rwt_x RETRY_WORKER_TLS_CERT_FILE=crt", []any{"retry.example:80", true, "rwt_x"}, ""},
-		{"client", "RETRY_WORKER_HTTP_ADDR=nowhere", nil, `RETRY_WORKER_HTTP_ADDR is "nowhere", expected host:port, such as 127.0.0.1:8095`},
-		{"engine", "RETRY_WORKER_OPS_ADDR=nonsense RETRY_WORKER_TENANT_IDS=a,b ZEEBE_ADDRESS=gateway:1 ZEEBE_INSECURE_CONNECTION=true", []any{
-			zeebe.Options{Address: "gateway:1", Plaintext: true, KeepAlive: 45 * time.Second, Reason: "ZEEBE_REST_ADDRESS is not set"}, []string{"a", "b"}}, ""},
-		{"engine", "ZEEBE_KEEP_ALIVE=1 RETRY_WORKER_TENANT_IDS=,", nil,
+		{"RETRY_WORKER_HTTP_ADDR", "RETRY_WORKER_JOB_TIMEOUT=nonsense RETRY_WORKER_HTTP_ADDR=retry.example:80 ZEEBE_ADDRESS=nonsense",
+			func(s config.Settings) any { return s.HTTPAddr }, "retry.example:80", ""},
+		{"RETRY_WORKER_HTTP_ADDR", "RETRY_WORKER_HTTP_ADDR=nowhere", nil, nil, `RETRY_WORKER_HTTP_ADDR is "nowhere", expected host:port, such as 127.0.0.1:8095`},
+		{"RETRY_WORKER_HTTP_ADDR", "RETRY_WORKER_HTTP_ADR=nowhere", nil, nil,
+			"RETRY_WORKER_HTTP_ADR is set, expected one of the names that `retry-worker serve --help` lists; did you mean RETRY_WORKER_HTTP_ADDR?"},
+		{strings.Join(config.OfEngine, " "), "RETRY_WORKER_OPS_ADDR=nonsense RETRY_WORKER_TENANT_IDS=a,b ZEEBE_ADDRESS=gateway:1 ZEEBE_INSECURE_CONNECTION=true",
+			func(s config.Settings) any { return []any{s.Engine, s.TenantIDs} }, []any{
+				zeebe.Options{Address: "gateway:1", Plaintext: true, KeepAlive: 45 * time.Second, Reason: "ZEEBE_REST_ADDRESS is not set"}, []string{"a", "b"}}, ""},
+		{strings.Join(config.OfEngine, " "), "ZEEBE_KEEP_ALIVE=1 RETRY_WORKER_TENANT_IDS=,", nil, nil,
 			"RETRY_WORKER_TENANT_IDS is \",\", expected names separated by single commas\nZEEBE_KEEP_ALIVE is \"1\", expected a whole number from 10000 to 2147483647"},
-		{"ready", "RETRY_WORKER_OPS_ADDR=0.0.0.0:1 ZEEBE_ADDRESS=nonsense", "0.0.0.0:1", ""},
-		{"ready", "RETRY_WORKER_OPS_ADDR=nonsense", nil, `RETRY_WORKER_OPS_ADDR is "nonsense", expected host:port, such as 127.0.0.1:9095`},
-		{"reader", "RETRY_WORKER_DATABASE_URL_FILE=testdata/database ZEEBE_ADDRESS=nonsense", "postgres://journal:canary@db/retries", ""},
+		{"RETRY_WORKER_DATABASE_URL", "RETRY_WORKER_DATABASE_URL_FILE=testdata/database ZEEBE_ADDRESS=nonsense",
+			func(s config.Settings) any { return s.DatabaseURL }, "postgres://journal:canary@db/retries", ""},
 	} {
 		testkit.Environment(t, assignments(t, tt.env))
-		got, err := parts[tt.part]()
-		if tt.wrong != "" && (err == nil || err.Error() != tt.wrong) || tt.wrong == "" && (err != nil || !reflect.DeepEqual(got, tt.want)) {
-			t.Errorf("%s by %s: got %+v, %v; want %+v, %s", tt.part, tt.env, got, err, tt.want, tt.wrong)
+		s, err := config.Load(strings.Fields(tt.needs)...)
+		switch {
+		case tt.wrong != "" && (err == nil || err.Error() != tt.wrong):
+			t.Errorf("%s by %s: got %v, want %s", tt.needs, tt.env, err, tt.wrong)
+		case tt.wrong == "" && (err != nil || !reflect.DeepEqual(tt.what(s), tt.want)):
+			t.Errorf("%s by %s: got %+v, %v; want %+v", tt.needs, tt.env, s, err, tt.want)
 		}
 	}
 }
@@ -224,8 +220,8 @@ func TestCommandsNeedTheirOwn(t *testing.T) {
 func TestAddressOfTheRESTAPI(t *testing.T) {
 	for _, given := range []string{"http://gateway:1", "http://gateway:1/", "http://gateway:1/v2", "http://gateway:1/v2/"} {
 		testkit.Environment(t, map[string]string{"ZEEBE_REST_ADDRESS": given})
-		if o, _, err := config.LoadEngine(); err != nil || o.RESTAddress != "http://gateway:1" {
-			t.Errorf("%s: %q, %v", given, o.RESTAddress, err)
+		if s, err := config.Load(config.OfEngine...); err != nil || s.Engine.RESTAddress != "http://gateway:1" {
+			t.Errorf("%s: %q, %v", given, s.Engine.RESTAddress, err)
 		}
 	}
 }

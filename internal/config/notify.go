@@ -1,7 +1,6 @@
 package config
 
 import (
-	"math"
 	"net"
 	"net/mail"
 	"net/url"
@@ -10,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	_ "time/tzdata" // images without a zone database
 	"unicode"
 
 	"retry-worker/internal/access"
@@ -18,30 +16,14 @@ import (
 	"retry-worker/internal/web"
 )
 
-// Notify is how teams are told of their dead letters (R21).
-type Notify struct {
-	SMTP *notify.MailServer // nil: no e-mail
-	// PublicURL of the console, without a slash at its end; empty: no links.
-	PublicURL string
-	// Interval between two messages of new dead letters to one team and way.
-	Interval time.Duration
-	// DigestHour and DigestMinute are when the digest is due, in Zone.
-	DigestHour, DigestMinute int
-	Zone                     *time.Location
-	// Webhooks are where those may be posted to beside public addresses.
-	Webhooks web.Allowed
-}
-
-func (c *checker) notify(w *workerEnv) Notify {
-	n := Notify{
-		SMTP:      c.smtp(w),
-		PublicURL: c.publicURL("RETRY_WORKER_PUBLIC_URL", w.PublicURL, "the console"),
-		Interval:  c.duration("RETRY_WORKER_NOTIFY_INTERVAL", w.NotifyInterval, time.Second, 24*time.Hour),
-		Zone:      c.zone("RETRY_WORKER_TIME_ZONE", w.TimeZone),
+func (c *checker) notify(n *Notify, p *parts) {
+	n.SMTP = c.smtp(p)
+	at, err := time.Parse("15:04", p.DigestTime)
+	if err != nil {
+		c.add("RETRY_WORKER_DIGEST_TIME", strconv.Quote(p.DigestTime), "a time of day such as 07:00")
 	}
-	n.DigestHour, n.DigestMinute = c.timeOfDay("RETRY_WORKER_DIGEST_TIME", w.DigestTime)
-	n.Webhooks = c.destinations("RETRY_WORKER_WEBHOOK_ALLOW", w.WebhookAllow)
-	return n
+	n.DigestHour, n.DigestMinute = at.Hour(), at.Minute()
+	n.Webhooks = c.destinations("RETRY_WORKER_WEBHOOK_ALLOW", p.WebhookAllow)
 }
 
 const smtpForms = "smtp://USER@HOST:587 or smtps://USER@HOST:465; the password goes into a file " +
@@ -49,23 +31,23 @@ const smtpForms = "smtp://USER@HOST:587 or smtps://USER@HOST:465; the password g
 
 // smtp returns the mail server; nil where there is none. It never shows the URL: somebody may have put a password in
 // it.
-func (c *checker) smtp(w *workerEnv) *notify.MailServer {
+func (c *checker) smtp(p *parts) *notify.MailServer {
 	const name = "RETRY_WORKER_SMTP_URL"
-	if w.SmtpURL == "" {
-		for setting, value := range map[string]string{"RETRY_WORKER_SMTP_PASSWORD_FILE": w.SmtpPasswordFile,
-			"RETRY_WORKER_SMTP_CA_FILE": w.SmtpCaFile} {
+	if p.SMTPURL == "" {
+		for setting, value := range map[string]string{"RETRY_WORKER_SMTP_PASSWORD_FILE": p.SMTPPasswordFile,
+			"RETRY_WORKER_SMTP_CA_FILE": p.SMTPCAFile} {
 			if value != "" {
 				c.add(setting, "set", "RETRY_WORKER_SMTP_URL beside it")
 			}
 		}
 		return nil
 	}
-	u := c.url(name, w.SmtpURL, smtpForms, "smtp", "smtps")
+	u := c.url(name, p.SMTPURL, smtpForms, "smtp", "smtps")
 	if u == nil {
 		return nil
 	}
-	s := &notify.MailServer{Host: u.Hostname(), User: u.User.Username(), PasswordFile: w.SmtpPasswordFile,
-		CAFile: w.SmtpCaFile}
+	s := &notify.MailServer{Host: u.Hostname(), User: u.User.Username(), PasswordFile: p.SMTPPasswordFile,
+		CAFile: p.SMTPCAFile}
 	_, password := u.User.Password()
 	switch {
 	case password:
@@ -78,8 +60,8 @@ func (c *checker) smtp(w *workerEnv) *notify.MailServer {
 	}
 	s.Port = c.smtpPort(name, u)
 	s.Encryption = c.encryption(name, u, s)
-	s.From = c.sender("RETRY_WORKER_MAIL_FROM", w.MailFrom)
-	c.certificates("RETRY_WORKER_SMTP_CA_FILE", w.SmtpCaFile)
+	s.From = c.sender("RETRY_WORKER_MAIL_FROM", p.MailFrom)
+	c.authorities("RETRY_WORKER_SMTP_CA_FILE", p.SMTPCAFile)
 	return s
 }
 
@@ -90,7 +72,7 @@ func (c *checker) smtpPort(name string, u *url.URL) int {
 		}
 		return 587
 	}
-	return c.whole("the port of "+name, u.Port(), 1, math.MaxUint16)
+	return c.whole("the port of "+name, u.Port(), `from:"1" to:"65535"`)
 }
 
 // encryption is required unless the server is on this machine and nobody logs in, or somebody says otherwise; a
@@ -134,36 +116,6 @@ func (c *checker) sender(name, value string) mail.Address {
 		return mail.Address{}
 	}
 	return *a
-}
-
-func (c *checker) zone(name, value string) *time.Location {
-	zone, err := time.LoadLocation(value)
-	if err != nil || strings.EqualFold(value, "local") {
-		c.add(name, strconv.Quote(value), "a time zone such as America/Sao_Paulo")
-		return time.UTC
-	}
-	return zone
-}
-
-func (c *checker) timeOfDay(name, value string) (hour, minute int) {
-	at, err := time.Parse("15:04", value)
-	if err != nil {
-		c.add(name, strconv.Quote(value), "a time of day such as 07:00")
-	}
-	return at.Hour(), at.Minute()
-}
-
-// publicURL returns where people open something, without a slash at its end; empty for nowhere.
-func (c *checker) publicURL(name, value, what string) string {
-	if value == "" {
-		return ""
-	}
-	expected := "https://HOST or https://HOST/PATH, where people open " + what
-	u := c.url(name, value, expected, "https", "http")
-	if u != nil && (u.User != nil || u.RawQuery != "" || u.Fragment != "") {
-		c.add(name, "a URL with user, query or fragment", expected)
-	}
-	return strings.TrimRight(value, "/")
 }
 
 var hostForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$`)

@@ -2,49 +2,40 @@ package console
 
 import (
 	"cmp"
-	"errors"
 	"net/http"
 	"slices"
 	"time"
 
-	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/guard"
 	"retry-worker/internal/journal"
 )
 
-// assignedData is who has a dead letter (R35), and the forms by which the reader says so.
-type assignedData struct {
-	journal.Assignment
-	// Has says who has it, FollowUp on which day it is to be looked at again; empty for none.
-	Has, FollowUp string
-	// May tells that the reader may say so, Mine that it is his.
-	May, Mine bool
+// assigned is who has an open dead letter (R35), and the form by which the reader says so.
+type assigned struct {
+	// Has says who has it; empty of one that is not open.
+	Has string
 	guard.Colleagues
 	// To, Day and Said are what was sent, where that was refused.
 	To, Day, Said string
 }
 
-// assigned says who has an open dead letter; nil of any other.
-func (v *visit) assigned(o *open, d *journal.DeadLetter, s *sent) *assignedData {
-	if d.State != journal.DeadLetterOpen {
-		return nil
+// assigned says who has an open dead letter.
+func (v *visit) assigned(o *open, d *journal.DeadLetter, s *sent) assigned {
+	has := &d.Assigned
+	a := assigned{Has: v.T("assigned.nobody"), Colleagues: o.Colleagues(d.Team), To: cmp.Or(has.Assignee, v.who.Name)}
+	switch has.Assignee {
+	case "":
+	case v.who.Name:
+		a.Has = v.T("assigned.you", v.clock(has.At))
+	default:
+		a.Has = v.T("assigned.other", has.Assignee, v.clock(has.At))
 	}
-	a := &assignedData{Assignment: d.Assigned, Has: v.T("assigned.nobody"),
-		May: v.who.May(access.Review, string(d.Team)), Mine: d.Assigned.Assignee == v.who.Name}
-	switch {
-	case a.Mine:
-		a.Has = v.T("assigned.you", v.clock(a.At))
-	case a.Assignee != "":
-		a.Has = v.T("assigned.other", a.Assignee, v.clock(a.At))
+	if has.Assignee != "" && has.By != has.Assignee {
+		a.Has += " " + v.T("assigned.by", has.By)
 	}
-	if a.Assignee != "" && a.By != a.Assignee {
-		a.Has += " " + v.T("assigned.by", a.By)
-	}
-	a.Colleagues = o.Colleagues(d.Team)
-	a.To = cmp.Or(a.Assignee, v.who.Name)
-	if at := a.FollowUpAt; !at.IsZero() {
-		a.FollowUp, a.Day = v.day(at), at.In(v.zone).Format(time.DateOnly)
+	if !has.FollowUpAt.IsZero() {
+		a.Day = has.FollowUpAt.In(v.zone).Format(time.DateOnly)
 	}
 	if s.Verb == "assignment" {
 		a.To, a.Day, a.Said = s.Form.Get("assignee"), s.Form.Get("followUp"), s.Form.Get("text")
@@ -58,7 +49,7 @@ func (v *visit) assigned(o *open, d *journal.DeadLetter, s *sent) *assignedData 
 // assign carries out POST /dead-letters/{id}/assignment with assignee (me, nobody or a name) and, but by the buttons that
 // take it and give it back, followUp (a day) and text. It changes nothing where another has it than the page showed (was).
 func (p *Pages) assign(v *visit, o *open) (*page, error) {
-	item, err := o.For(v.r.Context(), access.Review, v.r.PathValue("id"))
+	item, err := o.Reviewing(v.r.Context(), v.r.PathValue("id"), false)
 	if err != nil {
 		return nil, err
 	}
@@ -87,28 +78,42 @@ func (p *Pages) handover(v *visit, o *open) (*page, error) {
 	if err != nil && deadletter.RefusalOf(err) == nil {
 		return nil, unsure("undecided", err)
 	}
-	return &page{redirect: listURL(journal.DeadLetterFilter{Assignee: of}, "")}, nil
+	return &page{redirect: listURL(journal.DeadLetterFilter{Assignee: of})}, nil
 }
 
 // whose are the open dead letters of a filter that the reader has, that nobody has, and that are to be looked at again
-// today.
-func (v *visit) whose(o *open, f journal.DeadLetterFilter) (all []viewLink, err error) {
-	mine, nobodys, today := f, f, f
-	mine.Assignee, nobodys.Assignee, today.Assignee = v.who.Name, journal.Nobody, ""
-	mine.FollowUp, nobodys.FollowUp, today.FollowUp = time.Time{}, time.Time{}, deadletter.EndOfDay(v.zone, v.now)
-	names := []string{v.T("list.mine"), v.T("list.nobodys"), v.T("list.today")}
-	for i, to := range []journal.DeadLetterFilter{mine, nobodys, today} {
-		link := viewLink{Name: names[i], URL: listURL(to, ""), Current: to == f, Known: f.Query == ""}
-		if link.Known { // a search would look at all there is once more
-			counts, failed := o.DeadLetterAssignees(v.r.Context(), to)
-			for _, n := range counts {
-				link.N += n
-			}
-			err = errors.Join(err, failed)
-		}
-		all = append(all, link)
+// today. A search does not count them: it would look at all there is once more.
+func (v *visit) whose(o *open, f journal.DeadLetterFilter) ([]viewLink, error) {
+	all, ends := f, deadletter.EndOfDay(v.zone, v.now)
+	all.Assignee, all.FollowUp = "", time.Time{}
+	mine, nobodys, today := all, all, all
+	mine.Assignee, nobodys.Assignee, today.FollowUp = v.who.Name, journal.Nobody, ends
+	links := []viewLink{{Name: v.T("list.mine"), URL: listURL(mine), Current: f == mine},
+		{Name: v.T("list.nobodys"), URL: listURL(nobodys), Current: f == nobodys},
+		{Name: v.T("list.today"), URL: listURL(today), Current: f == today}}
+	if f.Query != "" {
+		return links, nil
 	}
-	return all, err
+	counts, err := o.DeadLetterCounts(v.r.Context(), all)
+	if err != nil {
+		return nil, err
+	}
+	due, err := o.DeadLetterCounts(v.r.Context(), today)
+	for _, has := range counts {
+		switch has.Assignee {
+		case v.who.Name:
+			links[0].N += has.N
+		case "":
+			links[1].N += has.N
+		}
+	}
+	for i := range due {
+		links[2].N += due[i].N
+	}
+	for i := range links {
+		links[i].Known = true
+	}
+	return links, err
 }
 
 // assignedFacts say, in a line of the list, who has a dead letter and on which day it is to be looked at again.
@@ -118,7 +123,7 @@ func (v *visit) assignedFacts(a *journal.Assignment) (facts []factLink) {
 		who = v.T("assigned.row.you")
 	}
 	if who != "" {
-		facts = []factLink{{fact{v.T("assigned.row"), who}, listURL(journal.DeadLetterFilter{Assignee: a.Assignee}, "")}}
+		facts = []factLink{{fact{v.T("assigned.row"), who}, listURL(journal.DeadLetterFilter{Assignee: a.Assignee})}}
 	}
 	if !a.FollowUpAt.IsZero() {
 		facts = append(facts, factLink{fact{v.T("assigned.row.follow_up"), v.shortDay(a.FollowUpAt)}, ""})

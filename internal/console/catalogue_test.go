@@ -25,14 +25,18 @@ func withCatalogue(t *testing.T, w world, file string) *site {
 	return s
 }
 
-// TestPortalsAreCalledByTheirLabels: in the list, on their own pages and in what became of a claim.
+// TestPortalsAreCalledByTheirLabels: in the list, on their own pages and in what became of a claim, in the reader's language.
 func TestPortalsAreCalledByTheirLabels(t *testing.T) {
-	s := withCatalogue(t, sample(t, now), "destinations: {unimed-sp: {label: Unimed SP}}")
-	for address, says := range map[string]string{
-		"/destinations": "O portal Unimed SP não responde desde", portalAddress(portalName): "O portal Unimed SP não responde desde",
-		subjectAddress("tiss-submission", passedID): "Aguarda o portal Unimed SP",
+	s := withCatalogue(t, sample(t, now), "destinations: {unimed-sp: {label: {pt-BR: Unimed SP, en: Unimed (São Paulo)}}}")
+	for address, says := range map[string][2]string{
+		"/destinations":                             {"O portal Unimed SP não responde desde", "Unimed (São Paulo) has not answered"},
+		portalAddress(portalName):                   {"O portal Unimed SP não responde desde", "Unimed (São Paulo) has not answered"},
+		subjectAddress("tiss-submission", passedID): {"Aguarda o portal Unimed SP", "Waits for the destination Unimed (São Paulo)"},
 	} {
-		s.page(address).mustSay(says)
+		for i, lang := range console.Langs() {
+			s.lang = string(lang)
+			s.page(address).mustSay(says[i])
+		}
 	}
 }
 
@@ -47,7 +51,7 @@ func TestClaimsShowTheirContext(t *testing.T) {
 		_, err := w.Journal.Analyze(t.Context(), a)
 		testkit.Must(t, err)
 	}
-	s := withCatalogue(t, w, "policies: {tiss-submission: {context: {operadora: {label: Operadora}, valor: {label: Valor, type: money}, prazo: {label: Prazo, type: time}}}}")
+	s := withCatalogue(t, w, "policies: {tiss-submission: {context: {operadora: {label: {pt-BR: Operadora, en: Insurer}}, valor: {label: Valor, type: money}, prazo: {label: Prazo, type: time}}}}")
 	for address, says := range map[string][]string{
 		"/dead-letters":        {"Operadora Unimed <SP> · lote 1234,5 · Prazo 05/03 18:00 R$ 184.200,00", "R$ 0,05", "Valor a definir"},
 		"/dead-letters/groups": {"3 R$ 184.200,05"},
@@ -62,4 +66,6 @@ func TestClaimsShowTheirContext(t *testing.T) {
 	} {
 		s.page(address).mustSay(says...)
 	}
+	s.lang = "en"
+	s.page("/dead-letters").mustSay("Insurer Unimed <SP> · lote 1234.5 · Prazo")
 }

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -42,30 +41,26 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 	q := v.r.URL.Query()
 	f, wrong := v.filterOf(q)
 	if wrong == "" && f.State != states[0] { // causes are of what is open
-		return &page{redirect: groupsURL(f, "")}, nil
+		return &page{redirect: groupsURL(f)}, nil
 	}
 	// And they have no age of their own.
 	f.State, f.Fingerprint = states[0], ""
 	f.Since, f.Until = time.Time{}, time.Time{}
-	cursor := q.Get("cursor")
 	var groups []deadletter.Group
 	var next string
 	var err error
 	if wrong != "state" {
-		groups, next, err = o.Groups(v.r.Context(), f, cursor, groupPage)
+		groups, next, err = o.Groups(v.r.Context(), f, q.Get("cursor"), groupPage)
 	}
-	if errors.Is(err, deadletter.ErrBadCursor) {
-		return &page{redirect: groupsURL(f, "")}, nil
-	}
-	if err != nil && deadletter.RefusalOf(err) == nil { // what no dead letter could be fits none
+	if err = unlessUnfit(err); err != nil {
 		return nil, err
 	}
-	counts, err := o.DeadLetterCounts(v.r.Context())
+	counts, err := o.DeadLetterCounts(v.r.Context(), journal.DeadLetterFilter{State: deadletter.AllStates})
 	if err != nil {
 		return nil, err
 	}
 	d := &groupsData{listData: listData{Filter: f, Filtered: narrowed(f), Views: v.views("groups", f),
-		Reset: groupsURL(journal.DeadLetterFilter{}, "")}}
+		Reset: groupsURL(journal.DeadLetterFilter{})}}
 	due, err := v.due(o, f.Context)
 	if err != nil {
 		return nil, err
@@ -78,7 +73,7 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 		row.Due = due.of(v, one)
 		d.Causes = append(d.Causes, row)
 	}
-	d.pager = pagerOf(cursor, next, func(cursor string) string { return groupsURL(f, cursor) })
+	d.pager = v.pager("cursor", next, "")
 	pg := &page{name: "groups", section: "dead-letters", title: v.T("groups.title"), data: d,
 		summary: v.Count("groups.summary", int64(len(groups)))}
 	if wrong == "state" {
@@ -92,7 +87,7 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 func (v *visit) causeRow(g *deadletter.Group, f journal.DeadLetterFilter) causeRow {
 	f.Fingerprint = g.Cause.ID
 	row := causeRow{Group: g, Name: v.causeName(g), Teams: v.teams(g.Teams), Worth: v.Money(g.Cents),
-		First: v.Ago(g.First), Last: v.Ago(g.Last), Show: listURL(f, "")}
+		First: v.Ago(g.First), Last: v.Ago(g.Last), Show: listURL(f)}
 	if v.who.May(access.Bulk, string(f.Team)) {
 		row.Act = planURL(f)
 	}
@@ -123,30 +118,22 @@ func (v *visit) cause(o *open, fingerprint string) (*causeRow, error) {
 // group of what f, which names a fingerprint, lets through; nil where that is nothing, or no dead letter could be so.
 func (v *visit) group(o *open, f journal.DeadLetterFilter) (*deadletter.Group, error) {
 	groups, _, err := o.Groups(v.r.Context(), f, "", 1)
-	switch {
-	case err != nil && deadletter.RefusalOf(err) == nil:
-		return nil, err
-	case len(groups) == 0:
-		return nil, nil
+	if len(groups) == 0 {
+		return nil, unlessUnfit(err)
 	}
 	return &groups[0], nil
 }
 
 // pattern of a fingerprint; empty where nothing is known of it.
 func (v *visit) pattern(o *open, fingerprint string) (string, error) {
-	known, ok := v.patterns[fingerprint]
-	if ok || fingerprint == "" {
+	if known, ok := v.patterns[fingerprint]; ok {
 		return known, nil
 	}
-	cause, err := v.cause(o, fingerprint)
-	if err != nil {
-		return "", err
+	group, err := v.group(o, journal.DeadLetterFilter{State: deadletter.AllStates, Fingerprint: fingerprint})
+	if group != nil {
+		v.patterns[fingerprint] = group.Cause.Pattern
 	}
-	if cause != nil {
-		known = cause.Group.Cause.Pattern
-	}
-	v.patterns[fingerprint] = known
-	return known, nil
+	return v.patterns[fingerprint], err
 }
 
 // causeCount is how many open dead letters f, which names a fingerprint, lets through.
@@ -178,27 +165,17 @@ type causeData struct {
 	Advice *advice
 	// Waiting says how many of its dead letters wait, and leads to them; nil for none.
 	Waiting *link
-	// Taught says what is taught of it; empty where nothing is.
-	Taught string
-	Form   teachForm
+	Teams   []option
 	// MayNot says why the reader may teach nothing; empty where he may.
-	MayNot, Done, Wrong string
-}
-
-// teachForm is what may be taught, as it was sent where there is something wrong with it.
-type teachForm struct {
-	Token, Class, Team, Reason string
-	Teams                      []option
-	Forgets                    bool // that is what was sent
+	MayNot, Done string
+	Sent         *sent
 }
 
 // advice is that a cause may be taught as permanent, for the team that acts at its policy's limit.
 type advice struct {
 	Cause, Says, Reason string
 	Team                decision.Team
-	// May tells that the reader may teach it with one click, by a form with Token.
-	May   bool
-	Token string
+	May                 bool // tells that the reader may teach it, with one click
 }
 
 func causeURL(id string) string { return "/causes/" + id }
@@ -210,11 +187,12 @@ func (p *Pages) causePage(v *visit, o *open) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &causeData{V: v, Cause: c, Wrong: sent.Wrong, Form: teachForm{Class: sent.Form.Get("classification"),
-		Team: sent.Form.Get("team"), Reason: sent.Form.Get("reason"), Forgets: sent.Verb == "forget"}}
-	learnt := o.Prospects(&c)
+	d, learnt := &causeData{V: v, Cause: c, Sent: &sent}, o.Prospects(&c)
 	if learnt.Closed() > 0 {
 		d.Learnt = v.learnt(learnt)
+	}
+	if mean := learnt.Mean(); mean > 0 {
+		d.Learnt += " " + v.T("cause.learnt.mean", v.span(mean))
 	}
 	if d.Advice = v.advice(&c, learnt); c.News != nil {
 		d.News = v.news(c.News)
@@ -225,24 +203,16 @@ func (p *Pages) causePage(v *visit, o *open) (*page, error) {
 		return nil, err
 	}
 	if waiting > 0 {
-		d.Waiting = &link{v.Count("groups.show", waiting), listURL(open, "")}
+		d.Waiting = &link{v.Count("groups.show", waiting), listURL(open)}
 	}
-	d.Taught = v.taught(c.Taught)
-	switch done := v.r.URL.Query().Get("done"); {
-	case done == "teach" && c.Taught != nil:
-		d.Done = v.T("cause.done.teach")
-	case done == "forget" && c.Taught == nil:
-		d.Done = v.T("cause.done.forget")
+	if done := v.r.URL.Query().Get("done"); done == "teach" && c.Taught != nil || done == "forget" && c.Taught == nil {
+		d.Done = v.T("cause.done." + done)
 	}
 	if !v.who.Role.May(access.Teach) {
-		d.MayNot = v.T("cause.may_not", v.role())
-	}
-	d.Form.Token = access.FormToken(v.r.Context())
-	if mean := learnt.Mean(); mean > 0 {
-		d.Learnt += " " + v.T("cause.learnt.mean", v.span(mean))
+		d.MayNot = v.T("cause.may_not", v.Role())
 	}
 	for _, team := range o.Teams() {
-		d.Form.Teams = append(d.Form.Teams, option{string(team), v.team(team), string(team) == d.Form.Team})
+		d.Teams = append(d.Teams, option{string(team), v.team(team), string(team) == sent.Value("teach", "team")})
 	}
 	name := v.reason(c.Reason)
 	return &page{name: "cause", section: "dead-letters", title: name, data: d, status: sent.Status,
@@ -264,7 +234,7 @@ func (v *visit) advice(c *journal.Cause, learnt journal.Prospects) *advice {
 		return nil
 	}
 	return &advice{Cause: c.ID, Says: v.Advice(learnt), Reason: v.learnt(learnt), Team: p.LimitTeam,
-		May: v.who.Role.May(access.Teach), Token: access.FormToken(v.r.Context())}
+		May: v.who.Role.May(access.Teach)}
 }
 
 // adviceOn returns what is advised on the cause of an open dead letter; nil for nothing.
@@ -289,7 +259,7 @@ func (v *visit) news(n *journal.News) string {
 	if b == nil {
 		return says + " " + v.T("cause.news.never")
 	}
-	says += " " + v.T("cause.news.before", v.day(b.Last), v.Count("cause.news.failures", b.Failures))
+	says += " " + v.T("cause.news.before", v.Day(b.Last), v.Count("cause.news.failures", b.Failures))
 	if b.Closed > 0 {
 		says += " " + v.learnt(journal.Prospects{Recovered: b.Recovered, Lost: b.Closed - b.Recovered})
 	}
@@ -309,38 +279,24 @@ func (v *visit) newCauses(o *open) (rows []newCause, err error) {
 
 // teach answers POST /causes/{id}/teach with classification, team and reason, and POST /causes/{id}/forget with reason;
 // both lead back to the cause's page.
-func (p *Pages) teach(forgets bool) http.HandlerFunc {
+func (p *Pages) teach(verb string) http.HandlerFunc {
 	return p.reading(func(v *visit, o *open) (*page, error) {
 		id, form := v.r.PathValue("id"), v.r.PostForm
-		wrong := func(says string) (*page, error) {
-			return v.again(causeURL(id)+"#result", sent{Wrong: says, Status: http.StatusUnprocessableEntity},
-				"classification", "team", "reason"), nil
-		}
 		t := journal.Teaching{Reason: form.Get("reason")}
-		if !forgets {
+		if verb == "teach" {
 			t.Class = decision.ErrorClassification(form.Get("classification"))
 			if t.Class != decision.Permanent && t.Class != decision.Transient {
-				return wrong(v.T("cause.wrong.what"))
+				return v.again(causeURL(id)+"#result", sent{Wrong: v.T("cause.wrong.what"), Field: "classification"}), nil
 			}
 			if t.Class == decision.Permanent {
 				t.Team = decision.Team(form.Get("team"))
 			}
 		}
 		_, err := o.Teach(v.r.Context(), id, t)
-		refused := deadletter.RefusalOf(err)
-		switch {
-		case refused != nil && refused.Code == deadletter.CauseNotFound:
-			return nil, err
-		case refused != nil && refused.Code != deadletter.NothingTaught:
-			return wrong(v.Or("form.wrong."+string(refused.Code), refused.Message))
-		case err != nil && refused == nil:
-			return nil, unsure("unordered", err)
+		if r := deadletter.RefusalOf(err); err == nil || r != nil && r.Code == deadletter.NothingTaught { // as another did meanwhile
+			return &page{redirect: address(causeURL(id), field{"done", verb}) + "#result"}, nil
 		}
-		done := "teach"
-		if forgets { // also where another did so meanwhile
-			done = "forget"
-		}
-		return &page{redirect: address(causeURL(id), field{"done", done}) + "#result"}, nil
+		return v.refused(err, causeURL(id)+"#result", "form.wrong.", "unordered")
 	})
 }
 
@@ -360,17 +316,6 @@ func (v *visit) teachingEvent(e *event, from *journal.Entry) {
 	}
 }
 
-// taught says what is taught of a cause; empty where t is nil.
-func (v *visit) taught(t *journal.Teaching) string {
-	switch {
-	case t == nil:
-		return ""
-	case t.Class == decision.Permanent:
-		return v.T("cause.taught.PERMANENT", v.team(t.Team))
-	}
-	return v.T("cause.taught.TRANSIENT")
-}
-
 // due is how many open dead letters have a deadline that has passed, or passes before the day ends.
 type due struct{ late, today []deadletter.Count }
 
@@ -378,8 +323,10 @@ type due struct{ late, today []deadletter.Count }
 func (v *visit) due(o *open, of string) (d due, err error) {
 	today := v.now.In(v.zone)
 	tomorrow := time.Date(today.Year(), today.Month(), today.Day()+1, 0, 0, 0, 0, v.zone)
-	if d.late, err = o.DeadLettersDue(v.r.Context(), of, time.Time{}, v.now); err == nil {
-		d.today, err = o.DeadLettersDue(v.r.Context(), of, v.now, tomorrow)
+	late := journal.DeadLetterFilter{Context: of, DueUntil: v.now}
+	if d.late, err = o.DeadLetterCounts(v.r.Context(), late); err == nil {
+		soon := journal.DeadLetterFilter{Context: of, DueSince: v.now, DueUntil: tomorrow}
+		d.today, err = o.DeadLetterCounts(v.r.Context(), soon)
 	}
 	return d, err
 }
@@ -407,7 +354,7 @@ func (d due) of(v *visit, f journal.DeadLetterFilter) (links []link) {
 		if n == 0 {
 			continue
 		}
-		line := link{v.Count(part.key, n), listURL(f, "")}
+		line := link{v.Count(part.key, n), listURL(f)}
 		if worth := v.Money(cents); worth != "" {
 			line.Text += ": " + worth
 		}

@@ -34,7 +34,7 @@ func (d *listData) ContextOf(i deadletter.Item) (links []factLink) {
 		// What was taken out of a text stands for as many people as there are.
 		if (c.Type == decision.ContextText || c.Type == decision.ContextNumber) && !strings.HasPrefix(c.Value, "[") {
 			same.Context = c.Variable + "=" + c.Value
-			link.URL = listURL(same, "")
+			link.URL = listURL(same)
 		}
 		links = append(links, link)
 	}
@@ -69,7 +69,7 @@ func (v *visit) contextFact(policy string, c *decision.ContextValue) fact {
 func (v *visit) contextLabel(policy, variable string) string {
 	for _, f := range v.contextFields(policy) {
 		if f.Variable == variable {
-			return f.Label
+			return v.Says(f.Label)
 		}
 	}
 	return variable

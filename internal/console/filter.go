@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/text"
@@ -88,8 +87,9 @@ type link struct{ Text, URL string }
 // fieldsOf a filter, without its state.
 func fieldsOf(f *journal.DeadLetterFilter) []field {
 	all := []field{
-		{"policy", f.Policy}, {"team", string(f.Team)}, {"reason", string(f.Reason)}, {"fingerprint", f.Fingerprint},
-		{"ids", f.IDs}, {"context", f.Context}, {"assignee", f.Assignee}, {"followUp", exact(f.FollowUp)}, {"since", exact(f.Since)}, {"until", exact(f.Until)}, {"q", f.Query},
+		{"q", f.Query}, {"policy", f.Policy}, {"team", string(f.Team)}, {"reason", string(f.Reason)},
+		{"fingerprint", f.Fingerprint}, {"ids", f.IDs}, {"context", f.Context}, {"assignee", f.Assignee},
+		{"followUp", exact(f.FollowUp)}, {"since", exact(f.Since)}, {"until", exact(f.Until)},
 	}
 	return slices.DeleteFunc(all, func(x field) bool { return x.Value == "" })
 }
@@ -128,20 +128,22 @@ func address(path string, fields ...field) string {
 	return path + "?" + q.Encode()
 }
 
-// listURL is the list of dead letters that a filter lets through.
-func listURL(f journal.DeadLetterFilter, cursor string) string {
-	state := f.State
-	if state == string(journal.DeadLetterOpen) {
-		state = ""
+// listFields are those of a filter with its state and order.
+func listFields(f *journal.DeadLetterFilter) []field {
+	all := append(fieldsOf(f), field{"sort", f.Sort})
+	if f.State == string(journal.DeadLetterOpen) {
+		return all
 	}
-	return address("/dead-letters", append(fieldsOf(&f), field{"state", state}, field{"sort", f.Sort},
-		field{"cursor", cursor})...)
+	return append(all, field{"state", f.State})
 }
 
+// listURL is the list of dead letters that a filter lets through.
+func listURL(f journal.DeadLetterFilter) string { return address("/dead-letters", listFields(&f)...) }
+
 // groupsURL are the causes of the open ones among them.
-func groupsURL(f journal.DeadLetterFilter, cursor string) string {
+func groupsURL(f journal.DeadLetterFilter) string {
 	f.Since, f.Until = time.Time{}, time.Time{}
-	return address("/dead-letters/groups", append(fieldsOf(&f), field{"cursor", cursor})...)
+	return address("/dead-letters/groups", fieldsOf(&f)...)
 }
 
 // planURL is the plan for all open ones among them.
@@ -159,14 +161,6 @@ func (v *visit) filterFacts(o *open, f *journal.DeadLetterFilter) (all []fact, e
 	return append(all, fact{v.T("col.cause"), cmp.Or(cause, f.Fingerprint)}), err
 }
 
-// chosen is how many dead letters a filter names one by one; empty where it names none.
-func (v *visit) chosen(f *journal.DeadLetterFilter) string {
-	if f.IDs == "" {
-		return ""
-	}
-	return v.Number(int64(strings.Count(f.IDs, ",") + 1))
-}
-
 // factLink is a fact that leads to a list.
 type factLink struct {
 	fact
@@ -176,37 +170,27 @@ type factLink struct {
 // chips are the parts of a filter in words, without what its page says at length; each leads to the list without it.
 func (v *visit) chips(f *journal.DeadLetterFilter) (all []factLink) {
 	variable, value, _ := strings.Cut(f.Context, "=")
-	for _, part := range []struct {
-		fact
-		clear func(f *journal.DeadLetterFilter)
-	}{
-		{fact{v.T("list.q"), f.Query}, func(f *journal.DeadLetterFilter) { f.Query = "" }},
-		{fact{v.T("col.policy"), v.policy(f.Policy)}, func(f *journal.DeadLetterFilter) { f.Policy = "" }},
-		{fact{v.T("col.team"), v.Or("team."+string(f.Team), string(f.Team))}, func(f *journal.DeadLetterFilter) { f.Team = "" }},
-		{fact{v.T("col.reason"), v.reason(f.Reason)}, func(f *journal.DeadLetterFilter) { f.Reason = "" }},
-		{fact{v.T("filter.ids"), v.chosen(f)}, func(f *journal.DeadLetterFilter) { f.IDs = "" }},
-		{fact{v.contextLabel(f.Policy, variable), value}, func(f *journal.DeadLetterFilter) { f.Context = "" }},
-		{fact{v.T("col.assignee"), v.Or("assignee."+f.Assignee, f.Assignee)}, func(f *journal.DeadLetterFilter) { f.Assignee = "" }},
-		{fact{v.T("filter.follow_up"), v.when(f.FollowUp)}, func(f *journal.DeadLetterFilter) { f.FollowUp = time.Time{} }},
-		{fact{v.T("filter.since"), v.when(f.Since)}, func(f *journal.DeadLetterFilter) { f.Since = time.Time{} }},
-		{fact{v.T("filter.until"), v.when(f.Until)}, func(f *journal.DeadLetterFilter) { f.Until = time.Time{} }},
-	} {
-		if part.Value != "" {
-			without := *f
-			part.clear(&without)
-			all = append(all, factLink{part.fact, listURL(without, "")})
+	words := map[string]fact{
+		"q": {v.T("list.q"), f.Query}, "policy": {v.T("col.policy"), v.policy(f.Policy)},
+		"team":     {v.T("col.team"), v.Or("team."+string(f.Team), string(f.Team))},
+		"reason":   {v.T("col.reason"), v.reason(f.Reason)},
+		"ids":      {v.T("filter.ids"), v.Number(int64(strings.Count(f.IDs, ",") + 1))},
+		"context":  {v.contextLabel(f.Policy, variable), value},
+		"assignee": {v.T("col.assignee"), v.Or("assignee."+f.Assignee, f.Assignee)},
+		"followUp": {v.T("filter.follow_up"), v.when(f.FollowUp)},
+		"since":    {v.T("filter.since"), v.when(f.Since)}, "until": {v.T("filter.until"), v.when(f.Until)},
+	}
+	fields := listFields(f)
+	for i, x := range fields {
+		if said, ok := words[x.Name]; ok && x.Value != "" {
+			all = append(all, factLink{said, address("/dead-letters", slices.Delete(slices.Clone(fields), i, i+1)...)})
 		}
 	}
 	return all
 }
 
-// when is date and time to the second; empty for the zero time.
-func (v *visit) when(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return v.day(t) + " " + t.In(v.zone).Format("15:04:05")
-}
+// when is date and time to the second.
+func (v *visit) when(t time.Time) string { return v.Day(t) + " " + t.In(v.zone).Format("15:04:05") }
 
 // place is where in the list of dead letters somebody works: the list's own query, with its filter and page. Addresses
 // carry it along as list; nil is nowhere.
@@ -215,8 +199,8 @@ type place url.Values
 // maxPlaceBytes of a place in an address: more is none of ours.
 const maxPlaceBytes = 2000
 
-// here is the list's own page as a place.
-func (v *visit) here() place {
+// listPlace is the list's own page as a place.
+func (v *visit) listPlace() place {
 	q := v.r.URL.Query()
 	q.Del("lang")
 	if q.Get("state") == "" {
@@ -256,9 +240,8 @@ type following struct {
 	// Item, nil where nothing follows, and its place.
 	*deadletter.Item
 	at place
-	// number of the dead letter on the list's first page, which has so many, and more where it says so; 0 elsewhere.
-	number, of int
-	more       bool
+	// number says which of the list's first page the dead letter is; empty elsewhere.
+	number string
 }
 
 // next is what follows a dead letter in the list. One that is not there any more is followed by the page's first.
@@ -278,8 +261,12 @@ func (v *visit) next(o *open, at place, id string) (after following, err error) 
 		return after, err
 	}
 	n := slices.IndexFunc(items, func(i deadletter.Item) bool { return i.ID == id }) + 1
-	if url.Values(at).Get("cursor") == "" {
-		after.number, after.of, after.more = n, len(items), cursor != ""
+	if n > 0 && url.Values(at).Get("cursor") == "" {
+		key := "retries.of"
+		if cursor != "" {
+			key = "place.number.more"
+		}
+		after.number = v.T(key, v.Number(int64(n)), v.Number(int64(len(items))))
 	}
 	if n < len(items) {
 		after.Item, after.at = &items[n], at
@@ -303,14 +290,15 @@ type around struct {
 	// Number says which of the list's claims it is; empty where that is not known.
 	Number string
 	// Done is what the reader has just decided on the one before; nil where he came another way.
-	Done *doneData
+	Done *done
 }
 
-// doneData is a decision that has just been taken on another claim.
-type doneData struct {
-	Name, URL, Text string
-	// Undo is where it is undone, with the form's Token; empty where it is done for good.
-	Undo, Token string
+// done is a decision that the reader has just taken on another claim.
+type done struct {
+	Subject journal.Subject
+	URL     string
+	// Text says what was done, Undo is where it is undone; empty where it is done for good.
+	Text, Undo string
 }
 
 // around a dead letter, empty for none.
@@ -325,32 +313,24 @@ func (v *visit) around(o *open, id string) (around, error) {
 	if err != nil {
 		return a, err
 	}
-	if next.Item != nil && next.ID != id {
+	if a.Number = next.number; next.Item != nil && next.ID != id {
 		a.Next = next.at.Subject(next.Subject)
 	}
-	if next.number > 0 {
-		key := "place.number"
-		if next.more {
-			key = "place.number.more"
-		}
-		a.Number = v.T(key, v.Number(int64(next.number)), v.Number(int64(next.of)))
-	}
 	before, err := o.Show(v.r.Context(), v.r.URL.Query().Get("after"))
-	switch {
-	case err != nil && deadletter.RefusalOf(err) == nil:
-		return a, err
-	case err == nil && before.Later.By == v.who.Name:
-		a.Done = &doneData{Name: before.Subject.ID, URL: at.Subject(before.Subject), Text: v.T("review.later." + string(before.Later.Verb)),
-			Undo: "/dead-letters/" + before.ID + "/undo" + a.Place, Token: access.FormToken(v.r.Context())}
-	case err == nil && before.Review.By == v.who.Name && before.State != journal.DeadLetterOpen:
-		done := "review.done.retry"
-		switch {
-		case before.Review.Discard:
-			done = "review.done.discard"
-		case before.Review.Accepted != nil:
-			done = "review.done.accepted"
+	if err != nil {
+		if deadletter.RefusalOf(err) != nil { // there is none
+			err = nil
 		}
-		a.Done = &doneData{Name: before.Subject.ID, URL: at.Subject(before.Subject), Text: v.T(done)}
+		return a, err
+	}
+	d := &done{Subject: before.Subject, URL: at.Subject(before.Subject)}
+	switch {
+	case before.Later.By == v.who.Name:
+		d.Text, d.Undo = v.T("review.later."+string(before.Later.Verb)), "/dead-letters/"+before.ID+"/undo"+a.Place
+		a.Done = d
+	case before.Review.By == v.who.Name && before.State != journal.DeadLetterOpen:
+		d.Text = v.T("review.done." + v.Did(&before.Review))
+		a.Done = d
 	}
 	return a, nil
 }

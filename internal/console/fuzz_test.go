@@ -20,10 +20,10 @@ func FuzzPage(f *testing.F) {
 	addresses := []string{
 		"GET /", "GET /dead-letters", "GET /dead-letters/groups", "GET /dead-letters/{id}", "GET /subjects/tiss-submission/{id}", "GET /bulk-runs",
 		"GET /bulk-runs/new", "GET /bulk-runs/{id}", "GET /policies", "GET /audit", "GET /audit/export", "GET /assets/{id}",
-		"POST /dead-letters/{id}/retry", "POST /dead-letters/{id}/discard", "POST /bulk-runs", "POST /bulk-runs/{id}/pause", "POST /policies",
+		"POST /dead-letters/{id}/retry", "POST /dead-letters/{id}/discard", "POST /bulk-runs", "POST /bulk-runs/{id}/pause",
 	}
 	for i := range addresses {
-		f.Add(uint8(i), "CLM-1-1", "q=CLM&state=open&since=2026-03-01T08:00&cursor=AAAAAAAAAAE&lang=en", "policy=tiss-submission&id=CLM-1-1&retryCount=1&error=TIMEOUT")
+		f.Add(uint8(i), "CLM-1-1", "q=CLM&state=open&since=2026-03-01T08:00&cursor=AAAAAAAAAAE&lang=en", "classification=PERMANENT&team=ti&until=2026-03-02")
 		f.Add(uint8(i), letter, "format=csv&before=5&after=-1&tenant=%00", "reason=portal+voltou&how=next&when=now")
 		f.Add(uint8(i), "<script>", "q=%3Cscript%3E&policy=%ff&id=%22%3E&until=yesterday&limit=x", "action=retry&why=x&token=AAAA&perMinute=0&total=1e9&everything=yes")
 	}

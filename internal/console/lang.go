@@ -120,11 +120,8 @@ var languages = language.NewMatcher([]language.Tag{language.BrazilianPortuguese,
 
 // langOf a request: the one chosen, now (?lang=) or before (cookie), otherwise the browser's.
 func langOf(r *http.Request) (l Lang, chosen bool) {
-	now, before := r.URL.Query().Get("lang"), ""
-	if c, err := r.Cookie(langCookie); err == nil {
-		before = c.Value
-	}
-	_, i := language.MatchStrings(languages, now, before, r.Header.Get("Accept-Language"))
+	now := r.URL.Query().Get("lang")
+	_, i := language.MatchStrings(languages, now, kept(r, langCookie), r.Header.Get("Accept-Language"))
 	return Langs()[i], now != ""
 }
 
@@ -284,8 +281,8 @@ func (v *visit) clock(t time.Time) string {
 	return v.when(t)
 }
 
-// day is the date in the hospital's zone.
-func (v *visit) day(t time.Time) string {
+// Day is the date in the hospital's zone.
+func (v *visit) Day(t time.Time) string {
 	return v.format(t, "02/01/2006", "2 Jan 2006")
 }
 

@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
@@ -68,7 +66,6 @@ type listData struct {
 	// one other has can be given; nil where the list is not of one other, or the reader may not.
 	Whose    []viewLink
 	Handover *guard.Colleagues
-	Token    string
 }
 
 // viewLink is one way to look at dead letters; N is how many it shows, where that is Known.
@@ -81,23 +78,37 @@ type viewLink struct {
 // views of the dead letters: one by one, and by cause.
 func (v *visit) views(current string, f journal.DeadLetterFilter) []viewLink {
 	return []viewLink{
-		{Name: v.T("view.list"), URL: listURL(f, ""), Current: current == "list"},
-		{Name: v.T("view.groups"), URL: groupsURL(f, ""), Current: current == "groups"},
+		{Name: v.T("view.list"), URL: listURL(f), Current: current == "list"},
+		{Name: v.T("view.groups"), URL: groupsURL(f), Current: current == "groups"},
 	}
 }
 
 // pager leads to the page behind this one, and to the first; empty where there is none or this is it.
 type pager struct{ Next, First string }
 
-// pagerOf a page that begins at cursor and goes on at next, where to says what addresses have which cursor.
-func pagerOf(cursor, next string, to func(cursor string) string) (p pager) {
+// pager of a page of which that field of the address says where it begins, and that goes on at next.
+func (v *visit) pager(name, next, fragment string) (p pager) {
 	if next != "" {
-		p.Next = to(next)
+		p.Next = v.here(field{name, next}) + fragment
 	}
-	if cursor != "" {
-		p.First = to("")
+	if v.r.URL.Query().Get(name) != "" {
+		p.First = v.here(field{name, ""}) + fragment
 	}
 	return p
+}
+
+// here is this page's address with other fields; those that are empty go.
+func (v *visit) here(others ...field) string {
+	to, q := *v.r.URL, v.r.URL.Query()
+	q.Del("lang")
+	q.Del("done")
+	for _, x := range others {
+		if q.Set(x.Name, x.Value); x.Value == "" {
+			q.Del(x.Name)
+		}
+	}
+	to.RawQuery = q.Encode()
+	return to.RequestURI()
 }
 
 type option struct {
@@ -111,19 +122,19 @@ var states = []string{"open", "reprocessing", "recovered", "discarded", "accepte
 func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 	q := v.r.URL.Query()
 	f, wrong := v.filterOf(q)
-	cursor := q.Get("cursor")
-	if wrong != "" {
-		return v.misread(o, f, q, wrong)
-	}
-	items, next, err := someOf(v.r.Context(), o, f, cursor)
-	if errors.Is(err, deadletter.ErrBadCursor) {
-		return &page{redirect: listURL(f, "")}, nil // it was not ours, or of another filter
-	}
-	if err != nil && deadletter.RefusalOf(err) == nil { // what no dead letter could be fits none
-		return nil, err
-	}
 	d, err := v.listed(o, f)
 	if err != nil {
+		return nil, err
+	}
+	pg := &page{name: "dead-letters", section: "dead-letters", title: v.T("list.title"), data: d}
+	if wrong != "" {
+		d.Since, d.Until, d.Act = plain(q.Get("since"), maxQueryBytes), plain(q.Get("until"), maxQueryBytes), nil
+		d.WrongField, d.Wrong = wrong, v.wrongFilter(wrong, q)
+		pg.status = http.StatusUnprocessableEntity
+		return pg, nil
+	}
+	items, next, err := someOf(v.r.Context(), o, f, q.Get("cursor"))
+	if err = unlessUnfit(err); err != nil {
 		return nil, err
 	}
 	d.Rows = items
@@ -137,20 +148,25 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 		}
 	}
 	d.Pick = f.State == states[0] && len(items) > 0 && v.who.May(access.Bulk, string(f.Team))
-	d.pager = pagerOf(cursor, next, func(cursor string) string { return listURL(f, cursor) })
-	summary := v.Count("letters."+f.State, d.Matching)
-	if !d.States[0].Known {
-		summary = ""
+	d.pager = v.pager("cursor", next, "")
+	if d.States[0].Known {
+		pg.summary = v.Count("letters."+f.State, d.Matching)
 	}
-	return &page{name: "dead-letters", section: "dead-letters", title: v.T("list.title"), data: d, summary: summary}, nil
+	return pg, nil
+}
+
+// unlessUnfit returns err, unless it says that no dead letter could be as a filter asks: that fits none.
+func unlessUnfit(err error) error {
+	if deadletter.RefusalOf(err) != nil && !errors.Is(err, deadletter.ErrBadCursor) {
+		return nil
+	}
+	return err
 }
 
 // found is a claim that a search finds, in whatever state.
 type found struct {
 	Subject journal.Subject
-	Status  Badge
-	// Means is what its status means.
-	Means string
+	standing
 }
 
 // mostFound claims are named by a search.
@@ -165,9 +181,7 @@ func (v *visit) find(o *open, part string) (all []found, err error) {
 			return nil, err
 		}
 		if known {
-			d := &subjectData{}
-			v.standing(d, &story)
-			all = append(all, found{s, d.Status, d.Means})
+			all = append(all, found{s, v.standing(&story)})
 		}
 	}
 	return all, err
@@ -188,22 +202,22 @@ func (p *Pages) search(v *visit, o *open) (*page, error) {
 	}
 	f := journal.DeadLetterFilter{State: deadletter.AllStates, Query: q}
 	return &page{name: "search", section: "dead-letters", title: v.T("find.title"), data: map[string]any{
-		"Query": q, "Found": all, "More": len(all) == mostFound, "Words": listURL(f, "")}}, nil
+		"Query": q, "Found": all, "More": len(all) == mostFound, "Words": listURL(f)}}, nil
 }
 
 // listed is the list's page with its filter, and no rows yet.
 func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
-	counts, err := o.DeadLetterCounts(v.r.Context())
+	counts, err := o.DeadLetterCounts(v.r.Context(), journal.DeadLetterFilter{State: deadletter.AllStates})
 	if err != nil {
 		return nil, err
 	}
 	d := &listData{V: v, Filter: f, Filtered: narrowed(f), Show: f.State == "all", Since: v.local(f.Since),
 		Until: v.local(f.Until)}
-	d.Here, d.Views = v.here(), v.views("list", f)
+	d.Here, d.Views = v.listPlace(), v.views("list", f)
 	v.choices(d, counts)
 	d.Chips = v.chips(&f)
-	if f.Context != "" && f.State == states[0] && !searched(&f) {
-		all, err := o.DeadLettersDue(v.r.Context(), f.Context, time.Time{}, time.Time{})
+	if (f.Context != "" || f.Fingerprint != "") && f.State == states[0] && !searched(&f) {
+		all, err := o.DeadLetterCounts(v.r.Context(), journal.DeadLetterFilter{Context: f.Context})
 		if err != nil {
 			return nil, err
 		}
@@ -211,40 +225,40 @@ func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
 		d.Matching, d.Worth = n, v.Money(cents)
 		d.States[0].N, d.States[0].Known = n, true
 	}
-	d.Reset = listURL(journal.DeadLetterFilter{State: f.State}, "")
+	d.Reset = listURL(journal.DeadLetterFilter{State: f.State})
 	if f.Fingerprint != "" {
 		if d.Cause, err = v.cause(o, f.Fingerprint); err != nil {
 			return nil, err
 		}
 		without := f
 		without.Fingerprint = ""
-		d.AnyCause = listURL(without, "")
+		d.AnyCause = listURL(without)
 	}
 	d.File = exportURL(f)
 	for _, sort := range append([]string{deadletter.Urgent}, deadletter.Sorts()...) {
 		sorted := f
 		if sorted.Sort = sort; deadletter.SortOf(&sorted) == sort {
-			d.Sorts = append(d.Sorts, viewLink{Name: v.T("list.sort." + cmp.Or(sort, "urgent")), URL: listURL(sorted, ""),
+			d.Sorts = append(d.Sorts, viewLink{Name: v.T("list.sort." + cmp.Or(sort, "urgent")), URL: listURL(sorted),
 				Current: sort == deadletter.SortOf(&f)})
 		}
-	}
-	if f.State == states[0] && !searched(&f) {
-		due, err := v.due(o, f.Context)
-		if err != nil {
-			return nil, err
-		}
-		d.Due = due.of(v, f)
 	}
 	if f.State == states[0] {
 		if d.Whose, err = v.whose(o, f); err != nil {
 			return nil, err
 		}
+		if !searched(&f) {
+			due, err := v.due(o, f.Context)
+			if err != nil {
+				return nil, err
+			}
+			d.Due = due.of(v, f)
+		}
 	}
 	if f.Assignee != "" && f.Assignee != journal.Nobody && f.Assignee != v.who.Name && v.who.May(access.Handover, "") {
-		d.Handover, d.Token = new(o.Colleagues(f.Team)), access.FormToken(v.r.Context())
+		d.Handover = new(o.Colleagues(f.Team))
 	}
-	d.Act, err = v.act(o, f, d.Matching)
-	return d, err
+	d.Act = v.act(&f, d.Matching)
+	return d, nil
 }
 
 // Sorted is the value of aria-sort of a column, which some orders go by; empty where the list has another.
@@ -259,39 +273,17 @@ func (d *listData) Sorted(orders ...string) string {
 	}
 }
 
-// act on all that a filter lets through, of which there are matching where it names no cause; nil where that cannot be.
-func (v *visit) act(o *open, f journal.DeadLetterFilter, matching int64) (*link, error) {
-	if f.State != states[0] || !narrowed(f) || !v.who.May(access.Bulk, string(f.Team)) {
-		return nil, nil
+// act on all that a filter lets through, of which there are matching unless it searches; nil where that cannot be.
+func (v *visit) act(f *journal.DeadLetterFilter, matching int64) *link {
+	switch {
+	case f.State != states[0] || !narrowed(*f) || !v.who.May(access.Bulk, string(f.Team)):
+		return nil
+	case searched(f): // the plan counts them
+		return &link{URL: planURL(*f), Text: v.T("list.act")}
+	case matching == 0:
+		return nil
 	}
-	a := &link{URL: planURL(f), Text: v.T("list.act")}
-	if searched(&f) {
-		return a, nil // the plan counts them
-	}
-	if f.Fingerprint != "" {
-		n, err := v.causeCount(o, f)
-		if err != nil {
-			return nil, err
-		}
-		matching = n
-	}
-	if matching == 0 {
-		return nil, nil
-	}
-	a.Text = v.Count("list.act", matching)
-	return a, nil
-}
-
-// misread is the list's page where a field of its filter cannot be read.
-func (v *visit) misread(o *open, f journal.DeadLetterFilter, q url.Values, wrong string) (*page, error) {
-	d, err := v.listed(o, f)
-	if err != nil {
-		return nil, err
-	}
-	d.Since, d.Until, d.Act = plain(q.Get("since"), maxQueryBytes), plain(q.Get("until"), maxQueryBytes), nil
-	d.WrongField, d.Wrong = wrong, v.wrongFilter(wrong, q)
-	return &page{status: http.StatusUnprocessableEntity, name: "dead-letters", section: "dead-letters",
-		title: v.T("list.title"), data: d}, nil
+	return &link{URL: planURL(*f), Text: v.Count("list.act", matching)}
 }
 
 // mostLooks at what a search may have to skip, before the reader is asked whether to go on.
@@ -330,14 +322,14 @@ func (v *visit) choices(d *listData, counts []deadletter.Count) {
 		}
 	}
 	d.Matching = numbers[f.State]
-	if !searched(f) && f.Fingerprint == "" && f.Context == "" {
+	bounded := f.Fingerprint != "" || f.Context != "" || searched(f)
+	if !bounded {
 		d.Worth = v.Money(worth)
 	}
-	bounded := f.Fingerprint != "" || f.Context != "" || searched(f)
 	for _, s := range states {
 		there := *f
 		there.State = s
-		d.States = append(d.States, viewLink{v.T("list.state." + s), listURL(there, ""), s == f.State, !bounded, numbers[s]})
+		d.States = append(d.States, viewLink{v.T("list.state." + s), listURL(there), s == f.State, !bounded, numbers[s]})
 	}
 	d.Context = v.contextFilter(f)
 	d.Policies = options(append(policies, v.catalogue.Policies.Names()...), f.Policy, v.policy)

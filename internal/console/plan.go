@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
@@ -27,9 +26,9 @@ type planData struct {
 	// Wrong is why nothing was done, or planned; Changed is what is no longer as it was planned.
 	Wrong, WrongField, Changed string
 	// MayNot says why the reader may not start it; empty where he may.
-	MayNot, Token string
-	At            Moment
-	MostPerMinute int64
+	MayNot string
+	V      *visit
+	Most   int64 // per minute
 }
 
 // planForm is what a person asks for, as it was written.
@@ -43,36 +42,11 @@ type planForm struct {
 	filter journal.DeadLetterFilter
 }
 
-// Planned holds what the plan was made for, which is started whatever was chosen since.
-func (f *planForm) Planned() string {
-	return url.Values{"action": {f.Action}, "how": {f.How}, "when": {f.When}, "perMinute": {f.PerMinute}}.Encode()
-}
-
-// Retries, Discards and Accepts tell what is asked for.
-func (f *planForm) Retries() bool  { return f.Action == string(journal.BulkRetry) }
-func (f *planForm) Discards() bool { return f.Action == string(journal.BulkDiscard) }
-func (f *planForm) Accepts() bool  { return f.Action == string(journal.BulkAccept) }
-
-// Start reports whether the page has the form that starts what is planned. The choices are fields of that one then, so that
-// a reason outlives another plan.
-func (d *planData) Start() bool { return d.Plan != nil && d.Plan.Ready > 0 && d.MayNot == "" }
-
-// Form names that form to a field outside of it.
-func (d *planData) Form() template.HTMLAttr {
-	if d.Start() {
-		return ` form="start"`
-	}
-	return ""
-}
-
 // planShown is a plan in words.
 type planShown struct {
 	*deadletter.Plan
-	Go, Takes, Worth string
-	Refused          int64
-	Oldest, Newest   Moment
-	Why              []refusedRow
-	Causes           []causeRow
+	Why    []refusedRow
+	Causes []causeRow
 	// MoreCauses tells that there are others beside those.
 	MoreCauses bool
 }
@@ -83,6 +57,9 @@ type refusedRow struct {
 	N    int64
 }
 
+// LeftOut is how many would not be decided.
+func (p *planShown) LeftOut() int64 { return p.Total - p.Ready }
+
 // address of the plan that a form asks for.
 func (f *planForm) address() string {
 	settings := []field{{"action", f.Action}, {"how", f.How}, {"when", f.When}, {"perMinute", f.PerMinute}}
@@ -92,7 +69,7 @@ func (f *planForm) address() string {
 // replan answers POST /bulk-runs/new: it leads to the plan for other settings, and keeps the reason as it was written.
 func (p *Pages) replan(v *visit, _ *open) (*page, error) {
 	f, _ := v.planForm(v.r.PostForm) // what cannot be read is left out, as the plan shows
-	return v.again(f.address(), sent{}, "why", "everything"), nil
+	return v.again(f.address(), sent{}), nil
 }
 
 // planRun answers GET /bulk-runs/new with a plan: nothing happens by it.
@@ -150,7 +127,7 @@ func (v *visit) planForm(q url.Values) (f *planForm, wrong string) {
 	f = &planForm{
 		Action:    choice("action", string(journal.BulkRetry), string(journal.BulkDiscard), string(journal.BulkAccept)),
 		How:       choice("how", "next", "force", "fresh"),
-		When:      choice("when", string(deadletter.Backoff), string(deadletter.Now)),
+		When:      choice("when", deadletter.Backoff, deadletter.Now),
 		PerMinute: cmp.Or(plain(q.Get("perMinute"), maxQueryBytes), strconv.Itoa(deadletter.DefaultPerMinute)),
 		Reason:    reasonOf(q.Get("why")), Asked: q.Get("all") == "yes", Ticked: q.Get("everything") == "yes",
 		Sealed: q.Get("token"),
@@ -163,20 +140,20 @@ func (v *visit) planForm(q url.Values) (f *planForm, wrong string) {
 }
 
 // command that the form asks for.
-func (f *planForm) command() deadletter.BulkCommand {
+func (f *planForm) command() journal.BulkCommand {
 	pace, err := strconv.ParseInt(f.PerMinute, 10, 64)
 	if err != nil || pace == 0 {
 		pace = -1 // which is refused; 0 would be the default's
 	}
-	c := deadletter.BulkCommand{Action: journal.BulkAction(f.Action), Filter: f.filter, Reason: f.Reason, PerMinute: pace}
-	if f.Retries() {
-		c.Force, c.Fresh, c.When = f.How != "next", f.How == "fresh", deadletter.When(f.When)
+	c := journal.BulkCommand{Action: journal.BulkAction(f.Action), Filter: f.filter, Reason: f.Reason, PerMinute: pace}
+	if c.Action == journal.BulkRetry {
+		c.Force, c.Fresh, c.When = f.How != "next", f.How == "fresh", f.When
 	}
 	return c
 }
 
 // needs is what it takes to start what the form asks for.
-func (f *planForm) needs() access.Action { return access.Bulk.Anew(f.Retries() && f.How == "fresh") }
+func (f *planForm) needs() access.Action { return access.Bulk.Anew(f.command().Fresh) }
 
 // mayNotStart says why the reader may not start what a form asks for; empty where he may.
 func (v *visit) mayNotStart(f *planForm) string {
@@ -184,7 +161,7 @@ func (v *visit) mayNotStart(f *planForm) string {
 	case v.who.May(f.needs(), string(f.filter.Team)):
 		return ""
 	case !v.who.Role.May(f.needs()), v.who.Teams == "", v.who.Teams == access.NoTeam:
-		return v.T("plan.may_not", v.role())
+		return v.T("plan.may_not", v.Role())
 	default:
 		return v.T("plan.may_not.team", v.ownTeams())
 	}
@@ -192,16 +169,15 @@ func (v *visit) mayNotStart(f *planForm) string {
 
 // planPage makes the plan that a form asks for, and its page.
 func (v *visit) planPage(o *open, f *planForm) (*planData, error) {
-	d := &planData{planForm: *f, Fields: fieldsOf(&f.filter), Change: listURL(f.filter, ""), At: v.At(v.now),
-		MostPerMinute: journal.MaxPerMinute,
-		MayNot:        v.mayNotStart(f), Token: access.FormToken(v.r.Context())}
+	d := &planData{planForm: *f, Fields: fieldsOf(&f.filter), Change: listURL(f.filter), V: v, Most: journal.MaxPerMinute,
+		MayNot: v.mayNotStart(f)}
 	var err error
 	if d.Filter, err = v.filterFacts(o, &f.filter); err != nil {
 		return nil, err
 	}
 	plan, err := o.Plan(v.r.Context(), f.command())
 	if refusal := deadletter.RefusalOf(err); refusal != nil {
-		d.Wrong, d.WrongField = v.bulkRefusal(refusal)
+		d.Wrong, d.WrongField = v.Or("plan.wrong."+string(refusal.Code), v.T("plan.wrong.filter")), refusal.Field()
 		return d, nil
 	}
 	if err != nil {
@@ -218,28 +194,21 @@ func (v *visit) everything(o *open, f *journal.DeadLetterFilter, total int64) (b
 	if !narrowed(*f) {
 		return true, nil
 	}
-	counts, err := o.DeadLetterCounts(v.r.Context())
-	if err != nil {
-		return false, err
-	}
-	var all int64
+	counts, err := o.DeadLetterCounts(v.r.Context(), journal.DeadLetterFilter{})
+	var all deadletter.Count
 	for i := range counts {
-		if counts[i].State == journal.DeadLetterOpen {
-			all += counts[i].N
-		}
+		all.Add(&counts[i])
 	}
-	return total > 1 && total >= all, nil
+	return total > 1 && total >= all.N, err
 }
 
 func (v *visit) plan(p *deadletter.Plan) *planShown {
-	s := &planShown{Plan: p, Worth: v.Money(p.Cents), Refused: p.Total - p.Ready, Takes: v.lasting(p.Takes),
-		Oldest: v.Ago(p.Oldest), Newest: v.Ago(p.Newest), Go: v.Count("plan.go."+string(p.Command.Action), p.Ready)}
+	s, named := &planShown{Plan: p}, int64(0)
 	for _, r := range p.Refused {
 		text := v.Or("refused."+string(r.Code), r.Message)
 		row := rowOf(&s.Why, func(row *refusedRow) bool { return row.Text == text })
 		row.Text, row.N = text, row.N+r.Count
 	}
-	named := int64(0)
 	for i := range p.Causes {
 		s.Causes = append(s.Causes, v.causeRow(&p.Causes[i], p.Command.Filter))
 		named += p.Causes[i].N
@@ -248,41 +217,24 @@ func (v *visit) plan(p *deadletter.Plan) *planShown {
 	return s
 }
 
-// bulkRefusal is why nothing was planned or done, in words, and the field that it is about.
-func (v *visit) bulkRefusal(r *deadletter.Refusal) (text, field string) {
-	return v.Or("plan.wrong."+string(r.Code), r.Message), r.Field()
-}
-
 // startVerb is the last part of the address that begins a run.
 const startVerb = "bulk-runs"
 
 // startRun answers POST /bulk-runs: it begins what was planned, or says what is wrong on a new plan.
 func (p *Pages) startRun(v *visit, o *open) (*page, error) {
-	planned, err := url.ParseQuery(v.r.PostForm.Get("planned"))
-	for name, value := range planned {
-		v.r.PostForm[name] = value
-	}
 	f, wrong := v.planForm(v.r.PostForm)
-	if wrong != "" || err != nil {
+	if wrong != "" {
 		return nil, &problem{status: http.StatusBadRequest, key: "refused.invalid_form"}
 	}
-	refused := func(wrong, at string, status int) (*page, error) {
-		return v.again(f.address(), sent{Wrong: wrong, Field: at, Status: status}, "why", "everything", "total", "ready"), nil
-	}
 	if (f.Asked || !narrowed(f.filter)) && !f.Ticked {
-		return refused(v.T("plan.wrong.everything"), "everything", http.StatusUnprocessableEntity)
+		return v.again(f.address(), sent{Wrong: v.T("plan.wrong.everything"), Field: "everything"}), nil
 	}
 	run, _, err := o.Start(v.r.Context(), f.command(), f.Sealed)
 	if err == nil {
-		return &page{redirect: runURL(run.ID) + "?done=start#result"}, nil
+		return &page{redirect: runURL(run.ID) + "#result"}, nil
 	}
-	refusal := deadletter.RefusalOf(err)
-	if refusal == nil {
-		return nil, unsure("unstarted", err)
+	if r := deadletter.RefusalOf(err); r != nil && r.Code == deadletter.PlanOutdated {
+		return v.again(f.address(), sent{Status: http.StatusConflict}), nil
 	}
-	if refusal.Code == deadletter.PlanOutdated {
-		return refused("", "", http.StatusConflict)
-	}
-	text, at := v.bulkRefusal(refusal)
-	return refused(text, at, http.StatusUnprocessableEntity)
+	return v.refused(err, f.address(), "plan.wrong.", "unstarted")
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,68 +15,69 @@ import (
 	"retry-worker/internal/gate"
 )
 
-// portalRow is one destination.
+// portalRow is one destination as people see it.
 type portalRow struct {
+	*gate.Destination
 	Name, URL string
 	State     Badge
 	Since     Moment
 	// Says is how it is, as a sentence.
-	Says     string
-	Held     int64
-	Deadline Moment
+	Says string
+}
+
+// portalsData are all destinations.
+type portalsData struct {
+	V    *visit
+	Rows []portalRow
 }
 
 // portalData is one destination: how it is, what waits, and what may be done.
 type portalData struct {
 	portalRow
-	Oldest Moment
 	Claims []gate.Claim
 	V      *visit
-	Forms  []orderForm
+	Orders []orderForm
 	// MayNot says why the reader may order nothing; empty where he may.
-	MayNot, Done, Wrong string
+	MayNot, Done string
+	Sent         *sent
 }
 
-// orderForm is one order that may be given, with what was sent of it.
+// orderForm is one order that may be given; Most is the destination's own pace.
 type orderForm struct {
-	Verb, Action, Token      string
-	HasUntil, HasPace, Sent  bool
-	Until, PerMinute, Reason string
-	Most                     string
+	Verb              destination.Verb
+	HasUntil, HasPace bool
+	Most              string
 }
+
+// orders are all that may be ordered.
+var orders = []orderForm{{Verb: destination.HoldClaims, HasUntil: true}, {Verb: destination.SendCanary},
+	{Verb: destination.ReleaseAt, HasPace: true}, {Verb: destination.TreatAsUp, HasUntil: true}}
 
 func portalURL(name string) string { return "/destinations/" + segment(name) }
 
-// portals answers GET /destinations.
+// portals answers GET /destinations, with those first that are not up, and then those with the most that waits.
 func (p *Pages) portals(v *visit, o *open) (*page, error) {
 	all, err := o.Destinations.Destinations()
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(all, func(a, b gate.Destination) int { return cmp.Or(calm(&a)-calm(&b), b.Held-a.Held) })
-	rows, bad := make([]portalRow, 0, len(all)), int64(0)
+	isUp := func(d *gate.Destination) bool { return d.State.Phase == destination.Up }
+	slices.SortStableFunc(all, func(a, b gate.Destination) int { return cmp.Or(falseFirst(isUp(&a), isUp(&b)), b.Held-a.Held) })
+	d, bad := &portalsData{V: v}, int64(0)
 	for i := range all {
-		rows = append(rows, v.portalRow(&all[i]))
-		if all[i].State.Phase != destination.Up {
+		d.Rows = append(d.Rows, v.portalRow(&all[i]))
+		if !isUp(&all[i]) {
 			bad++
 		}
 	}
-	return &page{name: "portals", section: "portals", title: v.T("portals.title"), data: rows,
+	return &page{name: "portals", section: "portals", title: v.T("portals.title"), data: d,
 		summary: v.Count("portals.not_up", bad)}, nil
-}
-
-// calm is 0 for a destination that is not up, and 1 for one that is.
-func calm(d *gate.Destination) int {
-	if d.State.Phase == destination.Up {
-		return 1
-	}
-	return 0
 }
 
 func (v *visit) portalRow(d *gate.Destination) portalRow {
 	s := &d.State
-	row := portalRow{Name: v.portal(d.Name), URL: portalURL(d.Name), State: v.badge("portal", s.Phase),
-		Says: v.portalSays(d), Held: int64(d.Held), Deadline: v.Due(d.Deadline)}
+	row := portalRow{Destination: d, Name: v.portal(d.Name), URL: portalURL(d.Name), State: v.badge("portal", s.Phase),
+		Says: v.portalSays(d)}
 	if s.Phase == destination.Up { // of any other the sentence says it
 		row.Since = v.At(s.Since)
 	}
@@ -169,7 +169,7 @@ func (v *visit) causeSays(d *gate.Destination) string {
 // brief is the time of an instant, with its day where that is not today.
 func (v *visit) brief(t time.Time) string {
 	clock := t.In(v.zone).Format("15:04")
-	if v.day(t) != v.day(v.now) {
+	if v.Day(t) != v.Day(v.now) {
 		return v.shortDay(t) + " " + clock
 	}
 	return clock
@@ -177,78 +177,44 @@ func (v *visit) brief(t time.Time) string {
 
 // portal answers GET /destinations/{name}.
 func (p *Pages) portal(v *visit, o *open) (*page, error) {
-	name, sent := v.r.PathValue("name"), v.sent()
-	found, claims, err := o.Destination(name)
+	sent := v.sent()
+	found, claims, err := o.Destination(v.r.PathValue("name"))
 	if err != nil {
 		return nil, err
 	}
-	d := &portalData{
-		V: v, portalRow: v.portalRow(&found), Oldest: v.Ago(found.Oldest), Wrong: sent.Wrong, Claims: claims,
+	d := &portalData{V: v, portalRow: v.portalRow(&found), Claims: claims, Sent: &sent}
+	done := destination.Verb(v.r.URL.Query().Get("done"))
+	for _, order := range orders {
+		if order.Most = v.short(found.Settings.Pace.Most, 1); order.Verb == done {
+			d.Done = v.T("portal.done." + string(done))
+		}
+		d.Orders = append(d.Orders, order)
 	}
-	if done := v.r.URL.Query().Get("done"); slices.Contains(orders, destination.Verb(done)) {
-		d.Done = v.T("portal.done." + done)
-	}
-	if v.who.Role.May(access.Order) {
-		d.Forms = v.orderForms(&found, &sent)
-	} else {
-		d.MayNot = v.T("portal.may_not", v.role())
+	if !v.who.Role.May(access.Order) {
+		d.Orders, d.MayNot = nil, v.T("portal.may_not", v.Role())
 	}
 	return &page{name: "portal", section: "portals", title: d.Name, data: d, status: sent.Status,
 		summary: d.State.Word + ". " + d.Says}, nil
 }
 
-// orders are all that may be ordered.
-var orders = []destination.Verb{destination.HoldClaims, destination.SendCanary, destination.ReleaseAt, destination.TreatAsUp}
-
-// orderForms are the forms of all orders.
-func (v *visit) orderForms(d *gate.Destination, sent *sent) (forms []orderForm) {
-	for _, verb := range orders {
-		f := orderForm{}
-		if string(verb) == sent.Verb {
-			f = orderOf(sent.Form)
-			f.Sent = true
-		}
-		f.Verb, f.Action, f.Token = string(verb), portalURL(d.Name)+"/"+string(verb), access.FormToken(v.r.Context())
-		f.HasUntil, f.HasPace = verb == destination.HoldClaims || verb == destination.TreatAsUp, verb == destination.ReleaseAt
-		f.Most = v.short(d.Settings.Pace.Most, 1)
-		forms = append(forms, f)
-	}
-	return forms
-}
-
-func orderOf(form url.Values) orderForm {
-	return orderForm{Until: form.Get("until"), PerMinute: form.Get("perMinute"), Reason: form.Get("reason")}
-}
-
 // order answers POST /destinations/{name}/hold, …/probe, …/release and …/up with reason, until and perMinute, and leads
-// back to the destination's page.
+// back to the destination's page. What is no instant and no number is refused as none.
 func (p *Pages) order(verb destination.Verb) http.HandlerFunc {
 	return p.reading(func(v *visit, o *open) (*page, error) {
-		name, wanted := v.r.PathValue("name"), orderOf(v.r.PostForm)
-		err := v.give(o, name, verb, &wanted)
-		wrong, is := errors.AsType[*gate.CommandError](err)
-		refusal, says := deadletter.RefusalOf(err), ""
+		name, form := v.r.PathValue("name"), v.r.PostForm
+		c := destination.Order{Verb: verb, Reason: form.Get("reason")}
+		c.Until, _ = v.instant(form.Get("until"))
+		c.PerMinute, _ = strconv.ParseFloat(strings.Replace(form.Get("perMinute"), ",", ".", 1), 64)
+		err := o.Order(v.r.Context(), name, c)
+		if wrong, is := errors.AsType[*gate.CommandError](err); is {
+			err = &deadletter.Refusal{Code: deadletter.Code(wrong.Code), Message: wrong.Message}
+		}
 		switch {
 		case err == nil:
 			return &page{redirect: address(portalURL(name), field{"done", string(verb)}) + "#result"}, nil
-		case is:
-			says = v.Or("portal.wrong."+wrong.Code, wrong.Message)
-		case refusal != nil:
-			says = v.Or("form.wrong."+string(refusal.Code), refusal.Message)
 		case errors.Is(err, gate.ErrUnknown):
 			return nil, err
-		default:
-			return nil, unsure("unordered", err)
 		}
-		return v.again(portalURL(name)+"#result", sent{Wrong: says, Status: http.StatusUnprocessableEntity},
-			"until", "perMinute", "reason"), nil
+		return v.refused(err, portalURL(name)+"#result", "portal.wrong.", "unordered")
 	})
-}
-
-// give gives the order that was sent. What is no instant and no number is refused as none.
-func (v *visit) give(o *open, name string, verb destination.Verb, sent *orderForm) error {
-	c := destination.Order{Verb: verb, Reason: sent.Reason}
-	c.Until, _ = v.instant(sent.Until)
-	c.PerMinute, _ = strconv.ParseFloat(strings.Replace(sent.PerMinute, ",", ".", 1), 64)
-	return o.Order(v.r.Context(), name, c)
 }

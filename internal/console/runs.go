@@ -1,7 +1,7 @@
 package console
 
 import (
-	"errors"
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -22,58 +22,42 @@ const (
 
 // runsData is one page of bulk runs.
 type runsData struct {
+	V    *visit
 	Rows []runRow
 	pager
 }
 
 // runRow is one bulk run among others.
 type runRow struct {
-	ID, URL string
-	// What is done, to how many; Filter chose them.
-	What   string
-	Filter string
-	Reason string
-	By     string
-	State  Badge
-	At     Moment
+	journal.BulkRun
+	// What is done, to how many; Filter says which chose them.
+	What, Filter string
+	State        Badge
 	// Progress in words, and how many of Total are through.
-	Progress       string
-	Through, Total int64
+	Progress string
+	Through  int64
 	// Came is what became of those that were decided, as far as it is verified.
 	Came string
-	Held bool
 }
 
 // runURL is a bulk run's page.
 func runURL(id string) string { return "/bulk-runs/" + segment(id) }
 
-// runBadge of a run; one that is held says so.
-func (l Lang) runBadge(r *journal.BulkRun) Badge {
-	if held(r) {
-		return Badge{"warn", l.T("run.state.held")}
-	}
-	return l.badge("run.state", r.State)
-}
+// Held reports whether a run that goes on decides nothing for the moment.
+func (r *runRow) Held() bool { return held(&r.BulkRun) }
 
-// held reports whether a run that goes on decides nothing for the moment.
-func held(r *journal.BulkRun) bool {
-	return r.Hold != "" && r.State == journal.BulkRunning
-}
+func held(r *journal.BulkRun) bool { return r.Hold != "" && r.State == journal.BulkRunning }
 
 func (p *Pages) runs(v *visit, o *open) (*page, error) {
-	cursor := v.r.URL.Query().Get("cursor")
-	all, next, err := o.Runs(v.r.Context(), cursor, runPage)
-	if errors.Is(err, deadletter.ErrBadCursor) {
-		return &page{redirect: "/bulk-runs"}, nil
-	}
+	all, next, err := o.Runs(v.r.Context(), v.r.URL.Query().Get("cursor"), runPage)
 	if err != nil {
 		return nil, err
 	}
-	d := &runsData{}
+	d := &runsData{V: v}
 	if d.Rows, err = v.runRows(o, all); err != nil {
 		return nil, err
 	}
-	d.pager = pagerOf(cursor, next, func(cursor string) string { return address("/bulk-runs", field{"cursor", cursor}) })
+	d.pager = v.pager("cursor", next, "")
 	return &page{name: "bulk-runs", section: "bulk-runs", title: v.T("runs.title"), data: d,
 		summary: v.Count("runs.active", int64(len(active(all))))}, nil
 }
@@ -95,19 +79,18 @@ func (v *visit) runRows(o *open, all []journal.BulkRun) (rows []runRow, err erro
 }
 
 func (v *visit) runRow(o *open, r *journal.BulkRun) (runRow, error) {
-	row := runRow{
-		ID: r.ID, URL: runURL(r.ID), What: v.what(r), Reason: r.Reason, By: r.By, State: v.runBadge(r),
-		At: v.Ago(r.CreatedAt), Progress: v.progress(r), Total: r.Total,
-		Through: r.Total - r.Counts[journal.BulkPlanned], Held: held(r), Came: v.counts(r, outcomeOrder[:cameTo]),
+	row := runRow{BulkRun: *r, What: v.Count("run.what."+string(r.Action), r.Total), State: v.badge("run.state", r.State),
+		Through: r.Total - r.Counts[journal.BulkPlanned], Came: v.counts(r, outcomeOrder[:cameTo])}
+	row.Progress = v.T("run.progress", v.Number(row.Through), v.Number(r.Total))
+	if held(r) {
+		row.State = Badge{"warn", v.T("run.state.held")}
 	}
 	facts, err := v.filterFacts(o, &r.Filter)
 	var words []string
 	for _, f := range facts {
 		words = append(words, f.Name+": "+f.Value)
 	}
-	if row.Filter = strings.Join(words, " · "); row.Filter == "" {
-		row.Filter = v.T("runs.everything")
-	}
+	row.Filter = cmp.Or(strings.Join(words, " · "), v.T("runs.everything"))
 	return row, err
 }
 
@@ -120,16 +103,6 @@ func (v *visit) counts(r *journal.BulkRun, outcomes []journal.BulkOutcome) strin
 		}
 	}
 	return strings.Join(words, ", ")
-}
-
-// what a run does, to how many.
-func (v *visit) what(r *journal.BulkRun) string {
-	return v.Count("run.what."+string(r.Action), r.Total)
-}
-
-// progress is how many of a run are decided or refused: the others wait for their turn.
-func (v *visit) progress(r *journal.BulkRun) string {
-	return v.T("run.progress", v.Number(r.Total-r.Counts[journal.BulkPlanned]), v.Number(r.Total))
 }
 
 // activeRuns are those that have not ended, the newest first.
@@ -159,92 +132,67 @@ func (l Lang) lasting(d time.Duration) string {
 	return l.fine(d.Round(time.Second))
 }
 
-// howOf says how the retries of a run are made.
-func (l Lang) howOf(r *journal.BulkRun) string {
-	how, when := "run.how.next", "run.when.backoff"
-	switch {
-	case r.Fresh:
-		how = "run.how.fresh"
-	case r.Force:
-		how = "run.how.force"
-	}
-	if r.Now {
-		when = "run.when.now"
-	}
-	return l.T(how) + " " + l.T(when)
-}
-
 // itemPage is how many dead letters of a run one page lists.
 const itemPage = 50
 
 // runData is one bulk run: how far it is, what became of each, and what can be done.
 type runData struct {
 	runRow
-	// Means is what the state means, as a sentence.
-	Means string
-	// HeldFor is why nothing is decided for the moment, since HeldAt; empty where that is not so.
-	HeldFor string
-	HeldAt  Moment
-	Facts   []fact
-	// Changed is who paused, resumed or cancelled it, at ChangedAt.
-	Changed, ChangedBy string
-	ChangedAt, Ended   Moment
-	Left, Pace         string
-	// Lasts is how long the deciding takes yet at its pace, until about Ends; empty where nothing is left to decide.
-	Lasts    string
-	Ends     string
-	Outcomes []outcomeRow
-	Items    []journal.BulkItem
-	V        *visit
-	// Outcome that the items are filtered by, in words; empty for all.
-	Outcome, All string
+	V *visit
+	// Means is what the state means, as a sentence, and HeldFor why nothing is decided for the moment; empty where that is
+	// not so.
+	Means, HeldFor string
+	Facts          []fact
+	// Changed is who paused, resumed or cancelled it last.
+	Changed string
+	// Left are not decided yet; Lasts is how long the deciding takes at its pace, until about Ends; empty where nothing is
+	// left to decide, or nobody knows when.
+	Left        int64
+	Lasts, Ends string
+	Outcomes    []outcomeRow
+	Items       []journal.BulkItem
+	// Outcome that the items are filtered by; empty for all.
+	Outcome journal.BulkOutcome
 	pager
-	// CanCancel reports whether its state allows to change it yet; CanResume, that it is paused.
-	CanResume, CanCancel bool
 	// MayNot says why the reader may not steer it; empty where he may.
-	MayNot, Token, Done, Wrong string
+	MayNot string
+	Sent   *sent
 }
 
 // outcomeRow is how many of a run came to one end, or are on the way.
 type outcomeRow struct {
-	Key, Share, URL, Text string
-	N                     int64
-	Current               bool
+	Key, Share, Text string
+	N                int64
 }
 
 // run answers GET /bulk-runs/{id}?outcome=&after=.
 func (p *Pages) run(v *visit, o *open) (*page, error) {
 	sent := v.sent()
-	run, err := o.Run(v.r.Context(), v.r.PathValue("id"))
+	r, err := o.Run(v.r.Context(), v.r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
-	r := &run
-	row, err := v.runRow(o, r)
+	row, err := v.runRow(o, &r)
 	if err != nil {
 		return nil, err
 	}
-	d := &runData{V: v, runRow: row, Wrong: sent.Wrong, Token: access.FormToken(v.r.Context()),
-		CanResume: r.State == journal.BulkPaused, CanCancel: !r.State.Ended()}
+	d := &runData{V: v, runRow: row, Sent: &sent, Left: r.Counts[journal.BulkPlanned], Outcomes: v.outcomes(&r)}
 	if !v.who.May(access.Bulk.Anew(r.Fresh), string(r.Filter.Team)) {
-		d.MayNot = v.T("run.may_not", v.role())
+		d.MayNot = v.T("run.may_not", v.Role())
 	}
-	if err := v.runFacts(o, d, r); err != nil {
+	if err := v.runFacts(o, d, &r); err != nil {
 		return nil, err
 	}
-	v.pacing(d, r)
-	d.Outcomes = v.outcomes(r)
-	if err := v.items(o, d, r); err != nil {
+	v.pacing(d, &r)
+	if err := v.items(o, d, &r); err != nil {
 		return nil, err
 	}
-	d.Done = v.done(r)
 	return &page{name: "bulk-run", section: "bulk-runs", title: d.What, data: d, status: sent.Status,
 		summary: d.State.Word + ". " + d.Progress}, nil
 }
 
 // runFacts say what was asked for, and by whom.
-func (v *visit) runFacts(o *open, d *runData, r *journal.BulkRun) error {
-	var err error
+func (v *visit) runFacts(o *open, d *runData, r *journal.BulkRun) (err error) {
 	if d.Facts, err = v.filterFacts(o, &r.Filter); err != nil {
 		return err
 	}
@@ -252,114 +200,75 @@ func (v *visit) runFacts(o *open, d *runData, r *journal.BulkRun) error {
 		d.Facts = []fact{{v.T("run.filter"), v.T("runs.everything")}}
 	}
 	if r.Action == journal.BulkRetry {
-		d.Facts = append(d.Facts, fact{v.T("form.how"), v.howOf(r)})
-	}
-	d.Means = v.Or("run.means."+string(r.State), "")
-	if held(r) {
-		d.Means = "" // the hold says how it goes on
-		d.HeldFor, d.HeldAt = v.Or("run.hold."+r.Hold, r.Hold), v.Ago(r.HeldAt)
-	}
-	if r.ChangedBy != "" {
-		key := "run.changed.resumed"
-		switch r.State {
-		case journal.BulkPaused:
-			key = "run.changed.paused"
-		case journal.BulkCancelled:
-			key = "run.changed.cancelled"
+		how, when := "plan.how.next", "form.when.backoff.plain"
+		switch {
+		case r.Fresh:
+			how = "plan.how.fresh"
+		case r.Force:
+			how = "plan.how.force"
 		}
-		d.Changed, d.ChangedBy, d.ChangedAt = v.T(key), r.ChangedBy, v.At(r.ChangedAt)
+		if r.When == deadletter.Now {
+			when = "plan.when.now"
+		}
+		d.Facts = append(d.Facts, fact{v.T("form.how"), v.T(how)}, fact{v.T("col.when"), v.T(when)})
 	}
-	d.At, d.Ended = v.At(r.CreatedAt), v.At(r.EndedAt)
+	if d.Means = v.Or("run.means."+string(r.State), ""); held(r) {
+		d.Means, d.HeldFor = "", v.Or("run.hold."+r.Hold, r.Hold) // which says how it goes on
+	}
+	if d.Changed = v.T("run.changed.resumed"); r.State == journal.BulkPaused || r.State == journal.BulkCancelled {
+		d.Changed = v.T("run.changed." + string(r.State))
+	}
 	return nil
 }
 
-// pacing says how fast it goes, and when the deciding ends.
+// pacing says when the deciding ends.
 func (v *visit) pacing(d *runData, r *journal.BulkRun) {
-	left := r.Counts[journal.BulkPlanned]
-	d.Pace, d.Left = v.Number(r.PerMinute), v.Number(left)
-	if left < 1 || r.PerMinute < 1 || r.State.Ended() {
+	if d.Left < 1 || r.PerMinute < 1 || r.State.Ended() {
 		return
 	}
-	lasts := time.Duration(float64(left) / float64(r.PerMinute) * float64(time.Minute))
+	lasts := time.Duration(float64(d.Left) / float64(r.PerMinute) * float64(time.Minute))
 	d.Lasts = v.lasting(lasts)
 	if r.State == journal.BulkRunning && !held(r) {
 		// To the minute: a page that changes with each second would be sent again with each.
-		ends := v.now.Add(lasts).Add(30 * time.Second).Truncate(time.Minute)
-		if d.Ends = ends.In(v.zone).Format("15:04"); v.day(ends) != v.day(v.now) {
-			d.Ends = v.day(ends) + " " + d.Ends
-		}
+		d.Ends = v.brief(v.now.Add(lasts).Add(30 * time.Second).Truncate(time.Minute))
 	}
 }
 
-// outcomes of a run, by where its dead letters stand; those that no run of its action has are left out.
-func (v *visit) outcomes(r *journal.BulkRun) []outcomeRow {
-	current := journal.BulkOutcome(v.r.URL.Query().Get("outcome"))
-	var rows []outcomeRow
+// outcomes of a run, by where its dead letters stand.
+func (v *visit) outcomes(r *journal.BulkRun) (rows []outcomeRow) {
 	for _, outcome := range outcomeOrder {
 		n := r.Counts[outcome]
-		if n == 0 && !slices.Contains(expected[r.Action], outcome) {
+		if n == 0 {
 			continue
 		}
-		row := outcomeRow{Key: string(outcome), N: n,
-			Text: v.T("outcome." + string(outcome) + ".text"),
-			URL:  address(runURL(r.ID), field{"outcome", string(outcome)}) + "#items", Current: outcome == current}
+		row := outcomeRow{Key: string(outcome), N: n, Text: v.T("outcome." + string(outcome) + ".text"),
+			Share: v.Decimal(100*float64(n)/float64(r.Total), 1) + " %"}
 		if outcome == journal.BulkPlanned && r.State == journal.BulkCancelled {
 			row.Text = v.T("outcome.planned.cancelled")
-		}
-		if r.Total > 0 {
-			row.Share = v.Decimal(100*float64(n)/float64(r.Total), 1) + " %"
 		}
 		rows = append(rows, row)
 	}
 	return rows
 }
 
-// expected outcomes of an action are shown also while there are none.
-var expected = map[journal.BulkAction][]journal.BulkOutcome{
-	journal.BulkRetry: {journal.BulkPlanned, journal.BulkDecided, journal.BulkRefused, journal.BulkTaken,
-		journal.BulkRecovered, journal.BulkDeadAgain},
-	journal.BulkDiscard: {journal.BulkPlanned, journal.BulkDecided, journal.BulkRefused, journal.BulkDiscarded},
-	journal.BulkAccept:  {journal.BulkPlanned, journal.BulkDecided, journal.BulkRefused, journal.BulkAccepted},
-}
-
 // items of the run that the address asks for.
-func (v *visit) items(o *open, d *runData, r *journal.BulkRun) error {
+func (v *visit) items(o *open, d *runData, r *journal.BulkRun) (err error) {
 	q := v.r.URL.Query()
-	outcome := journal.BulkOutcome(q.Get("outcome"))
-	if !slices.Contains(journal.BulkOutcomes(), outcome) {
-		outcome = "" // which is all
+	if outcome := journal.BulkOutcome(q.Get("outcome")); slices.Contains(journal.BulkOutcomes(), outcome) {
+		d.Outcome = outcome
 	}
 	after, _ := strconv.ParseInt(q.Get("after"), 10, 64) // what is no number is the first page
-	items, err := o.Items(v.r.Context(), r.ID, outcome, max(after, 0), itemPage+1)
-	if err != nil {
+	after = max(after, 0)
+	if d.Items, err = o.Items(v.r.Context(), r.ID, d.Outcome, after, itemPage+1); err != nil {
 		return err
 	}
 	next := int64(0)
-	if len(items) > itemPage {
-		items = items[:itemPage]
-		next = items[itemPage-1].Number
+	if len(d.Items) > itemPage {
+		d.Items = d.Items[:itemPage]
+		next = d.Items[itemPage-1].Number
 	}
-	d.pager = pagerOf(key(max(after, 0)), key(next), func(after string) string {
-		return address(runURL(r.ID), field{"outcome", string(outcome)}, field{"after", after}) + "#items"
-	})
-	if outcome != "" {
-		d.Outcome, d.All = v.T("outcome."+string(outcome)), runURL(r.ID)+"#items"
-	}
-	d.Items = items
+	d.pager = v.pager("after", key(next), "#items")
 	return nil
-}
-
-// done says what the reader's own action came to, for as long as that is still so.
-func (v *visit) done(r *journal.BulkRun) string {
-	done := v.r.URL.Query().Get("done")
-	still := map[string]bool{
-		"start": r.ChangedBy == "" && !r.State.Ended(), "pause": r.State == journal.BulkPaused,
-		"resume": !r.State.Ended() && r.State != journal.BulkPaused, "cancel": r.State == journal.BulkCancelled,
-	}
-	if !still[done] {
-		return ""
-	}
-	return v.T("run.done." + done)
 }
 
 // steer answers POST /bulk-runs/{id}/pause, …/resume and …/cancel: it changes a run as a whole, and leads back to its
@@ -369,17 +278,8 @@ func (p *Pages) steer(verb journal.BulkVerb) http.HandlerFunc {
 		id := v.r.PathValue("id")
 		_, err := o.Steer(v.r.Context(), id, verb)
 		if err == nil {
-			return &page{redirect: address(runURL(id), field{"done", string(verb)}) + "#result"}, nil
+			return &page{redirect: runURL(id) + "#result"}, nil
 		}
-		refusal := deadletter.RefusalOf(err)
-		switch {
-		case refusal == nil:
-			return nil, unsure("unsteered", err)
-		case refusal.Code == deadletter.RunNotFound:
-			return nil, err
-		default:
-			says := v.Or("run.wrong."+string(refusal.Code), refusal.Message)
-			return v.again(runURL(id)+"#result", sent{Wrong: says, Status: http.StatusConflict}), nil
-		}
+		return v.refused(err, runURL(id)+"#result", "run.wrong.", "unsteered")
 	})
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"compress/flate"
 	"crypto/rand"
 	"encoding/base64"
@@ -10,9 +11,11 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/deadletter"
 )
 
 // sent is a form that was refused, and why. Each post is answered by a redirect, so that Back and reload repeat none;
@@ -29,6 +32,19 @@ type sent struct {
 	Status int    `json:"s,omitempty"`
 }
 
+// Value is what was sent in a field of that verb's form; empty where another form was sent.
+func (s *sent) Value(verb, name string) string {
+	if s.Verb != verb {
+		return ""
+	}
+	return s.Form.Get(name)
+}
+
+// Is reports whether one of these fields of that verb's form is what is wrong.
+func (s *sent) Is(verb string, fields ...string) bool {
+	return s.Verb == verb && slices.Contains(fields, s.Field)
+}
+
 const (
 	sentCookie = "sent"
 	// sentSeconds that the browser keeps it.
@@ -40,11 +56,17 @@ const (
 	againField = "again"
 )
 
-// again leads to the page at an address, which shows the form as it was sent, with the named fields alone. What is longer
-// than any field takes is cut.
-func (v *visit) again(to string, s sent, fields ...string) *page {
+// sentFields are those that a form has again: what people write and choose.
+var sentFields = []string{"reason", "how", "when", "deadline", "late", "protocolNumber", "text", "assignee", "followUp",
+	"classification", "team", "until", "perMinute", "why", "everything", "total", "ready"}
+
+// again leads to the page at an address, which shows the form as it was sent. What is longer than any field takes is cut.
+func (v *visit) again(to string, s sent) *page {
 	s.Page, s.Verb, s.Form = rand.Text(), path.Base(v.r.URL.Path), url.Values{}
-	for _, name := range fields {
+	if s.Wrong != "" {
+		s.Status = cmp.Or(s.Status, http.StatusUnprocessableEntity)
+	}
+	for _, name := range sentFields {
 		if v.r.PostForm.Has(name) {
 			s.Form.Set(name, plainLines(v.r.PostForm.Get(name), maxSentText))
 		}
@@ -54,7 +76,7 @@ func (v *visit) again(to string, s sent, fields ...string) *page {
 	w, _ := flate.NewWriter(&packed, flate.BestCompression) // a level that there is
 	_, _ = w.Write(text)
 	_ = w.Close()
-	v.keep(sentCookie, base64.RawURLEncoding.EncodeToString(packed.Bytes()), sentSeconds)
+	v.keep(sentCookie, packed.String(), sentSeconds)
 	to, fragment, _ := strings.Cut(to, "#")
 	mark := "?"
 	if strings.Contains(to, "?") {
@@ -63,14 +85,32 @@ func (v *visit) again(to string, s sent, fields ...string) *page {
 	return &page{redirect: to + mark + againField + "=" + s.Page + "#" + fragment}
 }
 
+// refused leads back to the page of a form that was refused, by a text behind prefix. Where err is no refusal, the change
+// may have been made: the problem of that name says so.
+func (v *visit) refused(err error, to, prefix, mayBe string) (*page, error) {
+	r := deadletter.RefusalOf(err)
+	switch {
+	case r == nil:
+		return nil, unsure(mayBe, err)
+	case unknown[r.Code] != "":
+		return nil, err
+	}
+	code := string(r.Code)
+	s := sent{Wrong: v.Or(prefix+code, v.Or("form.wrong."+code, r.Message)),
+		Field: cmp.Or(fieldsOfDecisions[r.Code], r.Field())}
+	if r.Code == deadletter.InvalidRunState {
+		s.Status = http.StatusConflict
+	}
+	return v.again(to, s), nil
+}
+
 // sent is the form that the page has again; nothing where it has none.
 func (v *visit) sent() (s sent) {
-	c, err := v.r.Cookie(sentCookie)
-	if err != nil || !v.r.URL.Query().Has(againField) {
+	if !v.r.URL.Query().Has(againField) {
 		return sent{}
 	}
-	packed, _ := base64.RawURLEncoding.DecodeString(c.Value) // what is none of ours cannot be read
-	text, _ := io.ReadAll(io.LimitReader(flate.NewReader(bytes.NewReader(packed)), maxSentBytes))
+	packed := strings.NewReader(kept(v.r, sentCookie)) // what is none of ours cannot be read
+	text, _ := io.ReadAll(io.LimitReader(flate.NewReader(packed), maxSentBytes))
 	if json.Unmarshal(text, &s) != nil || s.Page != v.r.URL.Query().Get(againField) {
 		return sent{}
 	}
@@ -85,6 +125,16 @@ const aYear = 365 * 24 * 3600
 
 // keep has the browser keep a value for so many seconds; until it is closed where they are 0.
 func (v *visit) keep(name, value string, seconds int) {
-	http.SetCookie(v.w, &http.Cookie{Name: name, Value: value, Path: "/", SameSite: http.SameSiteLaxMode, HttpOnly: true,
-		Secure: access.OverTLS(v.r), MaxAge: seconds})
+	http.SetCookie(v.w, &http.Cookie{Name: name, Value: base64.RawURLEncoding.EncodeToString([]byte(value)), Path: "/",
+		SameSite: http.SameSiteLaxMode, HttpOnly: true, Secure: access.OverTLS(v.r), MaxAge: seconds})
+}
+
+// kept is a value that the browser keeps; empty for none, and for what is none of ours.
+func kept(r *http.Request, name string) string {
+	c, err := r.Cookie(name)
+	if err != nil {
+		return ""
+	}
+	value, _ := base64.RawURLEncoding.DecodeString(c.Value)
+	return string(value)
 }

@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"encoding/json"
-	"slices"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -147,17 +146,13 @@ func (v *visit) attempt(policy string, a *journal.Attempt) event {
 	} else {
 		e.Mark = markFinal
 	}
-	e.Facts = v.facts(a)
 	return e
 }
 
 // why an error of a policy was judged as it was, and who acts where it is not retried.
 func (v *visit) why(policy string, d *decision.Decision) *why {
-	w := &why{Class: v.badge("class", d.ErrorClassification), Reason: d.Reason, Rule: d.MatchedRule,
+	w := &why{Class: v.class(d.ErrorClassification, d.Presumes()), Reason: d.Reason, Rule: d.MatchedRule,
 		Matched: d.MatchedText, Hint: d.Hint(v.hint(policy, d.MatchedRule))}
-	if d.Presumes() {
-		w.Class.Word = v.T("class.presumed")
-	}
 	if !d.ShouldRetry() {
 		w.Team = v.team(d.Team)
 	}
@@ -186,23 +181,6 @@ func finalKind(d *decision.Decision) string {
 	}
 }
 
-// facts for whoever follows an attempt up in the engine or the log.
-func (v *visit) facts(a *journal.Attempt) []fact {
-	d := &a.Decision
-	all := []fact{
-		{v.T("fact.record"), v.Number(a.Record)},
-		{v.T("fact.counted"), v.retries(a.AnalysedCount, d.MaxRetries)},
-		{v.T("fact.rule"), string(a.Rule)},
-		{v.T("fact.catalogue"), d.Catalogue},
-		{v.T("fact.process"), key(a.ProcessInstanceKey)},
-		{v.T("fact.job"), key(a.JobKey)},
-		{v.T("fact.letter"), a.DeadLetter},
-		{v.T("fact.took"), v.short(float64(a.Took.Microseconds())/1000, 2) + " ms"},
-	}
-	return slices.DeleteFunc(all, func(f fact) bool { return f.Value == "" })
-}
-
-// entry of the audit as an event.
 // protocol returns the number that the other side gave what it accepted, where it is known.
 func (v *visit) protocol(b *entryBody) []fact {
 	if b.Accepted.Protocol == "" {
@@ -211,46 +189,43 @@ func (v *visit) protocol(b *entryBody) []fact {
 	return []fact{{v.T("event.fact.protocol"), b.Accepted.Protocol}}
 }
 
+// entry of the audit as an event.
 func (v *visit) entry(from *journal.Entry, b *entryBody) event {
 	e := event{Record: from.Record, Mark: markNote, At: v.At(from.At), at: from.At}
 	if b.Run != "" {
 		e.Run = runURL(b.Run)
+	}
+	switch from.Kind {
+	case journal.OutcomeEntry:
+		e.By = b.By
+	case journal.ReviewEntry, journal.BulkEntry, journal.NoteEntry, journal.ErasureEntry:
+		e.By, e.Words = b.By, b.Reason
 	}
 	switch {
 	case from.Kind == journal.RejectionEntry && b.Rejection != "":
 		e.Title, e.Text = v.T("event.kind.rejection"), v.T("event.rejection.text")
 		e.Facts = []fact{{v.T("event.fact.code"), b.Rejection}, {v.T("event.fact.message"), b.Message}}
 	case from.Kind == journal.OutcomeEntry && b.Outcome == "success":
-		e.Mark, e.Title, e.By = markRecovered, v.T("event.success"), b.By
+		e.Mark, e.Title = markRecovered, v.T("event.success")
 	case from.Kind == journal.OutcomeEntry && b.Outcome == "accepted":
-		e.Mark, e.Title, e.By, e.Facts = markAccepted, v.T("event.accepted.check"), b.By, v.protocol(b)
+		e.Mark, e.Title, e.Facts = markAccepted, v.T("event.accepted.check"), v.protocol(b)
 	case from.Kind == journal.OutcomeEntry && b.Outcome == "expired":
 		e.Mark, e.Title = markFinal, v.T("event.expired")
 	case from.Kind == journal.OutcomeEntry && b.Outcome != "":
-		e.Mark, e.Title, e.Text, e.By = markFinal, v.T("event.failure"), v.T("event.failure.text"), b.By
+		e.Mark, e.Title, e.Text = markFinal, v.T("event.failure"), v.T("event.failure.text")
 	case from.Kind == journal.DeliveryEntry && b.Delivery != "":
 		e.Title = v.Or("event.delivery."+b.Delivery, v.T("event.kind.delivery"))
-	case from.Kind == journal.ReviewEntry && b.Decision == journal.DeadLetterDiscarded:
-		e.Mark, e.Title, e.By, e.Words = markDiscard, v.T("event.discarded"), b.By, b.Reason
-	case from.Kind == journal.ReviewEntry && b.Decision == journal.DeadLetterAccepted:
-		e.Mark, e.Title, e.By, e.Words, e.Facts = markAccepted, v.T("event.accepted"), b.By, b.Reason, v.protocol(b)
-	case from.Kind == journal.ReviewEntry && b.Decision == journal.DeadLetterReprocessing:
-		e.Mark, e.Title, e.By, e.Words = markReview, v.T("event.reviewed"), b.By, b.Reason
-		if e.Text = v.T("event.reviewed.text", v.Number(b.RetryCount)); b.Fresh {
-			e.Text = v.T("event.reviewed.fresh")
-		}
-		if !b.Deadline.IsZero() {
-			e.Facts = []fact{{v.T("review.deadline"), v.clock(b.Deadline)}}
-		}
+	case from.Kind == journal.ReviewEntry && b.Decision != "":
+		v.reviewEvent(&e, b)
 	case from.Kind == journal.BulkEntry && b.Verb != "":
-		e.Title, e.By, e.Words = v.Or("event.bulk."+string(b.Verb), v.T("event.kind.bulk")), b.By, b.Reason
+		e.Title = v.Or("event.bulk."+string(b.Verb), v.T("event.kind.bulk"))
 	case from.Kind == journal.NoteEntry && b.Note == journal.Assign:
-		e.Title, e.By, e.Words = v.T("event.note.assign", cmp.Or(b.Assignee, v.T("assignee.nobody"))), b.By, b.Reason
+		e.Title = v.T("event.note.assign", cmp.Or(b.Assignee, v.T("assignee.nobody")))
 		if !b.FollowUpAt.IsZero() {
-			e.Facts = []fact{{v.T("assigned.follow_up"), v.day(b.FollowUpAt)}}
+			e.Facts = []fact{{v.T("assigned.follow_up"), v.Day(b.FollowUpAt)}}
 		}
 	case from.Kind == journal.NoteEntry && b.Note != "":
-		e.Title, e.By, e.Words = v.Or("event.note."+string(b.Note), v.T("event.kind.note")), b.By, b.Reason
+		e.Title = v.Or("event.note."+string(b.Note), v.T("event.kind.note"))
 	case from.Kind == journal.GateEntry:
 		v.gateEvent(&e, from)
 	case from.Kind == journal.DestinationEntry:
@@ -258,12 +233,30 @@ func (v *visit) entry(from *journal.Entry, b *entryBody) event {
 	case from.Kind == journal.TeachingEntry:
 		v.teachingEvent(&e, from)
 	case from.Kind == journal.ErasureEntry && b.By != "":
-		e.Title, e.By, e.Words = v.T("event.kind.erasure"), b.By, b.Reason
+		e.Title = v.T("event.kind.erasure")
 	default:
 		e.Title = v.Or("event.kind."+string(from.Kind), string(from.Kind))
 		e.Facts = []fact{{"body", string(from.Told())}}
 	}
 	return e
+}
+
+// reviewEvent says what a person decided.
+func (v *visit) reviewEvent(e *event, b *entryBody) {
+	switch b.Decision {
+	case journal.DeadLetterDiscarded:
+		e.Mark, e.Title = markDiscard, v.T("event.discarded")
+	case journal.DeadLetterAccepted:
+		e.Mark, e.Title, e.Facts = markAccepted, v.T("event.accepted"), v.protocol(b)
+	default:
+		e.Mark, e.Title, e.Text = markReview, v.T("event.reviewed"), v.T("event.reviewed.text", v.Number(b.RetryCount))
+		if b.Fresh {
+			e.Text = v.T("event.reviewed.fresh")
+		}
+		if !b.Deadline.IsZero() {
+			e.Facts = []fact{{v.T("review.deadline"), v.clock(b.Deadline)}}
+		}
+	}
 }
 
 // gateEvent says what became of a claim at a gate.

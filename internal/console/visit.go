@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/gate"
+	"retry-worker/internal/text"
 )
 
 // visit is one request with who reads, in which language and zone, and when.
@@ -48,11 +50,25 @@ func (p *Pages) visit(w http.ResponseWriter, r *http.Request) *visit {
 	return v
 }
 
-// portal returns what people call a destination.
-func (v *visit) portal(name string) string { return cmp.Or(v.catalogue.Destination(name).Label, name) }
+// Token is that of the reader's forms.
+func (v *visit) Token() string { return access.FormToken(v.r.Context()) }
 
-// role of the reader, in words.
-func (v *visit) role() string { return v.Or("role."+v.who.Role.String(), v.who.Role.String()) }
+// Now is when the page is made.
+func (v *visit) Now() time.Time { return v.now }
+
+// Reader is who reads.
+func (v *visit) Reader() string { return v.who.Name }
+
+// Says returns a text of the catalogue in the reader's language.
+func (v *visit) Says(t text.Translated) string { return t.In(string(v.Lang)) }
+
+// portal returns what people call a destination.
+func (v *visit) portal(name string) string {
+	return cmp.Or(v.Says(v.catalogue.Destination(name).Label), name)
+}
+
+// Role of the reader, in words.
+func (v *visit) Role() string { return v.Or("role."+v.who.Role.String(), v.who.Role.String()) }
 
 // ownTeams are those that the reader is bound to, in words.
 func (v *visit) ownTeams() string {
@@ -80,17 +96,17 @@ type page struct {
 
 // frame is the page around a page.
 type frame struct {
-	Lang, OtherLang         Lang
+	V                       *visit
+	OtherLang               Lang
 	OtherURL                string
 	Title, Section, Summary string
 	Body                    template.HTML
 	Version                 string
 	// Zone is the hospital's, by its IANA name; ZoneName is what people call it.
-	Zone, ZoneName  string
-	Who, Role       string
-	FormToken       string
-	CanLogOut, Bare bool
-	// Ends is when the session does; empty where there is none.
+	Zone, ZoneName string
+	// Bare is the page of whom nobody knows.
+	Bare bool
+	// Ends is when the session does, which can be ended; empty where there is none.
 	Ends string
 	// Rows tells that the page lists dead letters, and was not refused.
 	Rows    bool
@@ -109,15 +125,16 @@ var templates = func() map[Lang]func() *template.Template {
 	for _, l := range Langs() {
 		all[l] = sync.OnceValue(func() *template.Template {
 			return template.Must(template.New("").Funcs(template.FuncMap{
-				"t": l.T, "count": l.Count, "number": l.Number, "asset": assetURL,
+				"t": l.T, "asset": assetURL,
 				"path": url.PathEscape, "subject": subjectURL, "reason": l.reason, "policy": l.policy, "team": l.team,
-				"retries": l.retries, "badge": l.badge, "dict": dict,
+				"badge": l.badge, "dict": dict, "lasting": l.lasting,
 				"line":    func(s string) template.HTML { return inert(strings.TrimSpace(s), lineShown, false) },
 				"detail":  func(s string) template.HTML { return inert(strings.TrimSpace(s), detailShown, false) },
 				"whole":   func(s string) template.HTML { return inert(s, mostShown, true) },
 				"name":    func(s string) template.HTML { return inert(s, nameShown, false) },
 				"refused": func(code string) string { return l.Or("refused."+code, code) },
-				"len64":   func(rules []ruleRow) int64 { return int64(len(rules)) },
+				"number":  func(n any) string { return l.Number(reflect.ValueOf(n).Int()) },
+				"count":   func(key string, n any) string { return l.Count(key, reflect.ValueOf(n).Int()) },
 			}).ParseFS(templateFiles, "templates/*.html"))
 		})
 	}
@@ -136,6 +153,8 @@ func dict(pairs ...any) map[string]any {
 // answer writes the page, or the one that says what went wrong. Without either the request is answered already.
 func (p *Pages) answer(v *visit, pg *page, err error) {
 	switch {
+	case errors.Is(err, deadletter.ErrBadCursor): // it was not ours, or of another list
+		http.Redirect(v.w, v.r, v.here(field{"cursor", ""}), http.StatusSeeOther)
 	case err != nil:
 		p.fail(v, err)
 	case pg == nil:
@@ -178,19 +197,12 @@ func (p *Pages) broken(v *visit, err error) {
 
 func (v *visit) frame(pg *page, body []byte, banners []link) *frame {
 	f := &frame{
-		Lang: v.Lang, Title: pg.title, Section: pg.section, Summary: pg.summary, Body: template.HTML(body),
+		V: v, Title: pg.title, Section: pg.section, Summary: pg.summary, Body: template.HTML(body),
 		Zone: v.zone.String(), ZoneName: v.Or("zone."+v.zone.String(), v.zone.String()), Banners: banners,
-		Who: v.who.Name, FormToken: access.FormToken(v.r.Context()),
 		Bare: v.who.Role == 0, Rows: pg.name == "dead-letters" && pg.status == 0,
 	}
-	if ends := access.SessionEnds(v.r.Context()); !ends.IsZero() {
-		f.Ends, f.CanLogOut = exact(ends), true
-	}
-	if !f.Bare {
-		f.Role, f.Mine = v.role(), v.Waiting(v.mine, "")
-	}
-	f.OtherLang = English
-	if v.Lang == English {
+	f.Ends, f.Mine = exact(access.SessionEnds(v.r.Context())), v.Waiting(v.mine, "")
+	if f.OtherLang = English; v.Lang == English {
 		f.OtherLang = Portuguese
 	}
 	f.OtherURL = v.otherURL(f.OtherLang)
@@ -202,15 +214,13 @@ func (v *visit) frame(pg *page, body []byte, banners []link) *frame {
 
 // otherURL is this page in another language; what answers a form is not there to be had again, its form is.
 func (v *visit) otherURL(l Lang) string {
-	path, query := v.r.URL.EscapedPath(), v.r.URL.Query()
-	if v.r.Method != http.MethodGet && v.r.Method != http.MethodHead {
-		path, query = "/", url.Values{}
-		if v.r.URL.Path == "/policies" || v.r.URL.Path == "/login" {
-			path = v.r.URL.Path
-		}
+	switch {
+	case v.r.Method == http.MethodGet, v.r.Method == http.MethodHead:
+		return v.here(field{"lang", string(l)})
+	case v.r.URL.Path == "/login":
+		return "/login?lang=" + string(l)
 	}
-	query.Set("lang", string(l))
-	return path + "?" + query.Encode()
+	return "/?lang=" + string(l)
 }
 
 // problem is why there is no page: the status, and the key of the texts that say what to do.

@@ -41,8 +41,8 @@ type fixture struct {
 	made  []made
 	takes func() time.Duration // of a decision
 	fault func(id string) fault
-	// counted is what the hooks were told.
-	counted struct{ decided, refused int }
+	// refused counts what was asked for and refused.
+	refused int
 }
 
 // made is a decision.
@@ -98,8 +98,8 @@ func (f *fixture) begin(n int, perMinute int64) (run string) {
 	return f.StartBulk(c)
 }
 
-func retryAll(f journal.DeadLetterFilter) deadletter.BulkCommand {
-	return deadletter.BulkCommand{Action: journal.BulkRetry, Filter: f, Reason: "senha corrigida", By: "maria"}
+func retryAll(f journal.DeadLetterFilter) journal.BulkCommand {
+	return journal.BulkCommand{Action: journal.BulkRetry, Filter: f, Reason: "senha corrigida", By: "maria"}
 }
 
 func (f *fixture) set(change func()) {
@@ -123,11 +123,14 @@ func (f *fixture) decide(ctx context.Context, c deadletter.Command) (deadletter.
 		return deadletter.Item{}, cmp.Or(ctx.Err(), how.err)
 	}
 	done, err := f.DeadLetters.Decide(ctx, c)
-	if err != nil {
-		return done, err
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if err != nil {
+		if deadletter.RefusalOf(err) != nil {
+			f.refused++
+		}
+		return done, err
+	}
 	f.made = append(f.made, made{time.Now(), c})
 	return done, how.err
 }
@@ -142,11 +145,7 @@ func (f *fixture) runner() *runner {
 	stop, halt := context.WithCancel(context.Background())
 	hard, kill := context.WithCancel(context.Background())
 	r := &runner{halt, kill, make(chan struct{})}
-	hooks := deadletter.Hooks{
-		Decided: func(journal.BulkAction) { f.set(func() { f.counted.decided++ }) },
-		Refused: func(journal.BulkAction) { f.set(func() { f.counted.refused++ }) },
-	}
-	w := deadletter.NewRunner(f.Store, f.decide, f.Journal, clock.Machine{}, f.EngineUp, hooks, f.log)
+	w := deadletter.NewRunner(f.Store, f.decide, f.Journal, clock.Machine{}, f.EngineUp, f.log)
 	go func() {
 		defer close(r.done)
 		w.Run(stop, hard)
@@ -211,7 +210,7 @@ func (f *fixture) steer(verb journal.BulkVerb, id string) {
 	testkit.Must(f.t, err)
 }
 
-func (f *fixture) plan(command deadletter.BulkCommand) deadletter.Plan {
+func (f *fixture) plan(command journal.BulkCommand) deadletter.Plan {
 	f.t.Helper()
 	p, err := f.DeadLetters.Plan(f.t.Context(), command)
 	testkit.Must(f.t, err)
@@ -238,7 +237,7 @@ func most(all []made, span time.Duration) int {
 // once fails where something was decided twice, or asked for twice: then it was refused.
 func (f *fixture) once() {
 	f.t.Helper()
-	want(f.t, "refused", f.counted.refused, 0)
+	want(f.t, "refused", f.refused, 0)
 	seen := map[string]bool{}
 	for _, m := range f.decisions() {
 		if seen[m.command.ID] {

@@ -45,12 +45,6 @@ type Memory interface {
 	HoldBulkRun(ctx context.Context, run, why string) error
 }
 
-// Hooks are told what happens; all must be set. They must not block.
-type Hooks struct {
-	// Decided and Refused are called for each item of a run with that action.
-	Decided, Refused func(action journal.BulkAction)
-}
-
 // Runner carries bulk runs out, each at its own pace.
 type Runner struct {
 	items    BulkStore
@@ -58,7 +52,6 @@ type Runner struct {
 	memory   Memory
 	clock    clock.Clock
 	engineUp func() time.Time
-	hooks    Hooks
 	log      *zap.Logger
 }
 
@@ -66,9 +59,9 @@ type Runner struct {
 // process; the zero time where it does not: nothing is decided then.
 func NewRunner(
 	items BulkStore, decide func(context.Context, Command) (Item, error), memory Memory, c clock.Clock,
-	engineUp func() time.Time, hooks Hooks, log *zap.Logger,
+	engineUp func() time.Time, log *zap.Logger,
 ) *Runner {
-	return &Runner{items, decide, memory, c, engineUp, hooks, log}
+	return &Runner{items, decide, memory, c, engineUp, log}
 }
 
 // Run carries runs out until stop ends; then it begins nothing more, awaits what is on its way and returns. When hard
@@ -230,10 +223,7 @@ func (x *runExecutor) decideAll(page []journal.BulkItem) (failed error) {
 		case err != nil:
 			failed = err
 		case refused[i]:
-			x.hooks.Refused(x.run.Action)
 			continue
-		default:
-			x.hooks.Decided(x.run.Action)
 		}
 		x.due = x.due.Add(interval(x.run.PerMinute))
 	}
@@ -250,11 +240,8 @@ func (x *runExecutor) decideAll(page []journal.BulkItem) (failed error) {
 // settle decides on an item, or notes why that is refused: one that is decided after all keeps its outcome. Without an
 // error one of both is done.
 func (x *runExecutor) settle(i *journal.BulkItem) (refused bool, err error) {
-	r := &x.run
-	c := Command{ID: i.DeadLetter, Action: r.Action, Reason: r.Reason, By: r.By, Force: r.Force, Fresh: r.Fresh, Run: r.ID}
-	if r.Now {
-		c.When = Now
-	}
+	c := each(&x.run.BulkCommand)
+	c.ID, c.Run = i.DeadLetter, x.run.ID
 	_, err = x.decide(x.hard, c)
 	code := NotRecordable
 	if why := RefusalOf(err); why != nil {
@@ -262,7 +249,7 @@ func (x *runExecutor) settle(i *journal.BulkItem) (refused bool, err error) {
 	} else if !concernsOneAlone(err) {
 		return false, err
 	}
-	return true, x.memory.RefuseBulkItem(x.hard, r.ID, i.Number, string(code))
+	return true, x.memory.RefuseBulkItem(x.hard, x.run.ID, i.Number, string(code))
 }
 
 // finish ends a run of which nothing is left to decide.

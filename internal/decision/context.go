@@ -9,13 +9,15 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"retry-worker/internal/text"
 )
 
 // ContextField is a process variable that people see with a claim (policy setting context).
 type ContextField struct {
 	Variable string
 	// Label is what people call it.
-	Label string
+	Label text.Translated
 	Type  ContextType
 }
 

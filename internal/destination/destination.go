@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"retry-worker/internal/calendar"
+	"retry-worker/internal/text"
 )
 
 // Settings say how a destination is treated.
 type Settings struct {
 	// Label is what people call it; none where they call it by its name.
-	Label   string
+	Label   text.Translated
 	OpensAt Threshold
 	Probe   Probe
 	Pace    Pace

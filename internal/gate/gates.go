@@ -202,7 +202,7 @@ type Destination struct {
 }
 
 // Label returns what people call it.
-func (d *Destination) Label() string { return cmp.Or(d.Settings.Label, d.Name) }
+func (d *Destination) Label() string { return cmp.Or(d.Settings.Label.String(), d.Name) }
 
 // Claim is one that is held, as people see it.
 type Claim struct {

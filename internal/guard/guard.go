@@ -31,7 +31,7 @@ type Reads interface {
 	Foresee(ctx context.Context, p *decision.Policy, f *decision.Failure, redacted string) error
 	Teams() []decision.Team
 	Process(d *journal.DeadLetter) deadletter.Process
-	Plan(ctx context.Context, c deadletter.BulkCommand) (deadletter.Plan, error)
+	Plan(ctx context.Context, c journal.BulkCommand) (deadletter.Plan, error)
 	Run(ctx context.Context, id string) (journal.BulkRun, error)
 	Runs(ctx context.Context, cursor string, limit int) (runs []journal.BulkRun, next string, err error)
 	Items(ctx context.Context, id string, outcome journal.BulkOutcome, after int64, limit int) ([]journal.BulkItem, error)
@@ -51,7 +51,7 @@ type DeadLetters interface {
 	Note(ctx context.Context, c deadletter.Command, verb journal.NoteVerb) (deadletter.Item, error)
 	Assign(ctx context.Context, id string, a journal.Assignment) (deadletter.Item, error)
 	Teach(ctx context.Context, id string, t journal.Teaching) (journal.Cause, error)
-	Start(ctx context.Context, c deadletter.BulkCommand, token string) (run journal.BulkRun, started bool, err error)
+	Start(ctx context.Context, c journal.BulkCommand, token string) (run journal.BulkRun, started bool, err error)
 	Steer(ctx context.Context, id string, verb journal.BulkVerb, by string) (journal.BulkRun, error)
 }
 
@@ -103,9 +103,10 @@ func (g *Guard) log(ctx context.Context, message, event string, fields ...zap.Fi
 	g.to.Log.Info(message, append([]zap.Field{zap.String("event", event), zap.String("by", by(ctx))}, fields...)...)
 }
 
-// For returns the dead letter where who asks may do that to it. The role goes first, whatever dead letter it is; its
-// team never changes.
-func (g *Guard) For(ctx context.Context, action access.Action, id string) (deadletter.Item, error) {
+// Reviewing returns the dead letter where who asks may decide on it, or, where that is fresh, begin its whole ladder
+// again. The role goes first, whatever dead letter it is; its team never changes.
+func (g *Guard) Reviewing(ctx context.Context, id string, fresh bool) (deadletter.Item, error) {
+	action := access.Review.Anew(fresh)
 	if err := access.Check(ctx, action); err != nil {
 		return deadletter.Item{}, err
 	}
@@ -118,7 +119,7 @@ func (g *Guard) For(ctx context.Context, action access.Action, id string) (deadl
 
 // Decide does with a dead letter what a person decides.
 func (g *Guard) Decide(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
-	if _, err := g.For(ctx, access.Review.Anew(c.Fresh), c.ID); err != nil {
+	if _, err := g.Reviewing(ctx, c.ID, c.Fresh); err != nil {
 		return deadletter.Item{}, err
 	}
 	c.By = by(ctx)
@@ -132,7 +133,7 @@ func (g *Guard) Decide(ctx context.Context, c deadletter.Command) (deadletter.It
 
 // Note takes what a person says of a dead letter.
 func (g *Guard) Note(ctx context.Context, c deadletter.Command, verb journal.NoteVerb) (deadletter.Item, error) {
-	if _, err := g.For(ctx, access.Review.Anew(verb == journal.RetryLater && c.Fresh), c.ID); err != nil {
+	if _, err := g.Reviewing(ctx, c.ID, verb == journal.RetryLater && c.Fresh); err != nil {
 		return deadletter.Item{}, err
 	}
 	c.By = by(ctx)
@@ -160,7 +161,7 @@ func (g *Guard) Colleagues(team decision.Team) (c Colleagues) {
 
 // Assign says who has a dead letter: deadletter.Me, who asks, or another who may decide on it, or journal.Nobody.
 func (g *Guard) Assign(ctx context.Context, id string, a journal.Assignment) (deadletter.Item, error) {
-	item, err := g.For(ctx, access.Review, id)
+	item, err := g.Reviewing(ctx, id, false)
 	if err != nil {
 		return item, err
 	}
@@ -223,7 +224,7 @@ func (g *Guard) Handover(ctx context.Context, of, to string) (done Handed, err e
 
 // Start begins the bulk run that token's plan was made for.
 func (g *Guard) Start(
-	ctx context.Context, c deadletter.BulkCommand, token string,
+	ctx context.Context, c journal.BulkCommand, token string,
 ) (run journal.BulkRun, started bool, err error) {
 	if err := access.CheckTeam(ctx, access.Bulk.Anew(c.Fresh), string(c.Filter.Team)); err != nil {
 		return journal.BulkRun{}, false, err
@@ -321,7 +322,7 @@ func (g *Guard) Conclude(ctx context.Context, p *decision.Policy, o *journal.Out
 			return done, err
 		}
 		o.DeadLetter = e.DeadLetter
-		if _, err := g.For(ctx, access.Review, e.DeadLetter); err != nil {
+		if _, err := g.Reviewing(ctx, e.DeadLetter, false); err != nil {
 			return done, err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
@@ -369,7 +370,7 @@ func (c *clinic) waits(id, letter string) {
 
 func (c *clinic) wantDeadLetters(want map[journal.DeadLetterState]int64) {
 	c.t.Helper()
-	counts, err := c.store.DeadLetterCounts(c.t.Context())
+	counts, err := c.store.DeadLetterCounts(c.t.Context(), journal.DeadLetterFilter{State: deadletter.AllStates})
 	testkit.Must(c.t, err)
 	got := map[journal.DeadLetterState]int64{}
 	for _, n := range counts {
@@ -419,7 +420,7 @@ func TestOneCauseOnePattern(t *testing.T) {
 		"you may retry de segunda a sexta": {"You may retry, de segunda a sexta"},
 	} {
 		for _, text := range texts {
-			got := journal.FingerprintOf("p", &journal.Attempt{Error: redact.Line(text, 1000)}).Pattern
+			got := journal.CauseOf("p", "", redact.Line(text, 1000)).Pattern
 			if got != want {
 				t.Errorf("%q has the pattern %q, want %q", text, got, want)
 			}

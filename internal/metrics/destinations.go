@@ -3,8 +3,6 @@ package metrics
 import (
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/gate"
@@ -13,7 +11,6 @@ import (
 // heldBuckets run from a canary's round to the limit of two days (R20).
 var heldBuckets = []float64{1, 10, 60, 300, 600, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800}
 
-// What is known of destinations is read at each scrape.
 var (
 	destinationState = describe("retry_worker_destination_state",
 		"1 for the current state; for `other`, the number of destinations in that state; the same in every replica.",
@@ -27,26 +24,15 @@ var (
 			"absent where none has one.", "destination")
 )
 
-func describe(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc(name, help, labels, nil)
-}
-
 var phases = [...]destination.Phase{destination.Up, destination.Down, destination.Testing, destination.Ramping}
 
-// destinations are the figures of where claims are submitted.
-type destinations struct {
-	released, wasted *prometheus.CounterVec
-	heldFor          prometheus.Observer
-}
-
 func (m *Metrics) registerDestinations() {
-	d := &m.destinations
-	d.released = m.counter("retry_worker_released_total", "Claims that this replica let through, by why: "+
+	m.released = m.counter("retry_worker_released_total", "Claims that this replica let through, by why: "+
 		"the destination is up (pass), to test it (canary), or after an outage (ramp).", "destination", "kind")
-	d.wasted = m.counter("retry_worker_wasted_attempts_total",
+	m.wasted = m.counter("retry_worker_wasted_attempts_total",
 		"Submissions that failed because their destination was not up, as the replica that releases claims saw them.",
 		"destination")
-	d.heldFor = m.histogram("retry_worker_held_seconds", "How long claims were held before they were let through.",
+	m.heldFor = m.histogram("retry_worker_held_seconds", "How long claims were held before they were let through.",
 		heldBuckets).WithLabelValues()
 	m.StartDestination(destination.Other)
 }
@@ -54,42 +40,23 @@ func (m *Metrics) registerDestinations() {
 // StartDestination creates the series of a destination that is configured.
 func (m *Metrics) StartDestination(name string) {
 	for _, kind := range []destination.Kind{destination.Pass, destination.Test, destination.RampedUp} {
-		m.destinations.released.WithLabelValues(name, string(kind))
+		m.released.WithLabelValues(name, string(kind))
 	}
-	m.destinations.wasted.WithLabelValues(name)
+	m.wasted.WithLabelValues(name)
 }
 
 // GateHooks returns what the gates call.
 func (m *Metrics) GateHooks() gate.Hooks {
-	h, d := gate.NoHooks(), &m.destinations
-	h.Admitted = func(name string) { d.released.WithLabelValues(name, string(destination.Pass)).Inc() }
+	h := gate.NoHooks()
+	h.Admitted = func(name string) { m.released.WithLabelValues(name, string(destination.Pass)).Inc() }
 	h.Released = func(name string, kind destination.Kind, held time.Duration) {
-		d.released.WithLabelValues(name, string(kind)).Inc()
-		d.heldFor.Observe(held.Seconds())
+		m.released.WithLabelValues(name, string(kind)).Inc()
+		m.heldFor.Observe(held.Seconds())
 	}
 	h.GivenUp = func(policy string) { m.Ended(&decision.Decision{Policy: policy}) }
-	h.Wasted = func(name string) { d.wasted.WithLabelValues(name).Inc() }
+	h.Wasted = func(name string) { m.wasted.WithLabelValues(name).Inc() }
 	h.Answered = m.Hooks().Answered
 	return h
-}
-
-// WatchDestinations has each scrape ask read for the destinations, and label for their names in metrics. Call it once.
-func (m *Metrics) WatchDestinations(
-	read func() ([]gate.Destination, error), label func(name string) string, now func() time.Time,
-) {
-	m.registry.MustRegister(&destinationCollector{read, label, now})
-}
-
-type destinationCollector struct {
-	read  func() ([]gate.Destination, error)
-	label func(name string) string
-	now   func() time.Time
-}
-
-func (c *destinationCollector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{destinationState, failedRamps, heldClaims, heldDeadline} {
-		to <- d
-	}
 }
 
 // destinationSum is what all destinations of one label come to.
@@ -99,21 +66,14 @@ type destinationSum struct {
 	deadline    time.Time
 }
 
-func (c *destinationCollector) Collect(to chan<- prometheus.Metric) {
-	all, err := c.read()
-	if err != nil {
-		return // nobody knows until the journal was read
-	}
+func (f *Figures) tellDestinations(gauge gaugeFunc) {
 	sums := map[string]*destinationSum{}
-	for i := range all {
-		name := c.label(all[i].Name)
-		if sums[name] == nil {
-			sums[name] = &destinationSum{phases: map[destination.Phase]int{}}
+	for i := range f.Destinations {
+		d := &f.Destinations[i]
+		if sums[d.Name] == nil {
+			sums[d.Name] = &destinationSum{phases: map[destination.Phase]int{}}
 		}
-		sums[name].add(&all[i])
-	}
-	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
-		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+		sums[d.Name].add(d)
 	}
 	for name, s := range sums {
 		for _, phase := range phases {
@@ -122,7 +82,7 @@ func (c *destinationCollector) Collect(to chan<- prometheus.Metric) {
 		gauge(failedRamps, float64(s.ramps), name)
 		gauge(heldClaims, float64(s.held), name)
 		if !s.deadline.IsZero() {
-			gauge(heldDeadline, s.deadline.Sub(c.now()).Seconds(), name)
+			gauge(heldDeadline, s.deadline.Sub(f.Read).Seconds(), name)
 		}
 	}
 }

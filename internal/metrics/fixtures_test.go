@@ -53,22 +53,22 @@ func decide(t *testing.T, text string, count int64) *decision.Decision {
 }
 
 // served are the metrics of a worker with the three job types, and their address.
-func served(t *testing.T) (*metrics.Metrics, *metrics.Readiness, string) {
+func served(t *testing.T) (*metrics.Metrics, string) {
 	t.Helper()
-	m := metrics.New(metrics.Build{Version: "v1.2.3", Commit: "abc1234", GoVersion: "go1.26"}, decisiontest.Policies())
+	m := metrics.New(metrics.Build{Version: "v1.2.3", Commit: "abc1234", GoVersion: "go1.26"})
+	m.StartPolicies(decisiontest.Policies())
 	for _, jobType := range []string{worker.AnalyzeRetry, worker.RetrySubmissionBackoff, worker.RecordRetryOutcome} {
 		m.StartJobType(jobType)
 	}
 	m.SetCatalogue("0123456789ab")
-	r := &metrics.Readiness{}
-	r.NotReady("engine", "not yet")
-	return m, r, listen(t, m, r, false)
+	m.Readiness().NotReady(metrics.AboutEngine, "not yet")
+	return m, listen(t, m, false)
 }
 
 // listen is the address at which they are served, with profiles or without.
-func listen(t *testing.T, m *metrics.Metrics, r *metrics.Readiness, profiles bool) string {
+func listen(t *testing.T, m *metrics.Metrics, profiles bool) string {
 	t.Helper()
-	s, err := metrics.Listen(net.Listen, "127.0.0.1:0", m, r, profiles)
+	s, err := m.Listen(net.Listen, "127.0.0.1:0", profiles)
 	testkit.Must(t, err)
 	t.Cleanup(func() { testkit.Must(t, s.Close(context.Background())) })
 	return "http://" + s.Addr()

@@ -2,7 +2,7 @@
 package metrics
 
 import (
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,7 +11,7 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/statistics"
+	"retry-worker/internal/notify"
 	"retry-worker/internal/worker"
 )
 
@@ -35,8 +35,7 @@ var recoveryBuckets = []float64{1, 10, 60, 300, 600, 1200, 1800, 2700, 3600, 540
 // Metrics are the counters of one process. Labels come from closed sets only.
 type Metrics struct {
 	registry *prometheus.Registry
-	policies sync.Map // names of those that have series
-	version  catalogueInfo
+	version  atomic.Pointer[string] // of the catalogue in force
 
 	// RN-BIL-005 §13.4
 	analysisDuration *prometheus.HistogramVec
@@ -61,44 +60,34 @@ type Metrics struct {
 	panics                            *prometheus.CounterVec
 	oversized, timeouts               *prometheus.CounterVec
 	jitterRatio                       *prometheus.HistogramVec
-	replayed                          prometheus.Counter
-	journalWrite                      prometheus.Observer
-	successRate, kpis, kpiSamples     *prometheus.GaugeVec
-	deadLetters, oldestDeadLetter     *prometheus.GaugeVec
-	dueDeadLetters, dueAmount         *prometheus.GaugeVec
-	openDeadLetters                   *prometheus.GaugeVec
-	openSeen                          map[openLabels]float64 // by SetDeadLetters, which is called by one at a time
-	outboxPending                     prometheus.Gauge
-	published                         prometheus.Counter
+	replayed, published               prometheus.Counter
+	journalWrite, heldFor             prometheus.Observer
 	recoverySeconds, recoveryAttempts *prometheus.HistogramVec
-	notices                           notices
-	destinations                      destinations
-	bulkItems                         *prometheus.CounterVec
-	bulkRuns                          *prometheus.GaugeVec
+	released, wasted                  *prometheus.CounterVec
+	notices                           *prometheus.CounterVec
+	engineUp                          prometheus.Gauge
 
-	engineUp func(up bool)
-	// JournalUp says whether the journal can be written, PurgeRefused whether old records wait for a person's word to
-	// be purged.
-	JournalUp, PurgeRefused func(bool)
-	// SetCatalogueRejected, SetTokensRejected and SetCertificateRejected say whether that file is refused.
-	SetCatalogueRejected, SetTokensRejected, SetCertificateRejected func(rejected bool)
+	figures   atomic.Pointer[Figures]
+	readiness Readiness
 }
 
 // Build describes the binary.
 type Build struct{ Version, Commit, GoVersion string }
 
-// New registers everything, with the series of policies at 0.
-func New(b Build, policies decision.Policies) *Metrics {
+// New registers everything.
+func New(b Build) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		figureCollector{m},
 	)
+	m.figures.Store(&Figures{})
+	m.SetCatalogue("")
 	m.registerRules()
 	m.registerWorker(b)
-	m.registerBulk()
 	m.registerDestinations()
-	m.StartPolicies(policies)
+	m.registerReadiness()
 	return m
 }
 
@@ -138,56 +127,23 @@ func (m *Metrics) registerWorker(b Build) {
 	m.oversized = m.counter("retry_worker_oversized_total", "Jobs, or activations, too large to be read.", "job_type")
 	m.timeouts = m.counter("retry_worker_analysis_timeouts_total",
 		"Analyses that took longer than the rules allow; their jobs went back.", "job_type")
-	m.engineUp = m.flag("retry_worker_engine_up", "1 while the engine answers polls.")
+	m.engineUp = m.gauge("retry_worker_engine_up", "1 while the engine answers polls.")
 	m.replayed = m.counter("retry_worker_decisions_replayed_total",
 		"Recorded decisions given again, with a new time or without.").WithLabelValues()
 	m.journalWrite = m.histogram("retry_worker_journal_write_seconds",
 		"Time of one commit, which many decisions share.", writeBuckets).WithLabelValues()
-	m.registerJournal()
-	m.registerNotices()
-	m.JournalUp = m.flag("retry_worker_journal_up", "1 while the journal can be written.")
-	m.PurgeRefused = m.flag("retry_worker_purge_refused",
-		"1 while old records are not purged, because the clock leapt since the last purge.")
-	m.SetCatalogueRejected = m.flag("retry_worker_catalogue_rejected",
-		"1 while the policies file holds a catalogue that is refused; the one before stays in force.")
-	m.SetTokensRejected = m.flag("retry_worker_tokens_rejected",
-		"1 while the tokens file is refused; the tokens before stay in force.")
-	m.SetCertificateRejected = m.flag("retry_worker_certificate_rejected",
-		"1 while the console's certificate is refused; the one before stays in force.")
-	m.SetCatalogue("")
-	m.registry.MustRegister(&m.version)
-	m.gauges("retry_worker_build_info", "1, labelled with what runs.", "version", "commit", "go_version").
-		WithLabelValues(b.Version, b.Commit, b.GoVersion).Set(1)
-}
-
-func (m *Metrics) registerJournal() {
-	m.successRate = m.gauges("retry_success_rate",
-		"Episodes recovered by retries ÷ those and the exhausted ones, of the last 24 h (RN-BIL-005); absent when nothing "+
-			"closed.", "policy")
-	m.kpis = m.gauges("retry_worker_kpi",
-		"Figures of RN-BIL-005 §6 and RN-BIL-004 §6 by their name, each over its window and in its unit (ratio, minutes, "+
-			"retries, seconds); the same in every replica, absent where there is nothing to make one of.", "policy", "kpi")
-	m.kpiSamples = m.gauges("retry_worker_kpi_samples",
-		"How many decisions, or episodes, a figure is made of; the same in every replica.", "policy", "kpi")
-	m.deadLetters = m.gauges("retry_worker_dead_letters",
-		"Dead letters by what became of them; the same in every replica.", "policy", "state")
-	m.openDeadLetters = m.gauges("retry_worker_dead_letters_open",
-		"Open dead letters by the team that must act on them and the reason; the same in every replica.", "policy", "team",
-		"reason")
-	m.oldestDeadLetter = m.gauges("retry_worker_dead_letters_oldest_seconds",
-		"Age of the oldest open dead letter; the same in every replica, absent where none is open.", "policy")
-	m.dueDeadLetters = m.gauges("retry_worker_dead_letters_due",
-		"Open dead letters whose claim must be submitted within 2 or 24 hours; the same in every replica.", "policy", "within")
-	m.dueAmount = m.gauges("retry_worker_dead_letters_due_amount",
-		"What these claims are worth together, in reais; the same in every replica.", "policy", "within")
-	m.outboxPending = m.gauge("retry_worker_outbox_pending",
-		"Events, and decisions of people, recorded and not yet delivered; the same in every replica.")
 	m.published = m.counter("retry_worker_outbox_published_total",
 		"Events that the queue took from this replica.").WithLabelValues()
 	m.recoverySeconds = m.histogram("retry_worker_recovery_seconds",
 		"First failure to recovery, of episodes recovered by retries.", recoveryBuckets, "policy")
 	m.recoveryAttempts = m.histogram("retry_worker_recovery_attempts", "Retries until recovery.",
 		[]float64{1, 2, 3, 4, 5, 6, 8, 10}, "policy")
+	m.notices = m.counter("retry_worker_notices_total",
+		"Tries to tell a team of its dead letters, by what became of them.", "team", "channel", "result")
+	promauto.With(m.registry).NewGauge(prometheus.GaugeOpts{
+		Name: "retry_worker_build_info", Help: "1, labelled with what runs.",
+		ConstLabels: prometheus.Labels{"version": b.Version, "commit": b.Commit, "go_version": b.GoVersion},
+	}).Set(1)
 }
 
 // Decided feeds the figures of both rules with one fresh decision (R16).
@@ -232,64 +188,43 @@ func (m *Metrics) Hooks() worker.Hooks {
 		},
 		Answered:  func(jobType string, a worker.Action) { m.jobs.WithLabelValues(jobType, string(a)).Inc() },
 		InFlight:  func(delta int) { m.jobsInFlight.Add(float64(delta)) },
-		EngineUp:  m.engineUp,
+		EngineUp:  func(up bool) { m.engineUp.Set(oneIf(up)) },
 		Panicked:  func(jobType string) { m.panics.WithLabelValues(jobType).Inc() },
 		TimedOut:  func(jobType string) { m.timeouts.WithLabelValues(jobType).Inc() },
 		Oversized: func(jobType string) { m.oversized.WithLabelValues(jobType).Inc() },
 	}
 }
 
-// JournalCommitted feeds the journal's figures with one commit.
-func (m *Metrics) JournalCommitted(took time.Duration) { m.journalWrite.Observe(took.Seconds()) }
-
-// Recovered feeds the figures with an episode that ended well.
-func (m *Metrics) Recovered(policy string, e *journal.Episode) {
-	if e.Scheduled == 0 {
-		return // it needed no retry
-	}
-	m.recoverySeconds.WithLabelValues(policy).Observe(e.ClosedAt.Sub(e.FirstFailure).Seconds())
-	m.recoveryAttempts.WithLabelValues(policy).Observe(float64(e.Retries))
-}
-
-// NewCause counts a cause that is new, or back (R34).
-func (m *Metrics) NewCause(policy string) {
-	m.knowPolicy(policy)
-	m.newCauses.WithLabelValues(policy).Inc()
-}
-
-// Accepted counts an episode that ended because the other side had it already (R33).
-func (m *Metrics) Accepted(policy string) { m.accepted.WithLabelValues(policy).Inc() }
-
-// SetKPIs takes the figures of R19 over, and drops those that there is nothing to make of any more.
-func (m *Metrics) SetKPIs(kpis []statistics.KPI) {
-	for i := range kpis {
-		k := &kpis[i]
-		m.kpiSamples.WithLabelValues(k.Policy, k.Name).Set(float64(k.Samples))
-		setOrDrop(m.kpis, k.Value, k.Policy, k.Name)
-		if k.Name == statistics.SuccessRate {
-			setOrDrop(m.successRate, k.Value, k.Policy)
+// Committed feeds the figures with one commit of the journal, and the episodes that it ended well.
+func (m *Metrics) Committed(records []journal.Happening, took time.Duration) {
+	m.journalWrite.Observe(took.Seconds())
+	for i := range records {
+		switch h, e := &records[i], &records[i].Episode; {
+		case h.Recovered() && e.Scheduled > 0: // else it needed no retry
+			m.recoverySeconds.WithLabelValues(h.Subject.Policy).Observe(e.ClosedAt.Sub(e.FirstFailure).Seconds())
+			m.recoveryAttempts.WithLabelValues(h.Subject.Policy).Observe(float64(e.Retries))
+		case h.Accepted(): // because the other side had it already (R33)
+			m.accepted.WithLabelValues(h.Subject.Policy).Inc()
 		}
 	}
 }
 
-func setOrDrop(to *prometheus.GaugeVec, value *float64, labels ...string) {
-	if value == nil {
-		to.DeleteLabelValues(labels...)
-		return
-	}
-	to.WithLabelValues(labels...).Set(*value)
-}
+// NewCause counts a cause that is new, or back (R34).
+func (m *Metrics) NewCause(policy string) { m.newCauses.WithLabelValues(policy).Inc() }
 
 // EventsPublished counts events that the queue took.
 func (m *Metrics) EventsPublished(n int) { m.published.Add(float64(n)) }
 
-// SetOutboxPending takes over how many messages wait in each queue.
-func (m *Metrics) SetOutboxPending(waiting map[string]int64) {
-	var all int64
-	for _, n := range waiting {
-		all += n
+// StartNotices creates the series of a team and a way that it is told by.
+func (m *Metrics) StartNotices(team decision.Team, c notify.Channel) {
+	for _, r := range notify.Results() {
+		m.notices.WithLabelValues(string(team), string(c), string(r))
 	}
-	m.outboxPending.Set(float64(all))
+}
+
+// NoticeTried counts a try to tell a team.
+func (m *Metrics) NoticeTried(team decision.Team, c notify.Channel, r notify.Result) {
+	m.notices.WithLabelValues(string(team), string(c), string(r)).Inc()
 }
 
 // StartJobType creates the series of a job type that is served.
@@ -314,22 +249,13 @@ func (m *Metrics) histogram(name, help string, buckets []float64, labels ...stri
 		NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 }
 
-func (m *Metrics) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
-	return promauto.With(m.registry).NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
-}
-
 func (m *Metrics) gauge(name, help string) prometheus.Gauge {
-	return m.gauges(name, help).WithLabelValues()
+	return promauto.With(m.registry).NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 }
 
-// flag returns what sets a gauge to 1 or 0; it begins at 0.
-func (m *Metrics) flag(name, help string) func(bool) {
-	g := m.gauge(name, help)
-	return func(is bool) {
-		value := 0.0
-		if is {
-			value = 1
-		}
-		g.Set(value)
+func oneIf(is bool) float64 {
+	if is {
+		return 1
 	}
+	return 0
 }

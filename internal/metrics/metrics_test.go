@@ -21,7 +21,7 @@ import (
 
 // A rate needs a first sample: every series that decisions and jobs make is there, at 0, before anything happens.
 func TestExpositionAtTheStart(t *testing.T) {
-	m, _, url := served(t)
+	m, url := served(t)
 	begun := families(t, scrape(t, url))
 	for name, f := range begun {
 		if own := !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_"); own && sum(f) != 0 {
@@ -37,7 +37,7 @@ func TestExpositionAtTheStart(t *testing.T) {
 // One decision of each kind in the job types of both rules, one job of each kind of end. Both rules' names, exactly as written
 // and with no prefix, are fed by the same decisions (R16).
 func TestExposition(t *testing.T) {
-	m, _, url := served(t)
+	m, url := served(t)
 	feed(t, m)
 	golden.Check(t, "testdata/fed.txt", scrape(t, url))
 }
@@ -72,7 +72,7 @@ func sum(f *dto.MetricFamily) (n float64) {
 // R19's figures: all of them, as the journal has them; those that vanish leave no old value behind.
 // What was recorded of a policy that is gone counts, too.
 func TestKPIsComeAndGo(t *testing.T) {
-	m, _, url := served(t)
+	m, url := served(t)
 	count := func(name string) int { return len(families(t, scrape(t, url))[name].GetMetric()) }
 	slot := journal.SlotOf(analysed)
 	figures := []journal.Sum{
@@ -81,7 +81,7 @@ func TestKPIsComeAndGo(t *testing.T) {
 		{Policy: "gone", Slot: slot, Name: journal.SumRecoveredRetried, N: 3},
 		{Policy: "gone", Slot: slot, Name: journal.SumExhaustedRetried, N: 1},
 	}
-	m.SetKPIs(statistics.All(figures, nil, analysed))
+	m.Show(&metrics.Figures{Read: analysed, KPIs: statistics.All(figures, nil, analysed)})
 	wantLines(t, scrape(t, url), map[string]bool{
 		`retry_worker_kpi{kpi="permanent_rate",policy="gone"} 0.25`: true, `retry_success_rate{policy="gone"} 0.75`: true,
 		`retry_worker_kpi{kpi="` + statistics.SuccessRate + `",policy="gone"} 0.75`: true,
@@ -89,16 +89,16 @@ func TestKPIsComeAndGo(t *testing.T) {
 	if got := count("retry_worker_kpi"); got != 4 { // the two, and the mean time and retries of what recovered
 		t.Errorf("%d figures have a value, want 4", got)
 	}
-	m.SetKPIs(statistics.All(nil, []string{"gone"}, analysed))
+	m.Show(&metrics.Figures{Read: analysed, KPIs: statistics.All(nil, []string{"gone"}, analysed)})
 	if count("retry_worker_kpi")+count("retry_success_rate") != 0 || count("retry_worker_kpi_samples") != 10 {
 		t.Errorf("figures of nothing are there: %d, and %d samples, want 0 and 10", count("retry_worker_kpi"), count("retry_worker_kpi_samples"))
 	}
 }
 
 func TestLabelsComeFromClosedSets(t *testing.T) {
-	m, _, url := served(t)
+	m, url := served(t)
 	feed(t, m)
-	m.SetKPIs(statistics.All(nil, []string{decision.DefaultPolicy}, analysed))
+	m.Show(&metrics.Figures{Read: analysed, KPIs: statistics.All(nil, []string{decision.DefaultPolicy}, analysed)})
 	text := scrape(t, url)
 	if strings.Contains(text, canary) {
 		t.Error("a claim's id or text stands in the metrics")
@@ -108,7 +108,6 @@ func TestLabelsComeFromClosedSets(t *testing.T) {
 	exceptions := map[string][]string{
 		"retry_worker_build_info": {"commit", "go_version"},
 		"retry_worker_kpi":        {"kpi"}, "retry_worker_kpi_samples": {"kpi"}, // R19's table
-		"retry_worker_bulk_items_total": {"outcome"},
 		"retry_worker_dead_letters_due": {"within"}, "retry_worker_dead_letters_due_amount": {"within"},
 	}
 	for name, f := range families(t, text) {
@@ -131,7 +130,7 @@ func seriesOf(all map[string]*dto.MetricFamily) map[string]int {
 }
 
 func TestNamesAreClean(t *testing.T) {
-	m, _, url := served(t)
+	m, url := served(t)
 	feed(t, m)
 	problems, err := promlint.New(strings.NewReader(scrape(t, url))).Lint()
 	testkit.Must(t, err)

@@ -1,12 +1,9 @@
 package metrics
 
 import (
-	"sync/atomic"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"retry-worker/internal/decision"
-	"retry-worker/internal/journal"
 )
 
 // StartPolicies creates the series that the policies can have, at 0: a rate needs a first sample. Those that are there
@@ -40,22 +37,14 @@ func (m *Metrics) startPermanent(p *decision.Policy) {
 	}
 }
 
-// knowPolicy creates the series of a policy that may be in the catalogue no longer.
-func (m *Metrics) knowPolicy(policy string) {
-	if _, known := m.policies.Load(policy); !known {
-		m.startPolicy(policy)
-	}
-}
-
 // startPolicy creates the series that every policy has.
 func (m *Metrics) startPolicy(policy string) {
-	m.policies.Store(policy, nil)
 	for _, h := range []*prometheus.HistogramVec{m.analysisDuration, m.backoffMinutes, m.submissionBackoff, m.jitterRatio,
 		m.recoverySeconds, m.recoveryAttempts} {
 		h.WithLabelValues(policy)
 	}
-	for _, c := range []*prometheus.CounterVec{m.maxRetries, m.submissionRetries, m.submissionMaxExceeded, m.possiblyAccepted, m.newCauses,
-		m.accepted} {
+	for _, c := range []*prometheus.CounterVec{m.maxRetries, m.submissionRetries, m.submissionMaxExceeded,
+		m.possiblyAccepted, m.newCauses, m.accepted} {
 		c.WithLabelValues(policy)
 	}
 	for _, class := range []decision.ErrorClassification{decision.Transient, decision.Permanent, decision.Unknown} {
@@ -64,29 +53,7 @@ func (m *Metrics) startPolicy(policy string) {
 			m.retryScheduled.WithLabelValues(policy, string(class))
 		}
 	}
-	for within := range DueWithin() {
-		m.dueDeadLetters.WithLabelValues(policy, within)
-		m.dueAmount.WithLabelValues(policy, within)
-	}
-	for _, state := range journal.DeadLetterStates() {
-		m.deadLetters.WithLabelValues(policy, string(state)) // 0 where it is new
-	}
 }
 
 // SetCatalogue tells which version of the catalogue is in force.
-func (m *Metrics) SetCatalogue(version string) { m.version.current.Store(&version) }
-
-var catalogueVersion = describe("retry_worker_catalogue_info",
-	"1, labelled with the version of the policy catalogue in force.", "version")
-
-// catalogueInfo is one series at every moment: the version in force. A vector would have none, or two, while it
-// changes.
-type catalogueInfo struct{ current atomic.Pointer[string] }
-
-// Describe implements prometheus.Collector.
-func (c *catalogueInfo) Describe(to chan<- *prometheus.Desc) { to <- catalogueVersion }
-
-// Collect implements prometheus.Collector.
-func (c *catalogueInfo) Collect(to chan<- prometheus.Metric) {
-	to <- prometheus.MustNewConstMetric(catalogueVersion, prometheus.GaugeValue, 1, *c.current.Load())
-}
+func (m *Metrics) SetCatalogue(version string) { m.version.Store(&version) }

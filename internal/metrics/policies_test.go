@@ -10,7 +10,6 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
-	"retry-worker/internal/journal"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/worker"
 )
@@ -43,14 +42,14 @@ func permanents(t *testing.T, url, policy string) map[string]float64 {
 // TestPolicyOfAReload: the series of a policy that a reload brings are there at 0, everything that it can end in among
 // them; those of the others keep what they counted, and a policy that is gone keeps its own.
 func TestPolicyOfAReload(t *testing.T) {
-	m, _, url := served(t)
+	m, url := served(t)
 	feed(t, m)
 	before := seriesOf(families(t, scrape(t, url)))
 	queue := jobQueue()
 	m.StartPolicies(decision.Policies{queue.Name: queue}) // and tiss-submission is gone
 	all := families(t, scrape(t, url))
 	for name, n := range map[string]int{"max_retries_exceeded_total": 1, "retry_scheduled_total": 2, "error_classification_distribution": 3, "retry_analysis_duration_seconds": 1,
-		"retry_worker_recovery_seconds": 1, "retry_worker_dead_letters": len(journal.DeadLetterStates())} {
+		"retry_worker_recovery_seconds": 1} {
 		if got := len(all[name].GetMetric()); got != before[name]+n {
 			t.Errorf("%s: %d series, want %d more than %d", name, got, n, before[name])
 		}
@@ -87,7 +86,7 @@ func decideBy(t *testing.T, m *metrics.Metrics, p *decision.Policy, v decision.V
 // TestDecisionsWhileTheCatalogueChanges: decisions by policies that nobody announced are counted too, every one, while
 // reloads announce others (run it with -race).
 func TestDecisionsWhileTheCatalogueChanges(t *testing.T) {
-	m, _, url := served(t)
+	m, url := served(t)
 	const writers, decisions = 4, 100
 	var all sync.WaitGroup
 	for range writers {
@@ -115,7 +114,7 @@ func TestDecisionsWhileTheCatalogueChanges(t *testing.T) {
 
 // TestCatalogueInfoIsOneSeries: a join by version must never meet two, or none.
 func TestCatalogueInfoIsOneSeries(t *testing.T) {
-	m, _, url := served(t)
+	m, url := served(t)
 	for _, version := range []string{"0123456789ab", "ba9876543210"} {
 		m.SetCatalogue(version)
 		if text := scrape(t, url); strings.Count(text, "\nretry_worker_catalogue_info{") != 1 || !strings.Contains(text, "\nretry_worker_catalogue_info{version=\""+version+"\"} 1\n") {
@@ -124,16 +123,20 @@ func TestCatalogueInfoIsOneSeries(t *testing.T) {
 	}
 }
 
-// TestWhatIsRefused: each file that is taken up again has a gauge of its own.
+// TestWhatIsRefused: what /readyz is about has a gauge of its own.
 func TestWhatIsRefused(t *testing.T) {
-	m, _, url := served(t)
-	for name, set := range map[string]func(bool){
-		"retry_worker_catalogue_rejected": m.SetCatalogueRejected, "retry_worker_tokens_rejected": m.SetTokensRejected,
-		"retry_worker_certificate_rejected": m.SetCertificateRejected,
+	m, url := served(t)
+	for name, about := range map[string]string{
+		"retry_worker_catalogue_rejected": metrics.AboutCatalogue, "retry_worker_tokens_rejected": metrics.AboutTokens,
+		"retry_worker_certificate_rejected": metrics.AboutCertificate, "retry_worker_purge_refused": metrics.AboutPurge,
 	} {
-		for _, rejected := range []bool{true, false} {
-			set(rejected)
-			wantLines(t, scrape(t, url), map[string]bool{name + " 1": rejected, name + " 0": !rejected})
+		for _, note := range []string{"it is wrong", ""} {
+			m.Readiness().Note(about, note)
+			wantLines(t, scrape(t, url), map[string]bool{name + " 1": note != "", name + " 0": note == ""})
 		}
 	}
+	m.Readiness().Ready(metrics.AboutJournal)
+	wantLines(t, scrape(t, url), map[string]bool{"retry_worker_journal_up 1": true})
+	m.Readiness().NotReady(metrics.AboutJournal, "disk full")
+	wantLines(t, scrape(t, url), map[string]bool{"retry_worker_journal_up 0": true})
 }

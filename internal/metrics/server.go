@@ -9,39 +9,71 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"retry-worker/internal/web"
 )
 
 // Readiness says whether the service can do its work. Without a reason against it it can; safe for concurrent
-// use.
+// use. Some of what it is about has a gauge, too.
 type Readiness struct {
 	mu sync.Mutex
 	// reasons against it, and notes, by what they are about.
 	reasons, notes map[string]string
+	// gauges of some, too: the journal's is 1 without a reason, the others are with a note.
+	gauges map[string]prometheus.Gauge
 }
+
+// What /readyz is about.
+const (
+	AboutEngine      = "engine"
+	AboutJournal     = "journal"
+	AboutPurge       = "purge"
+	AboutStop        = "stop"
+	AboutCatalogue   = "catalogue"
+	AboutTokens      = "tokens"
+	AboutCertificate = "certificate"
+)
+
+func (m *Metrics) registerReadiness() {
+	m.readiness.reasons, m.readiness.notes = map[string]string{}, map[string]string{}
+	m.readiness.gauges = map[string]prometheus.Gauge{
+		AboutJournal: m.gauge("retry_worker_journal_up", "1 while the journal can be written."),
+		AboutPurge: m.gauge("retry_worker_purge_refused",
+			"1 while old records are not purged, because the clock leapt since the last purge."),
+		AboutCatalogue: m.gauge("retry_worker_catalogue_rejected",
+			"1 while the policies file holds a catalogue that is refused; the one before stays in force."),
+		AboutTokens: m.gauge("retry_worker_tokens_rejected",
+			"1 while the tokens file is refused; the tokens before stay in force."),
+		AboutCertificate: m.gauge("retry_worker_certificate_rejected",
+			"1 while the console's certificate is refused; the one before stays in force."),
+	}
+}
+
+// Readiness returns what /readyz answers by.
+func (m *Metrics) Readiness() *Readiness { return &m.readiness }
 
 // NotReady is what /readyz answers, in one line with the other reasons, until what it is about is ready again. The
 // reason is not empty.
-func (r *Readiness) NotReady(about, reason string) { r.say(&r.reasons, about, reason) }
+func (r *Readiness) NotReady(about, reason string) { r.say(r.reasons, about, reason) }
 
 // Ready takes back what NotReady said.
-func (r *Readiness) Ready(about string) { r.say(&r.reasons, about, "") }
+func (r *Readiness) Ready(about string) { r.say(r.reasons, about, "") }
 
 // Note sets what /readyz says besides, a line, whether ready or not; an empty note takes back what was said about it.
-func (r *Readiness) Note(about, note string) { r.say(&r.notes, about, note) }
+func (r *Readiness) Note(about, note string) { r.say(r.notes, about, note) }
 
 // say puts a text among all; an empty one takes back what was said about it.
-func (r *Readiness) say(all *map[string]string, about, text string) {
+func (r *Readiness) say(all map[string]string, about, text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if *all == nil {
-		*all = make(map[string]string)
-	}
-	(*all)[about] = text
+	all[about] = text
 	if text == "" {
-		delete(*all, about)
+		delete(all, about)
+	}
+	if g := r.gauges[about]; g != nil {
+		g.Set(oneIf((text == "") == (about == AboutJournal)))
 	}
 }
 
@@ -58,17 +90,17 @@ func (r *Readiness) answer() (ready bool, body string) {
 
 // Listen has open open addr (host:port; port 0 picks one) and serves /metrics, /livez and /readyz in the background
 // until the server is closed; with profiles /debug/pprof/ too, whose profiles hold what is in memory.
-func Listen(open web.Opener, addr string, m *Metrics, r *Readiness, profiles bool) (*web.Server, error) {
-	return web.Listen(open, addr, "metrics and probes", "RETRY_WORKER_OPS_ADDR", routes(m, r, profiles), nil,
+func (m *Metrics) Listen(open web.Opener, addr string, profiles bool) (*web.Server, error) {
+	return web.Listen(open, addr, "metrics and probes", "RETRY_WORKER_OPS_ADDR", m.routes(profiles), nil,
 		web.Peers{})
 }
 
-func routes(m *Metrics, r *Readiness, profiles bool) http.Handler {
+func (m *Metrics) routes(profiles bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		ready, body := r.answer()
+		ready, body := m.readiness.answer()
 		if !ready {
 			http.Error(w, body, http.StatusServiceUnavailable)
 			return

@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/testkit"
 )
 
 func TestProbes(t *testing.T) {
-	_, readiness, url := served(t)
+	m, url := served(t)
+	readiness := m.Readiness()
 	expect := func(path string, wantStatus int, wantBody string) {
 		t.Helper()
 		if status, body := testkit.Get(t, url+path); status != wantStatus || body != wantBody {
@@ -50,7 +50,7 @@ func TestProbes(t *testing.T) {
 }
 
 func TestProbesOnlyRead(t *testing.T) {
-	_, _, url := served(t)
+	_, url := served(t)
 	for _, path := range []string{"/metrics", "/livez", "/readyz"} {
 		response, err := http.Post(url+path, "text/plain", strings.NewReader("x"))
 		testkit.Must(t, err)
@@ -63,7 +63,7 @@ func TestProbesOnlyRead(t *testing.T) {
 }
 
 func TestMetricsSayTheirFormat(t *testing.T) {
-	_, _, url := served(t)
+	_, url := served(t)
 	response, err := http.Get(url + "/metrics")
 	testkit.Must(t, err)
 	response.Body.Close()
@@ -75,8 +75,7 @@ func TestMetricsSayTheirFormat(t *testing.T) {
 
 // A client that never ends its request must not hold up the stop, nor make it a failure.
 func TestCloseIsBounded(t *testing.T) {
-	m := metrics.New(metrics.Build{}, decisiontest.Policies())
-	s, err := metrics.Listen(net.Listen, "127.0.0.1:0", m, &metrics.Readiness{}, false)
+	s, err := metrics.New(metrics.Build{}).Listen(net.Listen, "127.0.0.1:0", false)
 	testkit.Must(t, err)
 	conn, err := net.Dial("tcp", s.Addr())
 	testkit.Must(t, err)
@@ -103,7 +102,7 @@ func TestCloseIsBounded(t *testing.T) {
 // Profiles hold what is in memory: they are served only where somebody switched them on, and there only.
 func TestProfilesOnlyWhereSwitchedOn(t *testing.T) {
 	for _, on := range []bool{false, true} {
-		url := listen(t, metrics.New(metrics.Build{}, decisiontest.Policies()), &metrics.Readiness{}, on)
+		url := listen(t, metrics.New(metrics.Build{}), on)
 		for _, path := range []string{"/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/goroutine?debug=1", "/debug/pprof/cmdline", "/debug/pprof/symbol", "/debug/vars"} {
 			want := http.StatusNotFound
 			if on && path != "/debug/vars" {

@@ -34,12 +34,10 @@ type KnownCause struct {
 
 // known returns a cause as notices tell it; cases is how many it was of.
 func (l *glance) known(c *journal.Cause, cases int64) KnownCause {
-	k := KnownCause{ID: c.ID, Policy: clean(c.Policy, maxPattern), Reason: clean(string(c.Reason), maxPattern)}
+	k := KnownCause{ID: c.ID, Policy: clean(c.Policy, maxPattern), Reason: clean(string(c.Reason), maxPattern),
+		URL: l.page("/causes/" + c.ID)}
 	if cases >= fewest {
 		k.Pattern = clean(c.Pattern, maxPattern)
-	}
-	if l.PublicURL != "" {
-		k.URL = l.PublicURL + "/causes/" + c.ID
 	}
 	return k
 }
@@ -99,32 +97,26 @@ func ruleOf(p *decision.Policy, name decision.Reason) classify.Rule {
 }
 
 // causes tells a team of its causes that are new, or back, since it was told of the last, and reports whether there were.
-func (l *glance) causes(ctx context.Context, team decision.Team, w way) (bool, error) {
-	from := l.watermark(team, w, deadletter.CausesNotice)
+func (l *glance) causes(ctx context.Context, r *receiver) (bool, error) {
+	from := l.watermark(r, deadletter.CausesNotice)
 	if l.lately(from.At) {
 		return false, nil
 	}
 	to, told := from, []NewCause(nil)
 	for i := range l.fresh {
-		if c := &l.fresh[i]; l.teamOf(c) == team && c.News.At.After(from.At) && len(told) < topCauses {
+		if c := &l.fresh[i]; l.teamOf(c) == r.team && c.News.At.After(from.At) && len(told) < topCauses {
 			to.At, told = c.News.At, append(told, l.newCause(c))
 		}
 	}
 	if len(told) == 0 {
 		return false, nil
 	}
-	n, err := l.withOpen(ctx, TypeCauses, team)
-	if err != nil {
-		return false, err
-	}
-	if n.Data.NewCauses = told; l.PublicURL != "" {
-		n.Data.URL = l.PublicURL + "/"
-	}
-	return true, l.make(ctx, from, to, n)
+	return l.tell(ctx, from, to, TypeCauses, func(d *Data) { d.NewCauses, d.URL = told, l.page("/") })
 }
 
 func (l *glance) newCause(c *journal.Cause) NewCause {
-	shown := NewCause{l.known(c, c.News.Claims), *c.News, clean(l.Catalogue().Destination(c.News.Destination).Label, maxWord)}
+	label := l.Catalogue().Destination(c.News.Destination).Label.String()
+	shown := NewCause{l.known(c, c.News.Claims), *c.News, clean(label, maxWord)}
 	shown.Destination = clean(shown.Destination, maxPattern)
 	return shown
 }

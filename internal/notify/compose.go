@@ -37,33 +37,16 @@ func instant(t time.Time) string { return t.UTC().Truncate(time.Second).Format(t
 // newNotice returns an empty notice of a kind to a team.
 func (l *glance) newNotice(kind string, team decision.Team) *Notice {
 	n := &Notice{Type: kind, Timestamp: instant(l.now), Data: Data{Team: string(team)}}
-	if l.PublicURL != "" {
-		n.Data.URL = l.PublicURL + "/dead-letters?" + url.Values{"team": {string(team)}}.Encode()
-	}
+	n.Data.URL = l.page("/dead-letters?" + url.Values{"team": {string(team)}}.Encode())
 	return n
 }
 
-// news returns a notice to a team of what came since the watermark, and how many are open in all.
-func (l *glance) news(ctx context.Context, team decision.Team, count *deadletter.NoticeCount) (*Notice, error) {
-	n, err := l.withOpen(ctx, TypeNew, team)
-	if err != nil {
-		return nil, err
+// page returns the address of a page of the console; empty where nobody said where that is.
+func (l *glance) page(path string) string {
+	if l.PublicURL == "" {
+		return ""
 	}
-	news := summary(count, l.Catalogue().Policies)
-	n.Data.New = &news
-	return n, nil
-}
-
-// withOpen returns a notice that says how many dead letters of the team are open, without their causes.
-func (l *glance) withOpen(ctx context.Context, kind string, team decision.Team) (*Notice, error) {
-	open, err := l.Store.OpenDeadLetters(ctx, team, 0, 1)
-	if err != nil {
-		return nil, err
-	}
-	n := l.newNotice(kind, team)
-	n.Data.Open = summary(&open, l.Catalogue().Policies)
-	n.Data.Open.Top, n.Data.Open.OtherCount = nil, n.Data.Open.Count
-	return n, nil
+	return l.PublicURL + path
 }
 
 // digest returns that of a team: what is open by cause and age, what of it is due, and the figures of its policies.
@@ -106,27 +89,25 @@ func (l *glance) digest(ctx context.Context, team decision.Team, day string) (*N
 // due returns the open dead letters of a team that are due before the next digest; nil where none is.
 func (l *glance) due(ctx context.Context, team decision.Team) (*Due, error) {
 	until := l.now.Add(statistics.Daily)
-	counts, err := l.Store.DeadLettersDue(ctx, "", l.now, until)
-	var n, cents int64
+	counts, err := l.Store.DeadLetterCounts(ctx, journal.DeadLetterFilter{Team: team, DueSince: l.now, DueUntil: until})
+	var all deadletter.Count
 	for i := range counts {
-		if counts[i].Team == team {
-			n, cents = n+counts[i].N, cents+counts[i].Cents
-		}
+		all.Add(&counts[i])
 	}
-	if n == 0 || err != nil {
+	if all.N == 0 || err != nil {
 		return nil, err
 	}
-	return &Due{n, amount(cents), instant(until)}, nil
+	return &Due{all.N, amount(all.Cents), instant(until)}, nil
 }
 
 // followUps returns how many of a team's are to be looked at again today, by who has them.
 func (l *glance) followUps(ctx context.Context, team decision.Team) (map[string]int64, error) {
 	f := journal.DeadLetterFilter{Team: team, FollowUp: deadletter.EndOfDay(l.Zone, l.now)}
-	counts, err := l.Store.DeadLetterAssignees(ctx, f)
+	counts, err := l.Store.DeadLetterCounts(ctx, f)
 	shown := make(map[string]int64)
-	for name, n := range counts {
-		who, _, _ := strings.Cut(name, "@") // of whom a redaction would leave nothing
-		shown[clean(who, maxPattern)] += n
+	for i := range counts {
+		who, _, _ := strings.Cut(counts[i].Assignee, "@") // of whom a redaction would leave nothing
+		shown[clean(who, maxPattern)] += counts[i].N
 	}
 	return shown, err
 }
@@ -172,7 +153,7 @@ func cause(c *deadletter.NoticeCause, policies decision.Policies) Cause {
 		Policy: clean(c.Cause.Policy, maxPattern), Reason: clean(string(c.Reason), maxPattern),
 		Rule:           clean(string(c.Cause.Reason), maxPattern),
 		Classification: string(c.Cause.Classification), Count: c.N, Amount: amount(c.Cents), Oldest: instant(c.Oldest),
-		Hint: clean(ruleOf(policies[c.Cause.Policy], c.Cause.Reason).Hint, 2*maxPattern),
+		Hint: clean(ruleOf(policies[c.Cause.Policy], c.Cause.Reason).Hint.String(), 2*maxPattern),
 	}
 	if c.N >= fewest {
 		shown.Pattern = clean(c.Cause.Pattern, maxPattern)

@@ -36,9 +36,8 @@ type Store interface {
 	Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error)
 	Sums(ctx context.Context, from int64, names ...journal.SumName) ([]journal.Sum, error)
 	Causes(ctx context.Context, f journal.CauseFilter, after *journal.Fingerprint, limit int) ([]journal.Cause, error)
-	// DeadLettersDue and DeadLetterAssignees are deadletter.Reader's.
-	DeadLettersDue(ctx context.Context, of string, since, until time.Time) ([]deadletter.Count, error)
-	DeadLetterAssignees(ctx context.Context, f journal.DeadLetterFilter) (map[string]int64, error)
+	// DeadLetterCounts is deadletter.Reader's.
+	DeadLetterCounts(ctx context.Context, f journal.DeadLetterFilter) ([]deadletter.Count, error)
 }
 
 // Options of a Gatherer.
@@ -103,7 +102,7 @@ func (g *Gatherer) look(ctx context.Context) {
 	for i := 0; i < len(all) && err == nil; i++ {
 		err = l.receiver(within, &all[i])
 	}
-	g.tell(ctx, err)
+	g.unread(ctx, err)
 	if l != nil && l.made {
 		g.Made()
 	}
@@ -131,9 +130,9 @@ func (g *Gatherer) receivers() (all []receiver) {
 	return all
 }
 
-// tell says that the store does not answer, once, unless it was ctx that ended; the journal says itself when it does
+// unread says that the store does not answer, once, unless it was ctx that ended; the journal says itself when it does
 // again.
-func (g *Gatherer) tell(ctx context.Context, err error) {
+func (g *Gatherer) unread(ctx context.Context, err error) {
 	if err != nil && !g.failed && ctx.Err() == nil {
 		g.Log.Warn("the journal cannot be read for what teams are to be told; they are told when it can", zap.Error(err))
 	}
@@ -179,28 +178,19 @@ func (g *Gatherer) begin(ctx context.Context) (*glance, error) {
 
 // receiver makes what is due of one: a message at most, and none while one waits.
 func (l *glance) receiver(ctx context.Context, r *receiver) error {
-	waits := l.waiting[keyOf(r.team, r.way)]
-	for _, tell := range []func(context.Context, decision.Team, way) (bool, error){l.outage, l.causes} {
-		if waits {
-			break
-		}
-		if found, err := tell(ctx, r.team, r.way); found || err != nil {
-			return err
-		}
-	}
-	if r.digest {
-		if found, err := l.review(ctx, r.team, r.way, waits); found || err != nil {
-			return err
-		}
-	}
-	if waits {
+	if l.waiting[keyOf(r.team, r.way)] {
 		return nil
 	}
-	return l.newer(ctx, r.team, r.way)
+	for _, tell := range []func(context.Context, *receiver) (bool, error){l.outage, l.causes, l.review, l.news} {
+		if found, err := tell(ctx, r); found || err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func (l *glance) watermark(team decision.Team, w way, kind deadletter.NoticeKind) deadletter.Watermark {
-	never := deadletter.Watermark{Team: team, Channel: string(w), Kind: kind}
+func (l *glance) watermark(r *receiver, kind deadletter.NoticeKind) deadletter.Watermark {
+	never := deadletter.Watermark{Team: r.team, Channel: string(r.way), Kind: kind}
 	if m, kept := l.watermarks[never]; kept {
 		return m
 	}
@@ -211,23 +201,39 @@ func (l *glance) watermark(team decision.Team, w way, kind deadletter.NoticeKind
 // put back makes nobody wait until it comes there again.
 func (l *glance) lately(at time.Time) bool { return l.now.Sub(at).Abs() < l.Interval }
 
-// newer makes news where there are that have waited for others, and the last are long enough ago.
-func (l *glance) newer(ctx context.Context, team decision.Team, w way) error {
-	from := l.watermark(team, w, deadletter.NewsNotice)
+// news tells a team of dead letters that have waited for others, where it was told of the last long enough ago, and
+// reports whether there were.
+func (l *glance) news(ctx context.Context, r *receiver) (bool, error) {
+	from := l.watermark(r, deadletter.NewsNotice)
 	if l.lately(from.At) {
-		return nil
+		return false, nil
 	}
-	count, err := l.Store.OpenDeadLetters(ctx, team, from.Record, topCauses)
+	count, err := l.Store.OpenDeadLetters(ctx, r.team, from.Record, topCauses)
 	if age := l.now.Sub(count.Oldest); err != nil || count.N == 0 || age.Abs() < gatherTime {
-		return err
-	}
-	n, err := l.news(ctx, team, &count)
-	if err != nil {
-		return err
+		return false, err
 	}
 	to := from
 	to.Record, to.At = count.Through, l.now
-	return l.make(ctx, from, to, n)
+	return l.tell(ctx, from, to, TypeNew, func(d *Data) {
+		news := summary(&count, l.Catalogue().Policies)
+		d.New = &news
+	})
+}
+
+// tell makes a notice that says how many dead letters of the team are open, without their causes; about adds what it is
+// about.
+func (l *glance) tell(
+	ctx context.Context, from, to deadletter.Watermark, kind string, about func(*Data),
+) (found bool, err error) {
+	open, err := l.Store.OpenDeadLetters(ctx, to.Team, 0, 1)
+	if err != nil {
+		return true, err
+	}
+	n := l.newNotice(kind, to.Team)
+	n.Data.Open = summary(&open, l.Catalogue().Policies)
+	n.Data.Open.Top, n.Data.Open.OtherCount = nil, n.Data.Open.Count
+	about(&n.Data)
+	return true, l.make(ctx, from, to, n)
 }
 
 // make puts a notice into the outbox, with the watermark.
@@ -251,21 +257,19 @@ func (l *glance) make(ctx context.Context, from, to deadletter.Watermark, n *Not
 	return nil
 }
 
-// review makes the digest of a team whose time has come, unless a message waits, and reports whether there is one.
-func (l *glance) review(ctx context.Context, team decision.Team, w way, waits bool) (bool, error) {
-	from := l.watermark(team, w, deadletter.DigestNotice)
+// review makes the digest of a team whose time has come, and reports whether it had.
+func (l *glance) review(ctx context.Context, r *receiver) (bool, error) {
+	from := l.watermark(r, deadletter.DigestNotice)
 	to := from
 	to.At, to.Day = l.now, schedule{l.DigestHour, l.DigestMinute, l.Zone}.due(l.now)
-	switch {
-	case to.Day <= from.Day:
+	if !r.digest || to.Day <= from.Day {
 		return false, nil
-	case from.At.IsZero(): // the team gets its first when one is due next
+	}
+	if from.At.IsZero() { // the team gets its first when one is due next
 		_, err := l.Store.MoveWatermark(ctx, from, to, nil)
 		return false, err
-	case waits:
-		return true, nil
 	}
-	n, err := l.digest(ctx, team, to.Day)
+	n, err := l.digest(ctx, r.team, to.Day)
 	if err == nil {
 		err = l.make(ctx, from, to, n)
 	}

@@ -33,7 +33,7 @@ type Outage struct {
 // outageOf returns the outage of a destination that is, or was, down.
 func outageOf(d *gate.Destination) *Outage {
 	of := &d.State.Outage
-	o := &Outage{Destination: clean(d.Name, maxPattern), Label: clean(d.Settings.Label, maxWord),
+	o := &Outage{Destination: clean(d.Name, maxPattern), Label: clean(d.Settings.Label.String(), maxWord),
 		Cause: string(of.Cause), Failed: int64(of.Failed), Admitted: int64(of.Admitted), Since: instant(of.Since)}
 	if d.State.Phase == destination.Up {
 		o.Until, o.Held = instant(d.State.Since), int64(of.Held)
@@ -56,15 +56,15 @@ func instantOrNone(t time.Time) string {
 // outage tells a team of a destination that went down, or of one that is up again whose outage it was told of, and
 // reports whether there was one. The team is one that acts when a policy with a destination gives up. An outage that
 // follows another is told Interval after that began, if it lasts so long.
-func (l *glance) outage(ctx context.Context, team decision.Team, w way) (bool, error) {
-	acts := func(p *decision.Policy) bool { return p.Destination != nil && p.LimitTeam == team }
+func (l *glance) outage(ctx context.Context, r *receiver) (bool, error) {
+	acts := func(p *decision.Policy) bool { return p.Destination != nil && p.LimitTeam == r.team }
 	policies := l.Catalogue().Policies
 	if !slices.ContainsFunc(policies.Names(), func(name string) bool { return acts(policies[name]) }) {
 		return false, nil
 	}
 	for i := range l.destinations {
 		d := &l.destinations[i]
-		from := l.watermark(team, w, deadletter.OutageNotice+deadletter.NoticeKind(d.Name))
+		from := l.watermark(r, deadletter.OutageNotice+deadletter.NoticeKind(d.Name))
 		to, kind := from, TypeDown
 		to.At, to.Record = d.State.Outage.Since.Truncate(time.Millisecond), downTold
 		told, phase := !from.At.IsZero() && to.At.Equal(from.At), d.State.Phase
@@ -77,26 +77,10 @@ func (l *glance) outage(ctx context.Context, team decision.Team, w way) (bool, e
 		default:
 			continue
 		}
-		n, err := l.ofOutage(ctx, kind, team, d)
-		if err == nil {
-			err = l.make(ctx, from, to, n)
-		}
-		return true, err
+		return l.tell(ctx, from, to, kind, func(data *Data) { data.Outage, data.URL = outageOf(d), l.page("/destinations") })
 	}
 	return false, nil
 }
 
 // The Records of an outage's watermark.
 const downTold, upTold = 0, 1
-
-func (l *glance) ofOutage(ctx context.Context, kind string, team decision.Team, d *gate.Destination) (*Notice, error) {
-	n, err := l.withOpen(ctx, kind, team)
-	if err != nil {
-		return nil, err
-	}
-	n.Data.Outage = outageOf(d)
-	if l.PublicURL != "" {
-		n.Data.URL = l.PublicURL + "/destinations"
-	}
-	return n, nil
-}

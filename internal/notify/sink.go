@@ -90,20 +90,49 @@ type trouble struct{ id, text string }
 func (s *Sink) Publish(ctx context.Context, m *journal.Message) error {
 	name, w := parseKey(m.Key)
 	n, readable := read(m.Body)
-	if !readable {
-		s.drop(m, "it cannot be read")
-		return nil
-	}
 	team, known := s.Catalogue().Teams[name]
-	if !known || !slices.Contains(waysOf(&team), w) {
-		s.drop(m, "the policies no longer name this way of telling the team")
-		return nil
+	why := ""
+	switch {
+	case !readable:
+		why = "it cannot be read"
+	case !known || !slices.Contains(waysOf(&team), w):
+		why = "the policies no longer name this way of telling the team"
+	default:
+		err := s.send(ctx, &team, w, m, n)
+		if errors.Is(ctx.Err(), context.Canceled) && err != nil {
+			return err // the relay stops, or has lost its lease
+		}
+		s.came(m, err)
+		return err
 	}
-	if err := s.send(ctx, &team, w, m, n); err != nil {
-		return s.fail(ctx, m, err)
+	c, _ := w.split()
+	if known { // labels come from closed sets
+		s.Tried(name, c, Dropped)
 	}
-	s.sent(m)
+	s.Log.Warn("a notice is not sent",
+		append(fields(m), zap.String("event", "notice_dropped"), zap.String("reason", why))...)
+	s.note(m, "")
 	return nil
+}
+
+// came tells what came of a try to send a message; of a failure only where it is another than the last.
+func (s *Sink) came(m *journal.Message, err error) {
+	team, c := receiverOf(m)
+	result, failure := Sent, ""
+	if f, is := errors.AsType[*Failure](err); err != nil {
+		if result, failure = Failed, err.Error(); is && f.Refused {
+			result = Refused
+		}
+	}
+	s.Tried(team, c, result)
+	news, about := s.note(m, failure), append(fields(m), zap.String("event", "notice_"+string(result)))
+	switch {
+	case err == nil:
+		waited := max(s.Clock.Now().Sub(m.At), 0).Round(time.Millisecond)
+		s.Log.Info("a notice was sent", append(about, zap.Duration("waited", waited))...)
+	case news:
+		s.Log.Warn("a notice could not be sent; it is tried again until it is", append(about, zap.Error(err))...)
+	}
 }
 
 // receiverOf returns the team and the channel of a message, which logs and metrics name: no address is in either.
@@ -113,28 +142,10 @@ func receiverOf(m *journal.Message) (decision.Team, Channel) {
 	return team, c
 }
 
-func (s *Sink) drop(m *journal.Message, why string) {
-	team, c := receiverOf(m)
-	if _, known := s.Catalogue().Teams[team]; known { // labels come from closed sets
-		s.Tried(team, c, Dropped)
-	}
-	s.Log.Warn("a notice is not sent",
-		append(fields(m), zap.String("event", "notice_dropped"), zap.String("reason", why))...)
-	s.note(m, "")
-}
-
 func fields(m *journal.Message) []zap.Field {
 	team, c := receiverOf(m)
 	return []zap.Field{zap.String("team", string(team)), zap.String("channel", string(c)), zap.String("type", m.Type),
 		zap.String("message", m.ID)}
-}
-
-func (s *Sink) sent(m *journal.Message) {
-	team, c := receiverOf(m)
-	s.Tried(team, c, Sent)
-	s.Log.Info("a notice was sent", append(fields(m), zap.String("event", "notice_sent"),
-		zap.Duration("waited", max(s.Clock.Now().Sub(m.At), 0).Round(time.Millisecond)))...)
-	s.note(m, "")
 }
 
 // note keeps why a message could not be sent, empty where it waits no longer, and reports whether that is news.
@@ -150,24 +161,6 @@ func (s *Sink) note(m *journal.Message, failure string) (news bool) {
 		delete(s.failed, m.Key)
 	}
 	return news
-}
-
-// fail notes a failure, and tells it where it is another than the last.
-func (s *Sink) fail(ctx context.Context, m *journal.Message, err error) error {
-	if errors.Is(ctx.Err(), context.Canceled) {
-		return err // the relay stops, or has lost its lease
-	}
-	team, c := receiverOf(m)
-	result := Failed
-	if f, ok := errors.AsType[*Failure](err); ok && f.Refused {
-		result = Refused
-	}
-	s.Tried(team, c, result)
-	if s.note(m, err.Error()) {
-		s.Log.Warn("a notice could not be sent; it is tried again until it is",
-			append(fields(m), zap.String("event", "notice_"+string(result)), zap.Error(err))...)
-	}
-	return err
 }
 
 // Waiting is a notice that is not sent yet.

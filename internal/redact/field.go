@@ -10,7 +10,7 @@ const (
 	leastQuoted = 4   // digits that a quoted number has at least
 )
 
-var quoted = regexp.MustCompile(`^\w+ ?[:=]? ?(?:'%?([^'%\n]+)%?'|"([^"\n]+)")`)
+var quoted = regexp.MustCompile(`^\w+["']? ?[:=]? ?(?:'%?([^'%\n]+)%?'|"([^"\n]+)")`)
 
 // quotedBehind returns what is quoted right behind the word i.
 func (r *reader) quotedBehind(i int) (start, end int) {
@@ -32,7 +32,7 @@ func (r *reader) quotedAt(i int) edit {
 	if end == 0 {
 		return edit{}
 	}
-	k := r.fieldBehind(i+1, end)
+	k := r.fieldBehind(i+1, start, end)
 	if k == nobodys && r.run(start, isDigit) == end {
 		return edit{end: end}
 	}
@@ -45,8 +45,8 @@ func (r *reader) quotedAt(i int) edit {
 }
 
 // fieldBehind returns the kind of the element, attribute, type or label that the rest of the sentence names, from the
-// token i and the character end on.
-func (r *reader) fieldBehind(i, end int) kind {
+// token i on, of the value from start to end.
+func (r *reader) fieldBehind(i, start, end int) kind {
 	for ; i < len(r.classes) && r.start(i)-end < maxQuoted; i++ {
 		c := r.classes[i]
 		switch {
@@ -58,7 +58,7 @@ func (r *reader) fieldBehind(i, end int) kind {
 			if from, to := r.quotedBehind(i); to > 0 {
 				return r.fieldKind(from, to)
 			}
-		case is(c, labels):
+		case is(c, labels), c == named && r.guessed(start, end) == name:
 			return r.tokens[i].kind
 		}
 	}
@@ -114,22 +114,6 @@ func (r *reader) fieldKind(start, end int) kind {
 		}
 	}
 	return k
-}
-
-// bound is a value and the column it is bound to: '19550918' (DT_NASCIMENTO).
-var bound = regular(`([^'\n]{1,99})' \((\w+)\)`)
-
-// boundAt returns the value of a personal column that the token i begins.
-func (r *reader) boundAt(i int) edit {
-	start := r.start(i)
-	if r.char(start-1) != '\'' {
-		return edit{}
-	}
-	m := bound.FindSubmatchIndex(r.ahead(start, maxQuoted))
-	if m == nil {
-		return edit{}
-	}
-	return edit{start, start + m[3], r.suited(start, start+m[3], r.fieldKind(start+m[4], start+m[5]))}
 }
 
 // suited returns k if the characters from start to end may be a datum of it; none otherwise. What a person's field

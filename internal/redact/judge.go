@@ -49,7 +49,7 @@ func (r *reader) readNumber(i int) edit {
 
 // isTime reports whether what stands before i is a date, perhaps a wrong one: a time is behind it.
 func (r *reader) isTime(i int) bool {
-	return lower(r.char(i)) == 't' && r.matches(i+1, "00:") > 0
+	return lower(r.char(i)) == 't' && looks[r.char(i+1)] == isDigit && r.char(i+3) == ':'
 }
 
 // judge says what the number begins with: a datum of so many groups, or with none so many groups that stay; 0 groups

@@ -6,20 +6,6 @@ import "regexp"
 
 const maxHash = 128 // digits: SHA-512
 
-// matches returns where what is at i ends if it is as pattern says, in which 0 is a digit, x a hexadecimal one, - one
-// of "-/.", and anything else itself; 0 where it is not.
-func (r *reader) matches(i int, pattern string) int {
-	for j := range len(pattern) {
-		c := r.char(i + j)
-		switch p := pattern[j]; {
-		case p == '0' && looks[c] == isDigit, p == 'x' && isHex(c), p == '-' && is(c, "-/."), p == c:
-		default:
-			return 0
-		}
-	}
-	return i + len(pattern)
-}
-
 // identifierEnd returns the end of the UUID or hash that begins at i; 0 where none does.
 func (r *reader) identifierEnd(i int) int {
 	if isAlnum(r.char(i - 1)) {
@@ -31,7 +17,7 @@ func (r *reader) identifierEnd(i int) int {
 	}
 	switch end - i {
 	case 8:
-		end, letters = r.matches(i, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"), true
+		end, letters = i+len(uuid.Find(r.ahead(i, 36))), true
 	case 16, 24, 32, 40, 48, 56, 64, 96, maxHash:
 	default:
 		return 0
@@ -44,9 +30,14 @@ func (r *reader) identifierEnd(i int) int {
 
 func isHex(c byte) bool { return looks[c] == isDigit || 'a' <= lower(c) && lower(c) <= 'f' }
 
+var (
+	uuid       = regular(`[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}`)
+	punctuated = regular(`\d{3}\.\d{3}\.\d{3}-\d\d(?:\D|$)`)
+)
+
 // isPunctuated reports whether a CPF as it is printed stands at i.
 func (r *reader) isPunctuated(i int) bool {
-	return r.matches(i, "000.000.000-00") > 0 && r.char(i+11) == '-' && looks[r.char(i+14)] != isDigit
+	return r.char(i+3) == '.' && punctuated.Match(r.ahead(i, len("000.000.000-00 ")))
 }
 
 // claimEnd returns the end of the claim's id (CLM-001-1234567890) that goes on at i, whatever its digits are.

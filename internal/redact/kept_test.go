@@ -128,6 +128,8 @@ var kept = []struct{ why, text string }{
 	{"SAML's values of things", `<Attribute Name="x1"><AttributeValue>Faturamento Hospital</AttributeValue><Attribute Name="role"><AttributeValue>faturista</AttributeValue>`},
 	{"values of other fields without quotation marks", "Value '0039120077418822A' exceeds the length of 20 for numeroGuia; the value '7418822' is not valid for Lote."},
 	{"binds of things", "[:1='Consulta Eletiva', :2={bad}]; [1]='Guia Recusada'; @p0 = 'PENDENTE', $1 = 'Unimed Campinas'; :1='LOTE_TISS'; :1='{bad}'"},
+	{"validators' other fields", `Invalid value "Consulta Eletiva" for field procedimento; the value 'PENDENTE' is not valid for nome; {"field":"status","rejectedValue":"Guia Recusada"}; {"rejectedValue":"88213","field":"guia"}`},
+	{"parameters of things", "binding parameter [1] as [VARCHAR] - [Consulta Eletiva]; Parameters: Guia Recusada(String), 88213(Long); dup key: { : \"LOTE-1\" }; Profissional executante\nCampo Obrigatório"},
 	{"rows of things", "Failing row contains (88213, Consulta Eletiva, {bad}, null); parameters: ['Unimed Campinas', {bad}]; valor (1504,00); lote contains (2) guias"},
 
 	// words

@@ -64,7 +64,7 @@ func (r *reader) nameBehind(i int, l *lead) edit {
 			}
 			l.below = !l.sign && (next > j+1 || r.isNameLine(next)) && isName[r.class(next)]
 			l.line = !l.sign && !l.below
-			if l.below && is(l.trigger, "PNK") && !r.beginsLine(i) {
+			if l.below && is(l.trigger, "PNKTX") && !r.beginsLine(i) {
 				return edit{}
 			}
 		case c == '|' && j == i+1: // Paciente|Ana Reis
@@ -104,7 +104,8 @@ func (r *reader) nameFrom(i int, l *lead) edit {
 	}
 	least, isAny := 2, l.sign || l.trigger == nameMark
 	isTitled := isCapital && isSmall(r.char(start+1))
-	isPerson := is(l.trigger, "PN") || l.trigger == kin && (l.tight || l.below) && !l.filled
+	isPerson := is(l.trigger, "PN") || is(l.trigger, "TX") && l.below ||
+		l.trigger == kin && (l.tight || l.below) && !l.filled
 	switch t := l.trigger; {
 	case isPerson && (t == kin || !l.dash), is(t, "TX") && isGiven && l.sign,
 		t == nameMark && isEnclosed && isGiven: // informado [NAME], cadastrado 'Maria'

@@ -53,7 +53,7 @@ func (r *reader) isWebToken(i int) bool {
 }
 
 const (
-	noted      = "yBbMlWqszmvVErPF0" // the classes of words that begin a notation whatever stands around them
+	noted      = "yBbMlWqszmvJVErPF0" // the classes of words that begin a notation whatever stands around them
 	privateKey = "BEGIN "
 	// Characters of a notation, but for a secret that goes on: of one that a known word begins, and of others.
 	maxNoted, maxUnknown = 640, 128
@@ -122,13 +122,13 @@ func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read i
 		}
 		switch group {
 		case "value":
-			k = r.suited(from, end, field)
+			if k = r.suited(from, end, field); field == none {
+				k = r.guessed(from, end)
+			}
 		case "row":
 			read = r.takeList(from, end, r.fieldBefore(i, from, from))
 		case "items":
 			read = r.takeList(from, end, none)
-		case "guess":
-			k = r.guessed(from, end)
 		case "person", "people":
 			words, isGiven := 0, false
 			end, words, isGiven = r.wordsEnd(from, end)
@@ -147,6 +147,11 @@ func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read i
 // It returns where the last of them ends.
 func (r *reader) takeList(start, end int, label kind) (read int) {
 	items, _ := r.cells(start, ',', r.char(end))
+	for i, v := range items {
+		if typed := bytes.IndexByte(r.Chars[v.start:v.end], '('); typed > 0 { // Ana(String)
+			items[i].end = v.start + typed
+		}
+	}
 	isNamed := func(v edit) bool { return r.guessed(v.start, v.end) == name }
 	if label == none && !slices.ContainsFunc(items, isNamed) {
 		return 0

@@ -122,7 +122,7 @@ func (r *reader) readTokens() {
 // readToken returns the datum that the token i begins or says that it follows.
 func (r *reader) readToken(i int) (e edit) {
 	c := r.classes[i]
-	if e = r.boundAt(i); e.kind != none || is(c, "2346") {
+	if is(c, "2346") {
 		return e
 	}
 	if c == number || r.isWord(i) {

@@ -68,8 +68,8 @@ func (r *reader) labelledSecret(begin, last int, c class) edit {
 	isShouted := bytes.IndexByte(r.Chars[from:end], '_') >= 0 &&
 		!bytes.ContainsFunc(r.Chars[r.start(begin):end], isSmallRune)
 	isFault := isMessage[r.class(first)] || bytes.IndexByte(r.classes[begin:last+1], '_') >= 0
-	if isShouted && r.char(end) != '=' && (isFault || !assignsValue.Match(r.ahead(end, maxToSecret))) {
-		return edit{} // WRONG_PASSWORD: x, but not DB_PASSWORD: 'a'
+	if isShouted && r.char(end) != '=' && isFault {
+		return edit{} // WRONG_PASSWORD: x, but not DB_PASSWORD: x
 	}
 	if r.char(from-1) == '<' {
 		if tag := tagRest.Find(r.Chars[end:]); tag != nil {
@@ -133,9 +133,6 @@ func (r *reader) identifierLast(i int) (last int, ok bool) {
 	end := r.end(last)
 	return last, !isAlnum(r.char(end)) && !isMark(r.char(end)) && end-r.end(i) < maxToSecret
 }
-
-// assignsValue is a sign before what is quoted, or no word.
-var assignsValue = regular(`["']? *[:=] *(?:["']|[A-Za-z._=~+/-]*\d)`)
 
 var tagRest = regular(`(?:[^<>/]|/[^<>]){0,300}>(?:\s*<!\[CDATA\[)?\s*`)
 

@@ -290,6 +290,13 @@ var taken = []struct{ why, text, want string }{
 	{"binds of Oracle and others", "ORA-01722 [:1='Ondina Prates', :2=40301630]; [1]='ONDINA PRATES', [2]='88213'; @p0 = 'Ana', $1 = 'Zora Prates', {0: 'x'}", "ORA-01722 [:1='[NAME]', :2=40301630]; [1]='[NAME]', [2]='88213'; @p0 = '[NAME]', $1 = '[NAME]', {0: 'x'}"},
 	{"values of a key of several columns", "constraint 'UK_CPF_NOME'. Cannot insert duplicate key in object 'dbo.TB_1'. The duplicate key value is ({bad}, Ondina Prates).", "constraint 'UK_CPF_NOME'. Cannot insert duplicate key in object 'dbo.TB_1'. The duplicate key value is ([CPF], [NAME])."},
 	{"values of a key that nothing names", "with unique index 'IX_1'. The duplicate key value is ({bad}, Ondina Prates, 1).", "with unique index 'IX_1'. The duplicate key value is ([CPF], [NAME], 1)."},
+	{"labels' lines of other people", "Nome do responsável legal\nOndina Prates\nProfissional executante\nOndino Sá\nNome da criança\nZora Prates", "Nome do responsável legal\n[NAME]\nProfissional executante\n[NAME]\nNome da criança\n[NAME]"},
+	{"SAML's values by themselves", "<saml2:AttributeValue>Ondina Prates</saml2:AttributeValue>", "<saml2:AttributeValue>[NAME]</saml2:AttributeValue>"},
+	{"validators' fields behind the value", `The value 'Ondina Prates' is not valid for NomePaciente. Invalid value "Zora Prates" for field nome; {"field":"nome","rejectedValue":"ondina"}, {"rejectedValue":"ondina","field":"nome"}`,
+		`The value '[NAME]' is not valid for NomePaciente. Invalid value "[NAME]" for field nome; {"field":"nome","rejectedValue":"[NAME]"}, {"rejectedValue":"[NAME]","field":"nome"}`},
+	{"a validator's field on the line before", "nome\n  Input should be at most 5 [type=string_too_long, input_value='Ondina Prates', input_type=str]", "nome\n  Input should be at most 5 [type=string_too_long, input_value='[NAME]', input_type=str]"},
+	{"parameters by their numbers", "binding parameter [1] as [VARCHAR] - [Ondina Prates]; parameter (1:VARCHAR) <- [ONDINA PRATES]; Error binding parameter 1: 'Zora Prates'; Parameters: Ondina Prates(String), 88213(Long)", "binding parameter [1] as [VARCHAR] - [[NAME]]; parameter (1:VARCHAR) <- [[NAME]]; Error binding parameter 1: '[NAME]'; Parameters: [NAME](String), 88213(Long)"},
+	{"values of a key in other dialects", "O valor de chave duplicada é ({bad}, Ondina Prates). dup key: { : \"Ondina Prates\" }", "O valor de chave duplicada é ([CPF], [NAME]). dup key: { : \"[NAME]\" }"},
 	{"a row, parameters", "Failing row contains (88213, ONDINA PRATES, {bad}, null). SQL parameters: ['Zora Prates', '{bad}', 'PENDENTE'], params (Ana, {bad})", "Failing row contains (88213, [NAME], [CPF], null). SQL parameters: ['[NAME]', '[CPF]', 'PENDENTE'], params ([NAME], [CPF])"},
 
 	// the realistic whole

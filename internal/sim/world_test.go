@@ -344,7 +344,7 @@ func (s *sim) start(n int) {
 		worker.RecordRetryOutcome: worker.NewOutcomeRecorder(policies, r.journal, no, written).Begin,
 		worker.RetryReview:        worker.NewReviews(r, policies, r.store, r.journal, func() {}, no, written).Begin,
 	}
-	runner := deadletter.NewRunner(r.store, r.decideInRun, memory{r.journal, r}, r, up, testkit.NoBulkHooks(), written)
+	runner := deadletter.NewRunner(r.store, r.decideInRun, memory{r.journal, r}, r, up, written)
 	r.do(records, func(stop context.Context) { r.journal.Run(stop, r.life) })
 	r.do(gates, r.gates.Run)
 	lead := func(p *part, name string, work func(stop, hard context.Context)) {

@@ -229,7 +229,7 @@ func (f *Fixture) Deliver(taken bool) {
 }
 
 // StartBulk plans a bulk run and starts it.
-func (f *Fixture) StartBulk(c deadletter.BulkCommand) (run string) {
+func (f *Fixture) StartBulk(c journal.BulkCommand) (run string) {
 	f.t.Helper()
 	p, err := f.DeadLetters.Plan(f.t.Context(), c)
 	Must(f.t, err)
@@ -245,12 +245,8 @@ func (f *Fixture) DecideBulk(run string, n int) []journal.BulkItem {
 	Must(f.t, err)
 	items, err := f.Store.BulkItems(f.t.Context(), run, journal.BulkPlanned, 0, n)
 	Must(f.t, err)
-	when := deadletter.Backoff
-	if r.Now {
-		when = deadletter.Now
-	}
 	for _, i := range items {
-		_, err := f.DeadLetters.Decide(f.t.Context(), deadletter.Command{ID: i.DeadLetter, Action: r.Action, Reason: r.Reason, By: r.By, Run: run, Force: r.Force, Fresh: r.Fresh, When: when})
+		_, err := f.DeadLetters.Decide(f.t.Context(), deadletter.Command{ID: i.DeadLetter, Action: r.Action, Reason: r.Reason, By: r.By, Run: run, Force: r.Force, Fresh: r.Fresh, When: r.When})
 		if refusal := deadletter.RefusalOf(err); refusal != nil {
 			err = f.Journal.RefuseBulkItem(f.t.Context(), run, i.Number, string(refusal.Code))
 		}
@@ -264,11 +260,6 @@ func (f *Fixture) FinishBulk(run string) {
 	f.t.Helper()
 	_, err := f.Journal.Bulk(f.t.Context(), &journal.BulkStep{Verb: journal.BulkFinish, Run: journal.BulkRun{ID: run}})
 	Must(f.t, err)
-}
-
-// NoBulkHooks do nothing.
-func NoBulkHooks() deadletter.Hooks {
-	return deadletter.Hooks{Decided: func(journal.BulkAction) {}, Refused: func(journal.BulkAction) {}}
 }
 
 // Bubble runs a test of a Fixture where time is fake (testing/synctest).

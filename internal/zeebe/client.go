@@ -9,11 +9,11 @@ import (
 	"net"
 	"time"
 
+	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
 	"retry-worker/internal/smallfile"
-	"retry-worker/internal/worker"
 )
 
 const (
@@ -72,46 +72,44 @@ func (o Options) String() string {
 	return "gRPC at " + o.Address + " (" + o.Reason + ")"
 }
 
-// gateway is the engine in one protocol. Its errors have the status codes of gRPC.
-type gateway interface {
-	activate(ctx context.Context, r *worker.ActivateRequest) ([]worker.Job, error)
-	complete(ctx context.Context, j *worker.Job, variables string) error
-	throw(ctx context.Context, j *worker.Job, e *worker.BPMNError) error
-	fail(ctx context.Context, j *worker.Job, f *worker.Failure) error
-	setTimeout(ctx context.Context, j *worker.Job, long time.Duration) error
-	// setVariables that reach from the element to the process.
-	setVariables(ctx context.Context, elementInstanceKey int64, variables string) error
-	// touch changes nothing in a process instance, and is refused where it has ended: neither protocol has a query that
-	// every version knows.
-	touch(ctx context.Context, processInstanceKey int64) error
-	topology(ctx context.Context) (Topology, error)
-	deploy(ctx context.Context, name string, content []byte, tenant string) ([]Deployment, error)
-	create(ctx context.Context, processID, variables string) (key int64, err error)
-	publish(ctx context.Context, name, key string, life time.Duration) error
-	close() error
+// connection carries the commands of the gRPC protocol: by gRPC, or as the requests of the REST API that mean the same.
+// Its errors have the status codes of gRPC.
+type connection interface {
+	grpc.ClientConnInterface
+	Close() error
 }
 
 // Client is a connection to an engine: a worker.Engine, and the operator's commands. Safe for
 // concurrent use.
 type Client struct {
-	gateway     gateway
+	gateway     pb.GatewayClient
+	conn        connection
 	tokens      *tokenSource
 	plainErrors bool
 }
 
 // Dial prepares a connection; the engine need not be there yet. It fails on options that can never work.
 func Dial(o Options, log *zap.Logger) (*Client, error) {
-	c := &Client{tokens: o.tokens(log), plainErrors: o.PlainErrors}
-	var err error
+	dial := newGRPC
 	if o.RESTAddress != "" {
-		c.gateway, err = newREST(&o, c.tokens)
-	} else {
-		c.gateway, err = newGRPC(&o, c.tokens)
+		dial = newREST
 	}
-	if err != nil && c.tokens != nil {
-		c.tokens.close()
+	conn, err := dial(&o)
+	if err != nil {
+		return nil, err
 	}
-	return c, err
+	tokens := o.tokens(log)
+	return &Client{pb.NewGatewayClient(shown{conn, tokens}), conn, tokens, o.PlainErrors}, nil
+}
+
+// shown is a connection each command of which shows a token.
+type shown struct {
+	connection
+	tokens *tokenSource
+}
+
+func (c shown) Invoke(ctx context.Context, method string, in, out any, o ...grpc.CallOption) error {
+	return c.tokens.call(ctx, func(ctx context.Context) error { return c.connection.Invoke(ctx, method, in, out, o...) })
 }
 
 // Close ends the connection and every call on it.
@@ -119,7 +117,7 @@ func (c *Client) Close() error {
 	if c.tokens != nil {
 		c.tokens.close()
 	}
-	return c.gateway.close()
+	return c.conn.Close()
 }
 
 func (o *Options) tlsConfig() (*tls.Config, error) {

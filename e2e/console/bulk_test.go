@@ -48,11 +48,11 @@ func TestManyAreReleasedAtOnceFromTheirCause(t *testing.T) {
 	}
 	b.choose("#per-minute", "40")
 	b.click("#settings button")
-	b.await("the new plan", `document.querySelector("#start input[name=planned]").value.endsWith("perMinute=40&when=now")`)
+	b.await("the new plan", `document.querySelector("#start [name=perMinute]").defaultValue === "40" && document.querySelector("#start [name=when][value=now]").defaultChecked`)
 	b.says("#start", "40 por minuto, durante 15 s")
 	b.click("#start-go") // for the reason that was written before
 	b.await("the run", `location.pathname.startsWith("/bulk-runs/0") && document.querySelector("#pause")`)
-	b.says("main", "Reenvio", "A ação começou.")
+	b.says("main", "Reenvio")
 	b.begun(n)
 	b.click("#pause")
 	b.await("that it stands", `document.querySelector("#resume")`)

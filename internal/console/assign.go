@@ -78,7 +78,7 @@ func (p *Pages) handover(v *visit, o *open) (*page, error) {
 	if err != nil && deadletter.RefusalOf(err) == nil {
 		return nil, unsure("undecided", err)
 	}
-	return &page{redirect: listURL(journal.DeadLetterFilter{Assignee: of}, "")}, nil
+	return &page{redirect: listURL(journal.DeadLetterFilter{Assignee: of})}, nil
 }
 
 // whose are the open dead letters of a filter that the reader has, that nobody has, and that are to be looked at again
@@ -88,16 +88,17 @@ func (v *visit) whose(o *open, f journal.DeadLetterFilter) ([]viewLink, error) {
 	all.Assignee, all.FollowUp = "", time.Time{}
 	mine, nobodys, today := all, all, all
 	mine.Assignee, nobodys.Assignee, today.FollowUp = v.who.Name, journal.Nobody, ends
-	links := []viewLink{{Name: v.T("list.mine"), URL: listURL(mine, ""), Current: f == mine},
-		{Name: v.T("list.nobodys"), URL: listURL(nobodys, ""), Current: f == nobodys},
-		{Name: v.T("list.today"), URL: listURL(today, ""), Current: f == today}}
+	links := []viewLink{{Name: v.T("list.mine"), URL: listURL(mine), Current: f == mine},
+		{Name: v.T("list.nobodys"), URL: listURL(nobodys), Current: f == nobodys},
+		{Name: v.T("list.today"), URL: listURL(today), Current: f == today}}
 	if f.Query != "" {
 		return links, nil
 	}
-	counts, err := o.DeadLetterAssignees(v.r.Context(), all)
-	for i := range links {
-		links[i].Known = true
+	counts, err := o.DeadLetterCounts(v.r.Context(), all)
+	if err != nil {
+		return nil, err
 	}
+	due, err := o.DeadLetterCounts(v.r.Context(), today)
 	for _, has := range counts {
 		switch has.Assignee {
 		case v.who.Name:
@@ -105,9 +106,12 @@ func (v *visit) whose(o *open, f journal.DeadLetterFilter) ([]viewLink, error) {
 		case "":
 			links[1].N += has.N
 		}
-		if !has.FollowUpAt.IsZero() && has.FollowUpAt.Before(ends) {
-			links[2].N += has.N
-		}
+	}
+	for i := range due {
+		links[2].N += due[i].N
+	}
+	for i := range links {
+		links[i].Known = true
 	}
 	return links, err
 }
@@ -119,7 +123,7 @@ func (v *visit) assignedFacts(a *journal.Assignment) (facts []factLink) {
 		who = v.T("assigned.row.you")
 	}
 	if who != "" {
-		facts = []factLink{{fact{v.T("assigned.row"), who}, listURL(journal.DeadLetterFilter{Assignee: a.Assignee}, "")}}
+		facts = []factLink{{fact{v.T("assigned.row"), who}, listURL(journal.DeadLetterFilter{Assignee: a.Assignee})}}
 	}
 	if !a.FollowUpAt.IsZero() {
 		facts = append(facts, factLink{fact{v.T("assigned.row.follow_up"), v.shortDay(a.FollowUpAt)}, ""})

@@ -57,6 +57,9 @@ func auditForm(q url.Values) *auditData {
 	} {
 		*field = plain(q.Get(name), most)
 	}
+	if d.ID != "" {
+		d.Policy = cmp.Or(d.Policy, decision.DefaultPolicy)
+	}
 	return d
 }
 
@@ -69,9 +72,6 @@ func (p *Pages) audit(v *visit, o *open) (*page, error) {
 	}
 	if head.Link > 0 {
 		d.Head, d.HeadAt = head.String(), v.Ago(head.At)
-	}
-	if err := v.findPolicy(o, d); err != nil {
-		return nil, err
 	}
 	d.Policies = options(append(v.catalogue.Policies.Names(), d.Policy), d.Policy, v.policy)
 	f := v.recordFilter(d)
@@ -95,31 +95,6 @@ func (p *Pages) audit(v *visit, o *open) (*page, error) {
 	return pg, err
 }
 
-// findPolicy sets the policy of an id that is given alone, where one of the catalogue's knows it and no other does.
-func (v *visit) findPolicy(o *open, d *auditData) error {
-	if d.ID == "" || d.Policy != "" {
-		return nil
-	}
-	var known []string
-	for _, policy := range v.catalogue.Policies.Names() {
-		f := journal.RecordFilter{Subject: journal.Subject{Tenant: cmp.Or(d.Tenant, journal.DefaultTenant), Policy: policy, ID: d.ID}}
-		records, err := o.Records(v.r.Context(), f, 0, 1)
-		if err != nil {
-			return err
-		}
-		if len(records) > 0 {
-			known = append(known, policy)
-		}
-	}
-	switch len(known) {
-	case 0:
-		d.Policy = decision.DefaultPolicy // which has nothing of it either
-	case 1:
-		d.Policy = known[0]
-	}
-	return nil
-}
-
 // recordFilter is what the form asks for; d says which field is wrong, if one is.
 func (v *visit) recordFilter(d *auditData) (f journal.RecordFilter) {
 	var since, until bool
@@ -129,8 +104,6 @@ func (v *visit) recordFilter(d *auditData) (f journal.RecordFilter) {
 		f.Subject = journal.Subject{Tenant: cmp.Or(d.Tenant, journal.DefaultTenant), Policy: d.Policy, ID: d.ID}
 	}
 	switch {
-	case d.ID != "" && d.Policy == "":
-		d.Wrong, d.WrongField = v.T("audit.wrong.policy"), "policy"
 	case d.ID == "" && d.Policy != "":
 		d.Wrong, d.WrongField = v.T("audit.wrong.id"), "id"
 	case !since:
@@ -182,7 +155,7 @@ func (v *visit) auditRow(r *journal.Record) auditRow {
 	if a := r.Attempt; a != nil {
 		d := &a.Decision
 		row.ID, row.Policy, row.URL = r.Subject.ID, r.Subject.Policy, subjectURL(r.Subject)
-		row.Kind, row.At, row.Says = v.T("audit.kind.attempt"), v.At(d.AnalysedAt), v.T("event.attempt", v.Number(a.Number))
+		row.Kind, row.At, row.Says = v.T("event.kind.attempt"), v.At(d.AnalysedAt), v.T("event.attempt", v.Number(a.Number))
 		if d.Outcome != decision.MaxRetriesExceeded {
 			row.Says += " " + v.reason(d.Reason) + "."
 		}
@@ -191,7 +164,7 @@ func (v *visit) auditRow(r *journal.Record) auditRow {
 	}
 	s := r.Entry.Subject
 	e := v.entry(r.Entry, bodyOf(r.Entry))
-	row.Kind, row.At = v.Or("audit.kind."+string(r.Entry.Kind), string(r.Entry.Kind)), v.At(r.Entry.At)
+	row.Kind, row.At = v.Or("event.kind."+string(r.Entry.Kind), string(r.Entry.Kind)), v.At(r.Entry.At)
 	row.ID, row.Policy, row.Says, row.By = s.ID, s.Policy, e.Title, e.By
 	if e.Words != "" {
 		row.Says += " “" + e.Words + "”"

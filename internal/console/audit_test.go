@@ -54,8 +54,10 @@ func TestTheAuditIsSearchedAndExported(t *testing.T) {
 		t.Error("the time was read as UTC")
 	}
 	w.Fail("no-retry", deadID, "x", 0)
-	if d := s.doc(s.get("/audit?id="+deadID), 422); !strings.Contains(text(d.id("wrong")), "more than one") {
-		t.Errorf("an id of two policies: %s", text(d.id("wrong")))
+	for address, want := range map[string]int{"/audit?id=" + deadID: 7, "/audit?policy=no-retry&id=" + deadID: 1} {
+		if n := len(s.page(address).rowLinks()); n != want {
+			t.Errorf("an id of two policies: %s lists %d, want %d", address, n, want)
+		}
 	}
 }
 

@@ -41,7 +41,7 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 	q := v.r.URL.Query()
 	f, wrong := v.filterOf(q)
 	if wrong == "" && f.State != states[0] { // causes are of what is open
-		return &page{redirect: groupsURL(f, "")}, nil
+		return &page{redirect: groupsURL(f)}, nil
 	}
 	// And they have no age of their own.
 	f.State, f.Fingerprint = states[0], ""
@@ -55,12 +55,12 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 	if err = unlessUnfit(err); err != nil {
 		return nil, err
 	}
-	counts, err := o.DeadLetterCounts(v.r.Context())
+	counts, err := o.DeadLetterCounts(v.r.Context(), journal.DeadLetterFilter{State: deadletter.AllStates})
 	if err != nil {
 		return nil, err
 	}
 	d := &groupsData{listData: listData{Filter: f, Filtered: narrowed(f), Views: v.views("groups", f),
-		Reset: groupsURL(journal.DeadLetterFilter{}, "")}}
+		Reset: groupsURL(journal.DeadLetterFilter{})}}
 	due, err := v.due(o, f.Context)
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 func (v *visit) causeRow(g *deadletter.Group, f journal.DeadLetterFilter) causeRow {
 	f.Fingerprint = g.Cause.ID
 	row := causeRow{Group: g, Name: v.causeName(g), Teams: v.teams(g.Teams), Worth: v.Money(g.Cents),
-		First: v.Ago(g.First), Last: v.Ago(g.Last), Show: listURL(f, "")}
+		First: v.Ago(g.First), Last: v.Ago(g.Last), Show: listURL(f)}
 	if v.who.May(access.Bulk, string(f.Team)) {
 		row.Act = planURL(f)
 	}
@@ -203,7 +203,7 @@ func (p *Pages) causePage(v *visit, o *open) (*page, error) {
 		return nil, err
 	}
 	if waiting > 0 {
-		d.Waiting = &link{v.Count("groups.show", waiting), listURL(open, "")}
+		d.Waiting = &link{v.Count("groups.show", waiting), listURL(open)}
 	}
 	if done := v.r.URL.Query().Get("done"); done == "teach" && c.Taught != nil || done == "forget" && c.Taught == nil {
 		d.Done = v.T("cause.done." + done)
@@ -323,8 +323,10 @@ type due struct{ late, today []deadletter.Count }
 func (v *visit) due(o *open, of string) (d due, err error) {
 	today := v.now.In(v.zone)
 	tomorrow := time.Date(today.Year(), today.Month(), today.Day()+1, 0, 0, 0, 0, v.zone)
-	if d.late, err = o.DeadLettersDue(v.r.Context(), of, time.Time{}, v.now); err == nil {
-		d.today, err = o.DeadLettersDue(v.r.Context(), of, v.now, tomorrow)
+	late := journal.DeadLetterFilter{Context: of, DueUntil: v.now}
+	if d.late, err = o.DeadLetterCounts(v.r.Context(), late); err == nil {
+		soon := journal.DeadLetterFilter{Context: of, DueSince: v.now, DueUntil: tomorrow}
+		d.today, err = o.DeadLetterCounts(v.r.Context(), soon)
 	}
 	return d, err
 }
@@ -352,7 +354,7 @@ func (d due) of(v *visit, f journal.DeadLetterFilter) (links []link) {
 		if n == 0 {
 			continue
 		}
-		line := link{v.Count(part.key, n), listURL(f, "")}
+		line := link{v.Count(part.key, n), listURL(f)}
 		if worth := v.Money(cents); worth != "" {
 			line.Text += ": " + worth
 		}

@@ -34,7 +34,7 @@ func (d *listData) ContextOf(i deadletter.Item) (links []factLink) {
 		// What was taken out of a text stands for as many people as there are.
 		if (c.Type == decision.ContextText || c.Type == decision.ContextNumber) && !strings.HasPrefix(c.Value, "[") {
 			same.Context = c.Variable + "=" + c.Value
-			link.URL = listURL(same, "")
+			link.URL = listURL(same)
 		}
 		links = append(links, link)
 	}

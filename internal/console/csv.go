@@ -18,7 +18,7 @@ const mostExported = 20_000
 
 // exportURL is the list as a file.
 func exportURL(f journal.DeadLetterFilter) string {
-	return strings.Replace(listURL(f, ""), "/dead-letters", "/dead-letters.csv", 1)
+	return strings.Replace(listURL(f), "/dead-letters", "/dead-letters.csv", 1)
 }
 
 // exportLetters streams GET /dead-letters.csv with the list's own fields, as a spreadsheet of the reader's language
@@ -75,7 +75,7 @@ func (v *visit) letterCells(i *deadletter.Item, fields []decision.ContextField) 
 		amount = v.point(decision.Amount(i.Cents))
 	}
 	row := []string{audit.Inert(i.Subject.ID), audit.Inert(v.policy(i.Subject.Policy)),
-		v.Or("letter."+string(i.State), string(i.State)), v.reason(i.Reason),
+		v.Or("state.word."+string(i.State), string(i.State)), v.reason(i.Reason),
 		audit.Inert(v.team(i.Team)), v.cellTime(i.Deadline), amount, v.cellTime(i.CreatedAt), map[bool]string{true: v.T("cell.yes")}[i.PossiblyAccepted],
 		audit.Inert(i.Assigned.Assignee), v.cellTime(i.Assigned.FollowUpAt)}
 	for _, f := range fields {

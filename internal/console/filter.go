@@ -138,14 +138,12 @@ func listFields(f *journal.DeadLetterFilter) []field {
 }
 
 // listURL is the list of dead letters that a filter lets through.
-func listURL(f journal.DeadLetterFilter, cursor string) string {
-	return address("/dead-letters", append(listFields(&f), field{"cursor", cursor})...)
-}
+func listURL(f journal.DeadLetterFilter) string { return address("/dead-letters", listFields(&f)...) }
 
 // groupsURL are the causes of the open ones among them.
-func groupsURL(f journal.DeadLetterFilter, cursor string) string {
+func groupsURL(f journal.DeadLetterFilter) string {
 	f.Since, f.Until = time.Time{}, time.Time{}
-	return address("/dead-letters/groups", append(fieldsOf(&f), field{"cursor", cursor})...)
+	return address("/dead-letters/groups", fieldsOf(&f)...)
 }
 
 // planURL is the plan for all open ones among them.
@@ -264,7 +262,7 @@ func (v *visit) next(o *open, at place, id string) (after following, err error) 
 	}
 	n := slices.IndexFunc(items, func(i deadletter.Item) bool { return i.ID == id }) + 1
 	if n > 0 && url.Values(at).Get("cursor") == "" {
-		key := "place.number"
+		key := "retries.of"
 		if cursor != "" {
 			key = "place.number.more"
 		}

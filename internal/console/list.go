@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
@@ -79,8 +78,8 @@ type viewLink struct {
 // views of the dead letters: one by one, and by cause.
 func (v *visit) views(current string, f journal.DeadLetterFilter) []viewLink {
 	return []viewLink{
-		{Name: v.T("view.list"), URL: listURL(f, ""), Current: current == "list"},
-		{Name: v.T("view.groups"), URL: groupsURL(f, ""), Current: current == "groups"},
+		{Name: v.T("view.list"), URL: listURL(f), Current: current == "list"},
+		{Name: v.T("view.groups"), URL: groupsURL(f), Current: current == "groups"},
 	}
 }
 
@@ -203,12 +202,12 @@ func (p *Pages) search(v *visit, o *open) (*page, error) {
 	}
 	f := journal.DeadLetterFilter{State: deadletter.AllStates, Query: q}
 	return &page{name: "search", section: "dead-letters", title: v.T("find.title"), data: map[string]any{
-		"Query": q, "Found": all, "More": len(all) == mostFound, "Words": listURL(f, "")}}, nil
+		"Query": q, "Found": all, "More": len(all) == mostFound, "Words": listURL(f)}}, nil
 }
 
 // listed is the list's page with its filter, and no rows yet.
 func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
-	counts, err := o.DeadLetterCounts(v.r.Context())
+	counts, err := o.DeadLetterCounts(v.r.Context(), journal.DeadLetterFilter{State: deadletter.AllStates})
 	if err != nil {
 		return nil, err
 	}
@@ -217,8 +216,8 @@ func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
 	d.Here, d.Views = v.listPlace(), v.views("list", f)
 	v.choices(d, counts)
 	d.Chips = v.chips(&f)
-	if f.Context != "" && f.State == states[0] && !searched(&f) {
-		all, err := o.DeadLettersDue(v.r.Context(), f.Context, time.Time{}, time.Time{})
+	if (f.Context != "" || f.Fingerprint != "") && f.State == states[0] && !searched(&f) {
+		all, err := o.DeadLetterCounts(v.r.Context(), journal.DeadLetterFilter{Context: f.Context})
 		if err != nil {
 			return nil, err
 		}
@@ -226,20 +225,20 @@ func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
 		d.Matching, d.Worth = n, v.Money(cents)
 		d.States[0].N, d.States[0].Known = n, true
 	}
-	d.Reset = listURL(journal.DeadLetterFilter{State: f.State}, "")
+	d.Reset = listURL(journal.DeadLetterFilter{State: f.State})
 	if f.Fingerprint != "" {
 		if d.Cause, err = v.cause(o, f.Fingerprint); err != nil {
 			return nil, err
 		}
 		without := f
 		without.Fingerprint = ""
-		d.AnyCause = listURL(without, "")
+		d.AnyCause = listURL(without)
 	}
 	d.File = exportURL(f)
 	for _, sort := range append([]string{deadletter.Urgent}, deadletter.Sorts()...) {
 		sorted := f
 		if sorted.Sort = sort; deadletter.SortOf(&sorted) == sort {
-			d.Sorts = append(d.Sorts, viewLink{Name: v.T("list.sort." + cmp.Or(sort, "urgent")), URL: listURL(sorted, ""),
+			d.Sorts = append(d.Sorts, viewLink{Name: v.T("list.sort." + cmp.Or(sort, "urgent")), URL: listURL(sorted),
 				Current: sort == deadletter.SortOf(&f)})
 		}
 	}
@@ -258,8 +257,8 @@ func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
 	if f.Assignee != "" && f.Assignee != journal.Nobody && f.Assignee != v.who.Name && v.who.May(access.Handover, "") {
 		d.Handover = new(o.Colleagues(f.Team))
 	}
-	d.Act, err = v.act(o, f, d.Matching)
-	return d, err
+	d.Act = v.act(&f, d.Matching)
+	return d, nil
 }
 
 // Sorted is the value of aria-sort of a column, which some orders go by; empty where the list has another.
@@ -274,27 +273,17 @@ func (d *listData) Sorted(orders ...string) string {
 	}
 }
 
-// act on all that a filter lets through, of which there are matching where it names no cause; nil where that cannot be.
-func (v *visit) act(o *open, f journal.DeadLetterFilter, matching int64) (*link, error) {
-	if f.State != states[0] || !narrowed(f) || !v.who.May(access.Bulk, string(f.Team)) {
-		return nil, nil
+// act on all that a filter lets through, of which there are matching unless it searches; nil where that cannot be.
+func (v *visit) act(f *journal.DeadLetterFilter, matching int64) *link {
+	switch {
+	case f.State != states[0] || !narrowed(*f) || !v.who.May(access.Bulk, string(f.Team)):
+		return nil
+	case searched(f): // the plan counts them
+		return &link{URL: planURL(*f), Text: v.T("list.act")}
+	case matching == 0:
+		return nil
 	}
-	a := &link{URL: planURL(f), Text: v.T("list.act")}
-	if searched(&f) {
-		return a, nil // the plan counts them
-	}
-	if f.Fingerprint != "" {
-		n, err := v.causeCount(o, f)
-		if err != nil {
-			return nil, err
-		}
-		matching = n
-	}
-	if matching == 0 {
-		return nil, nil
-	}
-	a.Text = v.Count("list.act", matching)
-	return a, nil
+	return &link{URL: planURL(*f), Text: v.Count("list.act", matching)}
 }
 
 // mostLooks at what a search may have to skip, before the reader is asked whether to go on.
@@ -340,7 +329,7 @@ func (v *visit) choices(d *listData, counts []deadletter.Count) {
 	for _, s := range states {
 		there := *f
 		there.State = s
-		d.States = append(d.States, viewLink{v.T("list.state." + s), listURL(there, ""), s == f.State, !bounded, numbers[s]})
+		d.States = append(d.States, viewLink{v.T("list.state." + s), listURL(there), s == f.State, !bounded, numbers[s]})
 	}
 	d.Context = v.contextFilter(f)
 	d.Policies = options(append(policies, v.catalogue.Policies.Names()...), f.Policy, v.policy)

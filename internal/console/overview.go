@@ -53,37 +53,20 @@ type newCause struct {
 	Pattern, Says string
 }
 
-// sum of dead letters, and since when the first of them waits.
-type sum struct {
-	N, Cents int64
-	Oldest   time.Time
-}
-
-func (s *sum) add(n *deadletter.Count) {
-	s.N, s.Cents = s.N+n.N, s.Cents+n.Cents
-	if s.Oldest.IsZero() || !n.Oldest.IsZero() && n.Oldest.Before(s.Oldest) {
-		s.Oldest = n.Oldest
-	}
-}
-
 // teamRow is what waits for one team.
 type teamRow struct {
-	sum
-	Team        decision.Team
+	deadletter.Count
 	Description string
 	Due         []link
 	Reasons     []reasonRow
 }
 
 // reasonRow is what waits for one team for one reason.
-type reasonRow struct {
-	sum
-	Reason decision.Reason
-}
+type reasonRow struct{ deadletter.Count }
 
 // Waiting is the list of what waits for a team and for a reason, for any where it is empty.
 func (v *visit) Waiting(t decision.Team, r decision.Reason) string {
-	return listURL(journal.DeadLetterFilter{Team: t, Reason: r}, "")
+	return listURL(journal.DeadLetterFilter{Team: t, Reason: r})
 }
 
 // healthRow is one thing the worker says of itself.
@@ -93,15 +76,17 @@ type healthRow struct {
 	// Since when it is so.
 	Since  Moment
 	Detail string
-	// At is when what Detail says happened.
-	At Moment
 	// Technical is for IT: versions, and what a program said.
 	Technical string
 }
 
 func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	ctx := v.r.Context()
-	counts, err := o.DeadLetterCounts(ctx)
+	counts, err := o.DeadLetterCounts(ctx, journal.DeadLetterFilter{})
+	if err != nil {
+		return nil, err
+	}
+	again, err := o.DeadLetterCounts(ctx, journal.DeadLetterFilter{State: string(journal.DeadLetterReprocessing)})
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +100,10 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	}
 	own := journal.DeadLetterFilter{Team: v.mine}
 	d := &overviewData{V: v, AlertAbove: deadletter.AlertAbove, Success: v.success(kpis),
-		Due: due.of(v, journal.DeadLetterFilter{}), Groups: groupsURL(own, "")}
+		Due: due.of(v, journal.DeadLetterFilter{}), Groups: groupsURL(own)}
+	for i := range again {
+		d.Reprocessing += again[i].N
+	}
 	v.waiting(d, counts)
 	for i := range d.Teams {
 		d.Teams[i].Due = due.of(v, journal.DeadLetterFilter{Team: d.Teams[i].Team})
@@ -189,21 +177,16 @@ func (v *visit) success(all []statistics.KPI) *successRate {
 
 // waiting adds the open dead letters up by team and reason: the reader's team first, then the most.
 func (v *visit) waiting(d *overviewData, counts []deadletter.Count) {
-	var all sum
+	var all deadletter.Count
 	for i := range counts {
 		n := &counts[i]
-		switch n.State {
-		case journal.DeadLetterReprocessing:
-			d.Reprocessing += n.N
-		case journal.DeadLetterOpen:
-			all.add(n)
-			t := rowOf(&d.Teams, func(t *teamRow) bool { return t.Team == n.Team })
-			t.Team, t.Description = n.Team, v.catalogue.Teams[n.Team].Description
-			t.add(n)
-			r := rowOf(&t.Reasons, func(r *reasonRow) bool { return r.Reason == n.Reason })
-			r.Reason = n.Reason
-			r.add(n)
-		}
+		all.Add(n)
+		t := rowOf(&d.Teams, func(t *teamRow) bool { return t.Team == n.Team })
+		t.Team, t.Description = n.Team, v.catalogue.Teams[n.Team].Description
+		t.Add(n)
+		r := rowOf(&t.Reasons, func(r *reasonRow) bool { return r.Reason == n.Reason })
+		r.Reason = n.Reason
+		r.Add(n)
 	}
 	d.Open, d.Oldest, d.Worth = all.N, v.Ago(all.Oldest), v.Money(all.Cents)
 	names := []string{string(v.mine)}
@@ -258,16 +241,8 @@ func (p *Pages) health(v *visit, o *open) ([]healthRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	head, err := o.Head(v.r.Context())
-	if err != nil {
-		return nil, err
-	}
 	h, c := p.Health(), v.catalogue
 	rows := []healthRow{v.signal("engine", h.Engine), v.signal("journal", h.Journal)}
-	if head.Record > 0 {
-		rows[1].Detail = strings.TrimSpace(rows[1].Detail + " " + v.T("health.journal.head", v.Number(head.Record)))
-		rows[1].At = v.Ago(head.At)
-	}
 	policies := healthRow{Name: v.T("health.catalogue"), Badge: Badge{"ok", v.T("health.in_force")},
 		Technical: v.T("health.catalogue.version", c.Version, v.source())}
 	if h.Rejection != nil {

@@ -42,11 +42,6 @@ type planForm struct {
 	filter journal.DeadLetterFilter
 }
 
-// Planned holds what the plan was made for, which is started whatever was chosen since.
-func (f *planForm) Planned() string {
-	return url.Values{"action": {f.Action}, "how": {f.How}, "when": {f.When}, "perMinute": {f.PerMinute}}.Encode()
-}
-
 // planShown is a plan in words.
 type planShown struct {
 	*deadletter.Plan
@@ -132,7 +127,7 @@ func (v *visit) planForm(q url.Values) (f *planForm, wrong string) {
 	f = &planForm{
 		Action:    choice("action", string(journal.BulkRetry), string(journal.BulkDiscard), string(journal.BulkAccept)),
 		How:       choice("how", "next", "force", "fresh"),
-		When:      choice("when", string(deadletter.Backoff), string(deadletter.Now)),
+		When:      choice("when", deadletter.Backoff, deadletter.Now),
 		PerMinute: cmp.Or(plain(q.Get("perMinute"), maxQueryBytes), strconv.Itoa(deadletter.DefaultPerMinute)),
 		Reason:    reasonOf(q.Get("why")), Asked: q.Get("all") == "yes", Ticked: q.Get("everything") == "yes",
 		Sealed: q.Get("token"),
@@ -145,14 +140,14 @@ func (v *visit) planForm(q url.Values) (f *planForm, wrong string) {
 }
 
 // command that the form asks for.
-func (f *planForm) command() deadletter.BulkCommand {
+func (f *planForm) command() journal.BulkCommand {
 	pace, err := strconv.ParseInt(f.PerMinute, 10, 64)
 	if err != nil || pace == 0 {
 		pace = -1 // which is refused; 0 would be the default's
 	}
-	c := deadletter.BulkCommand{Action: journal.BulkAction(f.Action), Filter: f.filter, Reason: f.Reason, PerMinute: pace}
+	c := journal.BulkCommand{Action: journal.BulkAction(f.Action), Filter: f.filter, Reason: f.Reason, PerMinute: pace}
 	if c.Action == journal.BulkRetry {
-		c.Force, c.Fresh, c.When = f.How != "next", f.How == "fresh", deadletter.When(f.When)
+		c.Force, c.Fresh, c.When = f.How != "next", f.How == "fresh", f.When
 	}
 	return c
 }
@@ -174,7 +169,7 @@ func (v *visit) mayNotStart(f *planForm) string {
 
 // planPage makes the plan that a form asks for, and its page.
 func (v *visit) planPage(o *open, f *planForm) (*planData, error) {
-	d := &planData{planForm: *f, Fields: fieldsOf(&f.filter), Change: listURL(f.filter, ""), V: v, Most: journal.MaxPerMinute,
+	d := &planData{planForm: *f, Fields: fieldsOf(&f.filter), Change: listURL(f.filter), V: v, Most: journal.MaxPerMinute,
 		MayNot: v.mayNotStart(f)}
 	var err error
 	if d.Filter, err = v.filterFacts(o, &f.filter); err != nil {
@@ -182,7 +177,7 @@ func (v *visit) planPage(o *open, f *planForm) (*planData, error) {
 	}
 	plan, err := o.Plan(v.r.Context(), f.command())
 	if refusal := deadletter.RefusalOf(err); refusal != nil {
-		d.Wrong, d.WrongField = v.Or("plan.wrong."+string(refusal.Code), refusal.Message), refusal.Field()
+		d.Wrong, d.WrongField = v.Or("plan.wrong."+string(refusal.Code), v.T("plan.wrong.filter")), refusal.Field()
 		return d, nil
 	}
 	if err != nil {
@@ -199,17 +194,12 @@ func (v *visit) everything(o *open, f *journal.DeadLetterFilter, total int64) (b
 	if !narrowed(*f) {
 		return true, nil
 	}
-	counts, err := o.DeadLetterCounts(v.r.Context())
-	if err != nil {
-		return false, err
-	}
-	var all int64
+	counts, err := o.DeadLetterCounts(v.r.Context(), journal.DeadLetterFilter{})
+	var all deadletter.Count
 	for i := range counts {
-		if counts[i].State == journal.DeadLetterOpen {
-			all += counts[i].N
-		}
+		all.Add(&counts[i])
 	}
-	return total > 1 && total >= all, nil
+	return total > 1 && total >= all.N, err
 }
 
 func (v *visit) plan(p *deadletter.Plan) *planShown {
@@ -232,12 +222,8 @@ const startVerb = "bulk-runs"
 
 // startRun answers POST /bulk-runs: it begins what was planned, or says what is wrong on a new plan.
 func (p *Pages) startRun(v *visit, o *open) (*page, error) {
-	planned, err := url.ParseQuery(v.r.PostForm.Get("planned"))
-	for name, value := range planned {
-		v.r.PostForm[name] = value
-	}
 	f, wrong := v.planForm(v.r.PostForm)
-	if wrong != "" || err != nil {
+	if wrong != "" {
 		return nil, &problem{status: http.StatusBadRequest, key: "refused.invalid_form"}
 	}
 	if (f.Asked || !narrowed(f.filter)) && !f.Ticked {
@@ -245,7 +231,7 @@ func (p *Pages) startRun(v *visit, o *open) (*page, error) {
 	}
 	run, _, err := o.Start(v.r.Context(), f.command(), f.Sealed)
 	if err == nil {
-		return &page{redirect: runURL(run.ID) + "?done=start#result"}, nil
+		return &page{redirect: runURL(run.ID) + "#result"}, nil
 	}
 	if r := deadletter.RefusalOf(err); r != nil && r.Code == deadletter.PlanOutdated {
 		return v.again(f.address(), sent{Status: http.StatusConflict}), nil

@@ -74,7 +74,7 @@ func TestAPlanSaysWhatWouldHappen(t *testing.T) {
 	}
 	// Other settings are another plan, which keeps what was written.
 	again := s.doc(s.post("/bulk-runs/new", with(d.form("start"), "perMinute", "2", "how", "force", "when", "now", "why", "senha trocada")), http.StatusOK)
-	if form := again.form("start"); !again.says("Takes 19 min") || form.Get("planned") != "action=retry&how=force&perMinute=2&when=now" || form.Get("why") != "senha trocada" {
+	if form := again.form("start"); !again.says("Takes 19 min") || form.Get("perMinute") != "2" || form.Get("how") != "force" || form.Get("when") != "now" || form.Get("why") != "senha trocada" {
 		t.Errorf("the settings are lost: %v", form)
 	}
 	discard := s.doc(s.post("/bulk-runs/new", with(d.form("start"), "action", "discard")), http.StatusOK)
@@ -87,13 +87,13 @@ func TestAPlanSaysWhatWouldHappen(t *testing.T) {
 func TestAPlanIsStarted(t *testing.T) {
 	s, _, d := planned(t)
 	w := s.post("/bulk-runs", with(d.form("start"), "why", "Senha trocada com a operadora."))
-	s.leads(w, "/bulk-runs/"+s.world.runs(t)[0].ID+"?done=start#result")
+	s.leads(w, "/bulk-runs/"+s.world.runs(t)[0].ID+"#result")
 	c := s.world.runs(t)[0]
-	if c.Reason != "Senha trocada com a operadora." || c.By != "ana.souza" || c.Action != journal.BulkRetry || c.PerMinute != 60 || c.Force || c.Fresh || c.Now || c.Filter != groupFilter(s) {
+	if c.Reason != "Senha trocada com a operadora." || c.By != "ana.souza" || c.Action != journal.BulkRetry || c.PerMinute != 60 || c.Force || c.Fresh || c.When == deadletter.Now || c.Filter != groupFilter(s) {
 		t.Errorf("what was started is %+v", c)
 	}
 	to, _, _ := strings.Cut(w.Header().Get("Location"), "#")
-	s.page(to).mustSay("The run has begun.")
+	s.page(to).mustSay("Retry of 40 dead letters running")
 }
 
 func TestAPlanThatNoLongerHoldsSaysWhatChanged(t *testing.T) {
@@ -157,7 +157,7 @@ func TestNothingAndEverythingAreSaid(t *testing.T) {
 // (internal/api) has all that is refused.
 func TestWhoStartsAndSteers(t *testing.T) {
 	s, at, _ := planned(t)
-	run := s.world.StartBulk(deadletter.BulkCommand{Action: journal.BulkRetry, Filter: journal.DeadLetterFilter{Team: "ti"}, Reason: "x", By: "ada"})
+	run := s.world.StartBulk(journal.BulkCommand{Action: journal.BulkRetry, Filter: journal.DeadLetterFilter{Team: "ti"}, Reason: "x", By: "ada"})
 	for _, c := range []struct {
 		role              access.Role
 		teams             access.Teams
@@ -197,7 +197,7 @@ func TestForgedFormsAreRefused(t *testing.T) {
 	good := d.form("start")
 	for what, form := range map[string]url.Values{
 		"a time that is none": with(d.form("start"), "since", "yesterday", "why", "x"), "a token of another": with(d.form("start"), "token", "x", "why", "x"),
-		"another pace": with(d.form("start"), "planned", "action=retry&how=next&perMinute=6000&when=backoff", "why", "x"), "nothing at all": {},
+		"another pace": with(d.form("start"), "perMinute", "6000", "why", "x"), "nothing at all": {},
 	} {
 		if w := s.post("/bulk-runs", form); w.Code < 400 || w.Code >= 500 {
 			t.Errorf("%s: got %d", what, w.Code)
@@ -206,7 +206,7 @@ func TestForgedFormsAreRefused(t *testing.T) {
 	if len(s.world.runs(t)) > 0 || len(good) == 0 {
 		t.Error("something was started")
 	}
-	nothing, err := s.world.DeadLetters.Plan(t.Context(), deadletter.BulkCommand{Action: journal.BulkRetry, Filter: journal.DeadLetterFilter{Query: "nothing-is-called-so"}, PerMinute: 60})
+	nothing, err := s.world.DeadLetters.Plan(t.Context(), journal.BulkCommand{Action: journal.BulkRetry, Filter: journal.DeadLetterFilter{Query: "nothing-is-called-so"}, PerMinute: 60})
 	testkit.Must(t, err)
 	good.Del("fingerprint")
 	none := with(good, "why", "x", "q", "nothing-is-called-so", "token", nothing.Token)

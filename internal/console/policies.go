@@ -40,7 +40,7 @@ func (v *visit) Limits(p *decision.Policy) []fact {
 	if p.TotalLimit > 0 {
 		total = v.T("limits.from_first", v.exact(p.TotalLimit))
 	}
-	retries := v.Count("limits.retries", p.MaxRetries)
+	retries := v.T("limits.retries", v.Number(p.MaxRetries))
 	if p.Own != nil {
 		retries = v.T("limits.own")
 	}
@@ -50,9 +50,9 @@ func (v *visit) Limits(p *decision.Policy) []fact {
 		retries, backoff = v.T("limits.none_f"), v.T("limits.none")
 	}
 	return []fact{
-		{v.T("limits.max"), retries}, {v.T("limits.backoff"), backoff}, {v.T("limits.total"), total},
-		{v.T("limits.unknown"), v.Or("limits.unknown."+string(unknown), string(unknown))},
-		{v.T("limits.empty"), v.Or("limits.empty."+string(p.EmptyError), string(p.EmptyError))},
+		{v.T("col.retries"), retries}, {v.T("col.wait"), backoff}, {v.T("limits.total"), total},
+		{v.T("reason.UNKNOWN"), v.Or("limits.unknown."+string(unknown), string(unknown))},
+		{v.T("reason.EMPTY_ERROR"), v.Or("limits.empty."+string(p.EmptyError), string(p.EmptyError))},
 		{v.T("limits.team"), v.team(p.LimitTeam)},
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 )
 
@@ -154,8 +155,8 @@ type runData struct {
 	Outcome journal.BulkOutcome
 	pager
 	// MayNot says why the reader may not steer it; empty where he may.
-	MayNot, Done string
-	Sent         *sent
+	MayNot string
+	Sent   *sent
 }
 
 // outcomeRow is how many of a run came to one end, or are on the way.
@@ -175,7 +176,7 @@ func (p *Pages) run(v *visit, o *open) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &runData{V: v, runRow: row, Sent: &sent, Left: r.Counts[journal.BulkPlanned], Outcomes: v.outcomes(&r), Done: v.done(&r)}
+	d := &runData{V: v, runRow: row, Sent: &sent, Left: r.Counts[journal.BulkPlanned], Outcomes: v.outcomes(&r)}
 	if !v.who.May(access.Bulk.Anew(r.Fresh), string(r.Filter.Team)) {
 		d.MayNot = v.T("run.may_not", v.Role())
 	}
@@ -206,10 +207,10 @@ func (v *visit) runFacts(o *open, d *runData, r *journal.BulkRun) (err error) {
 		case r.Force:
 			how = "plan.how.force"
 		}
-		if r.Now {
+		if r.When == deadletter.Now {
 			when = "plan.when.now"
 		}
-		d.Facts = append(d.Facts, fact{v.T("form.how"), v.T(how)}, fact{v.T("form.when"), v.T(when)})
+		d.Facts = append(d.Facts, fact{v.T("form.how"), v.T(how)}, fact{v.T("col.when"), v.T(when)})
 	}
 	if d.Means = v.Or("run.means."+string(r.State), ""); held(r) {
 		d.Means, d.HeldFor = "", v.Or("run.hold."+r.Hold, r.Hold) // which says how it goes on
@@ -270,19 +271,6 @@ func (v *visit) items(o *open, d *runData, r *journal.BulkRun) (err error) {
 	return nil
 }
 
-// done says what the reader's own action came to, for as long as that is still so.
-func (v *visit) done(r *journal.BulkRun) string {
-	done := v.r.URL.Query().Get("done")
-	still := map[string]bool{
-		"start": r.ChangedBy == "" && !r.State.Ended(), "pause": r.State == journal.BulkPaused,
-		"resume": !r.State.Ended() && r.State != journal.BulkPaused, "cancel": r.State == journal.BulkCancelled,
-	}
-	if !still[done] {
-		return ""
-	}
-	return v.T("run.done." + done)
-}
-
 // steer answers POST /bulk-runs/{id}/pause, …/resume and …/cancel: it changes a run as a whole, and leads back to its
 // page.
 func (p *Pages) steer(verb journal.BulkVerb) http.HandlerFunc {
@@ -290,7 +278,7 @@ func (p *Pages) steer(verb journal.BulkVerb) http.HandlerFunc {
 		id := v.r.PathValue("id")
 		_, err := o.Steer(v.r.Context(), id, verb)
 		if err == nil {
-			return &page{redirect: address(runURL(id), field{"done", string(verb)}) + "#result"}, nil
+			return &page{redirect: runURL(id) + "#result"}, nil
 		}
 		return v.refused(err, runURL(id)+"#result", "run.wrong.", "unsteered")
 	})

@@ -90,11 +90,11 @@ func TestARunIsPausedResumedAndCancelled(t *testing.T) {
 		t.Errorf("a run that goes on is not live, or screen readers hear %q", summary)
 	}
 	d := press("pause", "Paused by ana.souza")
-	if !d.says("The run is paused.") || !d.says("28 are left, about 2 min 48 s at the pace") || d.id("pause") != nil || d.id("resume") == nil {
+	if !d.says("28 are left, about 2 min 48 s at the pace") || d.id("pause") != nil || d.id("resume") == nil {
 		t.Errorf("a paused run says %s", text(d.tags("main")[0]))
 	}
 	d = press("resume", "Resumed by ana.souza")
-	if d.id("resume") != nil || !d.says("The run continues.") {
+	if d.id("resume") != nil || d.id("pause") == nil {
 		t.Error("a resumed run can be resumed")
 	}
 	d = press("cancel", "Cancelled by ana.souza")
@@ -108,7 +108,6 @@ func TestARunIsPausedResumedAndCancelled(t *testing.T) {
 			t.Errorf("%s: it says %s", verb, text(d.id("wrong")))
 		}
 	}
-	s.page(at + "?done=pause").mustNotSay("The run is paused.") // an old address
 	if state := s.world.run(t, run).State; state != journal.BulkCancelled {
 		t.Errorf("the run is %s", state)
 	}
@@ -157,11 +156,11 @@ func TestHostileTextsOfARunAreInert(t *testing.T) {
 	w.DieWaiting("no-retry", hostileID, hostile, -1)
 	s := open(t, w)
 	run := "019c0000-0000-7000-8000-00000000000b"
-	hostileRun := journal.BulkRun{ID: run, Action: journal.BulkRetry, Through: 1 << 40, PerMinute: 60, Reason: hostile, By: hostile,
-		Filter: journal.DeadLetterFilter{Policy: "<b>", Team: "<b>", Reason: "<b>", Query: hostile}}
+	hostileRun := journal.BulkRun{ID: run, Through: 1 << 40, BulkCommand: journal.BulkCommand{Action: journal.BulkRetry, PerMinute: 60, Reason: hostile, By: hostile,
+		Filter: journal.DeadLetterFilter{Policy: "<b>", Team: "<b>", Reason: "<b>", Query: hostile}}}
 	_, err := w.Journal.Bulk(t.Context(), &journal.BulkStep{Verb: journal.BulkStart, By: hostile, Run: hostileRun})
 	testkit.Must(t, err)
-	refused := w.StartBulk(deadletter.BulkCommand{Action: journal.BulkDiscard, Filter: journal.DeadLetterFilter{Query: hostileID}, Reason: "x", By: "marta.lima"})
+	refused := w.StartBulk(journal.BulkCommand{Action: journal.BulkDiscard, Filter: journal.DeadLetterFilter{Query: hostileID}, Reason: "x", By: "marta.lima"})
 	testkit.Must(t, w.Journal.HoldBulkRun(t.Context(), run, "<b>"))
 	testkit.Must(t, w.Journal.RefuseBulkItem(t.Context(), refused, 1, "<b>"))
 	for _, address := range []string{"/bulk-runs", "/bulk-runs/" + run, "/bulk-runs/" + refused, "/"} {
@@ -177,7 +176,7 @@ func TestTheStoryAndTheAuditNameTheRun(t *testing.T) {
 	id := "019c0000-0000-7000-8000-00000000000a"
 	step := func(verb journal.BulkVerb, by string) {
 		t.Helper()
-		_, err := w.Journal.Bulk(t.Context(), &journal.BulkStep{Verb: verb, By: by, Run: journal.BulkRun{ID: id, Action: journal.BulkRetry, Through: 9, PerMinute: 60, Reason: "Senha trocada.", By: by}})
+		_, err := w.Journal.Bulk(t.Context(), &journal.BulkStep{Verb: verb, By: by, Items: testkit.Open(t, w.Memory, journal.DeadLetterFilter{}, 9), Run: journal.BulkRun{ID: id, Through: 9, BulkCommand: journal.BulkCommand{Action: journal.BulkRetry, PerMinute: 60, Reason: "Senha trocada.", By: by}}})
 		testkit.Must(t, err)
 	}
 	step(journal.BulkStart, "marta.lima")

@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"encoding/json"
-	"slices"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -147,7 +146,6 @@ func (v *visit) attempt(policy string, a *journal.Attempt) event {
 	} else {
 		e.Mark = markFinal
 	}
-	e.Facts = v.facts(a)
 	return e
 }
 
@@ -181,22 +179,6 @@ func finalKind(d *decision.Decision) string {
 	default:
 		return "limit"
 	}
-}
-
-// facts for whoever follows an attempt up in the engine or the log.
-func (v *visit) facts(a *journal.Attempt) []fact {
-	d := &a.Decision
-	all := []fact{
-		{v.T("fact.record"), v.Number(a.Record)},
-		{v.T("fact.counted"), v.retries(a.AnalysedCount, d.MaxRetries)},
-		{v.T("fact.rule"), string(a.Rule)},
-		{v.T("fact.catalogue"), d.Catalogue},
-		{v.T("fact.process"), key(a.ProcessInstanceKey)},
-		{v.T("fact.job"), key(a.JobKey)},
-		{v.T("fact.letter"), a.DeadLetter},
-		{v.T("fact.took"), v.short(float64(a.Took.Microseconds())/1000, 2) + " ms"},
-	}
-	return slices.DeleteFunc(all, func(f fact) bool { return f.Value == "" })
 }
 
 // protocol returns the number that the other side gave what it accepted, where it is known.

@@ -14,15 +14,10 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// When a retry that a person asks for is made (R17).
-type When string
-
-// The moments. The zero value is Backoff.
+// The moments at which a retry that a person asks for is made (R17), Backoff where none is said.
 const (
-	// Backoff: after the policy's own delay.
-	Backoff When = "backoff"
-	// Now: at once.
-	Now When = "now"
+	Backoff = "backoff" // after the policy's own delay
+	Now     = "now"
 )
 
 // Command is a person's decision on a dead letter.
@@ -36,7 +31,7 @@ type Command struct {
 	// Force sends it again at or above the limit, or after the deadline that it had; Fresh begins the whole ladder anew,
 	// and needs Force. The caller checks permissions.
 	Force, Fresh bool
-	When         When
+	When         string
 	// Deadline is the new one that it has from then on (R29); zero leaves it as it is.
 	Deadline time.Time
 	// Protocol is the number that the other side gave what it accepted; empty where nobody knows it.
@@ -175,15 +170,12 @@ func (s *Service) delay(ctx context.Context, c *Command, d *Item, policy *decisi
 	if c.When == Now {
 		return 0, nil
 	}
-	own, err := s.ownPolicy(ctx, policy, d)
-	if err != nil {
-		return 0, err
-	}
 	count := d.RetryCount
 	if c.Fresh {
 		count = 0
 	}
-	return policy.Manual(d.Subject.ID, own, count).Delay, nil
+	own, err := s.ownPolicy(ctx, policy, d)
+	return policy.Manual(d.Subject.ID, own, count).Delay, err
 }
 
 // ownPolicy is the delay that the job asked for, where its policy lets jobs do so (R15): that of the last retry there
@@ -210,10 +202,9 @@ func (s *Service) record(ctx context.Context, d *Item, wanted *journal.Review) (
 	if err != nil {
 		return Item{}, s.refusal(err, d, wanted)
 	}
-	after := *d
-	after.DeadLetter = done.DeadLetter
-	s.judge(&after)
-	return after, nil
+	d.DeadLetter = done.DeadLetter
+	s.judge(d)
+	return *d, nil
 }
 
 // refusal is what the journal says to a decision, in words: what it finds may be newer than d. wanted is nil where none is

@@ -150,9 +150,6 @@ type Lookup struct {
 	// dead letters by its number; 0 for none.
 	Run  string
 	Item int64
-	// Filter asks for the records of the open dead letters up to Through that it finds, at most MostBulkItems; nil for none.
-	Filter  *DeadLetterFilter
-	Through int64
 }
 
 // History is what is remembered of a subject. Its zero value means nothing. The fold brings it up to date.
@@ -174,11 +171,9 @@ type History struct {
 	// DeadLetter of the episode, or the one that was asked for; nil where there is none.
 	DeadLetter *DeadLetter
 	// Run is the bulk run that was asked for, with its Counts where no subject was; Item is its dead letter; nil where
-	// there is none. Found are the dead letters by the records that they were born with, the most urgent first: nearest
-	// deadline, larger amount, longest wait.
-	Run   *BulkRun
-	Item  *BulkItem
-	Found []int64
+	// there is none.
+	Run  *BulkRun
+	Item *BulkItem
 	// Teaching is what was taught of the cause that was asked for; nil where nothing was.
 	Teaching *Teaching
 	// What the fold knows: whose history it is, the episodes before the latest, and dead letters by their ids.

@@ -167,11 +167,6 @@ func (m *Memory) histories(lookups []journal.Lookup) []journal.History {
 				hs[i].Item = new(r.items[n])
 			}
 		}
-		if f := lookups[i].Filter; f != nil {
-			for _, d := range first(m.chosen(*f, lookups[i].Through), journal.MostBulkItems) {
-				hs[i].Found = append(hs[i].Found, d.Record)
-			}
-		}
 	}
 	return hs
 }

@@ -45,7 +45,7 @@ func (w *bulkWorld) analyze(id string, job int64, text string, retries int) (jou
 
 func (w *bulkWorld) step(verb journal.BulkVerb, r journal.BulkRun) journal.BulkRun {
 	w.t.Helper()
-	r, err := w.j.Bulk(w.t.Context(), &journal.BulkStep{Verb: verb, Run: r, By: "ana"})
+	r, err := w.j.Bulk(w.t.Context(), &journal.BulkStep{Verb: verb, Run: r, Items: testkit.Open(w.t, w.s, r.Filter, r.Through), By: "ana"})
 	if err != nil {
 		w.t.Fatalf("%s: %v", verb, err)
 	}
@@ -57,7 +57,8 @@ func (w *bulkWorld) begin(id string) {
 	w.t.Helper()
 	head, err := w.s.Head(w.t.Context())
 	testkit.Must(w.t, err)
-	w.step(journal.BulkStart, journal.BulkRun{ID: id, Action: journal.BulkDiscard, Through: head.Record, Reason: "corrigido", PerMinute: 60})
+	w.step(journal.BulkStart, journal.BulkRun{ID: id, Through: head.Record,
+		BulkCommand: journal.BulkCommand{Action: journal.BulkDiscard, Reason: "corrigido", PerMinute: 60}})
 }
 
 func (w *bulkWorld) decide(run, id, letter string, discard bool) error {

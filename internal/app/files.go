@@ -34,11 +34,11 @@ func watch[T any](
 		w.Run(ctx, func(next *T, err error) {
 			if err != nil {
 				lines := strings.Split(err.Error(), "\n")
-				a.metrics.Readiness().Note(f.about, f.about+" rejected: "+strings.Join(lines, "; ")+"; the one before stays in force")
+				a.metrics.Readiness.Note(f.about, f.about+" rejected: "+strings.Join(lines, "; ")+"; the one before stays in force")
 				a.log.Error(f.name+" has changed and is refused; the one before stays in force",
 					zap.String("event", f.about+"_rejected"), zap.Strings("problems", lines))
 			} else {
-				a.metrics.Readiness().Note(f.about, "")
+				a.metrics.Readiness.Note(f.about, "")
 				a.log.Info(f.name+" has changed and is in force", zap.String("event", f.about+"_changed"))
 			}
 			told(next, err)

@@ -25,9 +25,6 @@ const (
 
 // readNumbers looks at the whole numbers of the message.
 func (s *search) readNumbers() {
-	if len(s.numbers) == 0 {
-		return
-	}
 	eachNumber(s.Text, func(from, to int) {
 		if n := s.numbers[s.Text[from:to]]; n != nil && n[asItCame] != none {
 			s.add(n[asItCame], span{from, to}, "")

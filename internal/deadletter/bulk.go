@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
 
@@ -89,34 +88,16 @@ var steerable = map[journal.BulkVerb]string{journal.BulkPause: "running", journa
 // decided by then stays open, and what is goes its way.
 func (s *Service) Steer(ctx context.Context, id string, verb journal.BulkVerb, by string) (journal.BulkRun, error) {
 	run, err := s.memory.Bulk(ctx, &journal.BulkStep{Verb: verb, Run: journal.BulkRun{ID: id}, By: by})
+	state, wrong := errors.AsType[*journal.BulkStateError](err)
 	switch {
 	case errors.Is(err, journal.ErrBulkRunUnknown):
-		return journal.BulkRun{}, errRunNotFound
-	case errors.Is(err, journal.ErrInvalidRunState):
-		return journal.BulkRun{}, s.wrongState(ctx, id, verb)
+		return run, errRunNotFound
+	case wrong:
+		return run, refuse(InvalidRunState, "the run is %s; %s needs one that is %s", state.State, verb, steerable[verb])
 	case err != nil:
-		return journal.BulkRun{}, fmt.Errorf("record a bulk run's %s: %w", verb, err)
+		return run, fmt.Errorf("record a bulk run's %s: %w", verb, err)
 	}
 	return run, nil
-}
-
-// wrongState says in which state the run is, since when, and what the verb needs.
-func (s *Service) wrongState(ctx context.Context, id string, verb journal.BulkVerb) error {
-	r, err := s.Run(ctx, id)
-	if err != nil {
-		return err
-	}
-	since, by := r.ChangedAt, ""
-	switch r.State {
-	case journal.BulkDone:
-		since = r.EndedAt
-	case journal.BulkRunning:
-		since = r.CreatedAt
-	default:
-		by = " by " + r.ChangedBy
-	}
-	return refuse(InvalidRunState,
-		"the run is %s since %s%s; %s needs one that is %s", r.State, decision.Instant(since), by, verb, steerable[verb])
 }
 
 // Run returns the run of that id as it stands.

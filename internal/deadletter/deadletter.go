@@ -217,21 +217,16 @@ const (
 
 	// Of a bulk run, and of its command.
 
-	RunNotFound Code = "run_not_found"
-	// InvalidRunState: the run does not allow that any more, or not yet.
-	InvalidRunState Code = "invalid_run_state"
-	// PlanOutdated: what the filter lets through is no longer what was planned.
-	PlanOutdated Code = "plan_outdated"
-	// NothingToDo: the filter lets nothing through, or nothing that would not be refused.
-	NothingToDo    Code = "nothing_to_do"
-	InvalidAction  Code = "invalid_action"
-	InvalidPace    Code = "invalid_pace"
-	InvalidPlan    Code = "invalid_plan"
-	InvalidOutcome Code = "invalid_outcome" // of a list of items
-	// InvalidFilter: it lets more through than a run may have.
-	InvalidFilter Code = "invalid_filter"
-	// NotRecordable: the journal can never hold the decision on that dead letter.
-	NotRecordable Code = "not_recordable"
+	RunNotFound     Code = "run_not_found"
+	InvalidRunState Code = "invalid_run_state" // not any more, or not yet
+	PlanOutdated    Code = "plan_outdated"     // what the filter lets through is no longer what was planned
+	NothingToDo     Code = "nothing_to_do"     // nothing is let through, or nothing that would not be refused
+	InvalidAction   Code = "invalid_action"
+	InvalidPace     Code = "invalid_pace"
+	InvalidPlan     Code = "invalid_plan"
+	InvalidOutcome  Code = "invalid_outcome" // of a list of items
+	InvalidFilter   Code = "invalid_filter"  // it lets more through than a run may have
+	NotRecordable   Code = "not_recordable"  // the journal can never hold the decision on that dead letter
 )
 
 // Refusal is why a list is not given, or a decision not taken; nothing was changed.
@@ -248,26 +243,17 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Message }
 
+// fields are what refusals are about in a filter or a command, by their names in the API.
+var fields = map[Code]string{
+	InvalidQuery: "q", InvalidPeriod: "until", InvalidPace: "perMinute", InvalidFollowUp: "followUp", InvalidSince: "since",
+	InvalidUntil: "until", InvalidState: "state", InvalidSort: "sort", InvalidReason: "reason", ReasonRequired: "reason",
+	ReasonTooLong: "reason", InvalidFingerprint: "fingerprint", InvalidIDs: "ids", InvalidContext: "context",
+	InvalidAction: "action", InvalidWhen: "when",
+}
+
 // Field returns the field of a filter or a command that the refusal is about, by its name in the API; empty where it is
 // about none.
-func (r *Refusal) Field() string {
-	switch r.Code {
-	case InvalidQuery:
-		return "q"
-	case InvalidPeriod:
-		return "until"
-	case InvalidPace:
-		return "perMinute"
-	case InvalidFollowUp:
-		return "followUp"
-	case ReasonRequired, ReasonTooLong:
-		return "reason"
-	case InvalidState, InvalidSort, InvalidReason, InvalidFingerprint, InvalidIDs, InvalidContext, InvalidSince,
-		InvalidUntil, InvalidAction, InvalidWhen:
-		return strings.TrimPrefix(string(r.Code), "invalid_")
-	}
-	return ""
-}
+func (r *Refusal) Field() string { return fields[r.Code] }
 
 // RefusalOf is the refusal that err holds; nil where it is another error: the decision, or the answer, is not known
 // then, and asking again is safe (journal.ErrUnavailable), or the journal can never hold it (journal.ErrInvalid).

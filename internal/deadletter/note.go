@@ -136,14 +136,10 @@ type NoticeKind string
 
 // The kinds.
 const (
-	// NewsNotice tells of dead letters that came since the last one.
-	NewsNotice NoticeKind = "news"
-	// DigestNotice is the daily review of RN-BIL-005 §7.2.
-	DigestNotice NoticeKind = "digest"
-	// CausesNotice tells of causes that are new, or back.
-	CausesNotice NoticeKind = "causes"
-	// OutageNotice, with a destination's name behind it, tells of its outages.
-	OutageNotice NoticeKind = "outage:"
+	NewsNotice   NoticeKind = "news"    // of dead letters that came since the last one
+	DigestNotice NoticeKind = "digest"  // the daily review of RN-BIL-005 §7.2
+	CausesNotice NoticeKind = "causes"  // of causes that are new, or back
+	OutageNotice NoticeKind = "outage:" // of the outages of the destination whose name stands behind it
 )
 
 // Watermark is how far a receiver of a team has been told: its webhook, or one address. One without At was never kept.

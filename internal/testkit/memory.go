@@ -169,7 +169,7 @@ func (m *Memory) histories(lookups []journal.Lookup) []journal.History {
 				hs[i].Run = new(r.told())
 			}
 			if n := slices.IndexFunc(r.items, func(b journal.BulkItem) bool { return b.Number == lookups[i].Item }); n >= 0 {
-				hs[i].Item = new(r.items[n])
+				hs[i].Item = new(m.named(r.items[n]))
 			}
 		}
 	}

@@ -45,7 +45,8 @@ func (w *bulkWorld) analyze(id string, job int64, text string, retries int) (jou
 
 func (w *bulkWorld) step(verb journal.BulkVerb, r journal.BulkRun) {
 	w.t.Helper()
-	if _, err := w.j.Bulk(w.t.Context(), &journal.BulkStep{Verb: verb, Run: r, By: "ana"}); err != nil {
+	_, err := w.j.Bulk(w.t.Context(), &journal.BulkStep{Verb: verb, Run: r, Items: testkit.Open(w.t, w.s, r.Filter, r.Through), By: "ana"})
+	if err != nil {
 		w.t.Fatalf("%s: %v", verb, err)
 	}
 }

@@ -105,16 +105,6 @@ func (v *visit) causeName(g *deadletter.Group) string {
 	return v.reason(reason)
 }
 
-// cause that a fingerprint stands for, whatever became of its dead letters; nil where nothing is known of it.
-func (v *visit) cause(o *open, fingerprint string) (*causeRow, error) {
-	f := journal.DeadLetterFilter{State: deadletter.AllStates, Fingerprint: fingerprint}
-	group, err := v.group(o, f)
-	if group == nil {
-		return nil, err
-	}
-	return new(v.causeRow(group, f)), nil
-}
-
 // group of what f, which names a fingerprint, lets through; nil where that is nothing, or no dead letter could be so.
 func (v *visit) group(o *open, f journal.DeadLetterFilter) (*deadletter.Group, error) {
 	groups, _, err := o.Groups(v.r.Context(), f, "", 1)
@@ -134,15 +124,6 @@ func (v *visit) pattern(o *open, fingerprint string) (string, error) {
 		v.patterns[fingerprint] = group.Cause.Pattern
 	}
 	return v.patterns[fingerprint], err
-}
-
-// causeCount is how many open dead letters f, which names a fingerprint, lets through.
-func (v *visit) causeCount(o *open, f journal.DeadLetterFilter) (int64, error) {
-	group, err := v.group(o, f)
-	if group == nil {
-		return 0, err
-	}
-	return group.N, nil
 }
 
 // biggestCauses of the open ones that a filter lets through.
@@ -198,12 +179,12 @@ func (p *Pages) causePage(v *visit, o *open) (*page, error) {
 		d.News = v.news(c.News)
 	}
 	open := journal.DeadLetterFilter{Fingerprint: c.ID}
-	waiting, err := v.causeCount(o, open)
+	waiting, err := v.group(o, open)
 	if err != nil {
 		return nil, err
 	}
-	if waiting > 0 {
-		d.Waiting = &link{v.Count("groups.show", waiting), listURL(open)}
+	if waiting != nil {
+		d.Waiting = &link{v.Count("groups.show", waiting.N), listURL(open)}
 	}
 	if done := v.r.URL.Query().Get("done"); done == "teach" && c.Taught != nil || done == "forget" && c.Taught == nil {
 		d.Done = v.T("cause.done." + done)

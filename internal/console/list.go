@@ -40,13 +40,9 @@ type listData struct {
 	Matching int64
 	// Reset is the list in this state with no other filter.
 	Reset   string
-	Show    bool // the state column, where states differ
 	Views   []viewLink
 	Context contextFilter
-	// Cause that the filter's fingerprint stands for, and the list without it; nil where nothing is known of it.
-	Cause    *causeRow
-	AnyCause string
-	Chips    []factLink
+	Chips   []factLink
 	// Pick tells that the reader may choose dead letters to act on together.
 	Pick bool
 	// Since and Until as the fields have them.
@@ -212,11 +208,13 @@ func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &listData{V: v, Filter: f, Filtered: narrowed(f), Show: f.State == "all", Since: v.local(f.Since),
+	d := &listData{V: v, Filter: f, Filtered: narrowed(f), Since: v.local(f.Since),
 		Until: v.local(f.Until)}
 	d.Here, d.Views = v.listPlace(), v.views("list", f)
 	v.choices(d, counts)
-	d.Chips = v.chips(&f)
+	if d.Chips, err = v.chips(o, &f); err != nil {
+		return nil, err
+	}
 	if (f.Context != "" || f.Fingerprint != "") && f.State == states[0] && !searched(&f) {
 		all, err := o.DeadLettersDue(v.r.Context(), f.Context, time.Time{}, time.Time{})
 		if err != nil {
@@ -227,14 +225,6 @@ func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
 		d.States[0].N, d.States[0].Known = n, true
 	}
 	d.Reset = listURL(journal.DeadLetterFilter{State: f.State})
-	if f.Fingerprint != "" {
-		if d.Cause, err = v.cause(o, f.Fingerprint); err != nil {
-			return nil, err
-		}
-		without := f
-		without.Fingerprint = ""
-		d.AnyCause = listURL(without)
-	}
 	d.File = exportURL(f)
 	for _, sort := range append([]string{deadletter.Urgent}, deadletter.Sorts()...) {
 		sorted := f

@@ -292,6 +292,9 @@ func (p *Pages) fail(v *visit, err error) {
 	p.write(v, &page{status: known.status, name: "problem", title: v.T("problem." + known.key + ".title"), data: d})
 }
 
+// maxWritten bytes of a refused form are read for who wrote it.
+const maxWritten = 16 << 10
+
 // Refuse answers what access.Gate refuses, as a page.
 func (p *Pages) Refuse(w http.ResponseWriter, r *http.Request, refusal access.Refusal) {
 	v := p.visit(w, r)
@@ -300,7 +303,7 @@ func (p *Pages) Refuse(w http.ResponseWriter, r *http.Request, refusal access.Re
 		d.Key, d.Detail = "refused", refusal.Message
 	}
 	if refusal.Code == access.CodeLoginRequired && r.Method == http.MethodPost {
-		r.Body = http.MaxBytesReader(w, r.Body, maxSentBytes)
+		r.Body = http.MaxBytesReader(w, r.Body, maxWritten)
 		if r.ParseForm() == nil {
 			d.Written = cmp.Or(r.PostForm.Get("reason"), r.PostForm.Get("why"), r.PostForm.Get("text"))
 		}

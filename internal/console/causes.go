@@ -66,12 +66,11 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 		return nil, err
 	}
 	v.choices(&d.listData, counts)
-	for i := range groups {
-		row := v.causeRow(&groups[i], f)
+	d.Causes = v.causeRows(groups, f)
+	for i := range d.Causes {
 		one := f
 		one.Fingerprint = groups[i].Cause.ID
-		row.Due = due.of(v, one)
-		d.Causes = append(d.Causes, row)
+		d.Causes[i].Due = due.of(v, one)
 	}
 	d.pager = v.pager("cursor", next, "")
 	pg := &page{name: "groups", section: "dead-letters", title: v.T("groups.title"), data: d,
@@ -126,14 +125,12 @@ func (v *visit) pattern(o *open, fingerprint string) (string, error) {
 	return v.patterns[fingerprint], err
 }
 
-// biggestCauses of the open ones that a filter lets through.
-func (v *visit) biggestCauses(o *open, f journal.DeadLetterFilter) ([]causeRow, error) {
-	groups, _, err := o.Groups(v.r.Context(), f, "", mostCauses)
-	rows := make([]causeRow, 0, len(groups))
+// causeRows of groups that a filter found.
+func (v *visit) causeRows(groups []deadletter.Group, f journal.DeadLetterFilter) (rows []causeRow) {
 	for i := range groups {
 		rows = append(rows, v.causeRow(&groups[i], f))
 	}
-	return rows, err
+	return rows
 }
 
 // causeData is the page of a cause: what it is, what came of it, and what is taught.
@@ -154,9 +151,9 @@ type causeData struct {
 
 // advice is that a cause may be taught as permanent, for the team that acts at its policy's limit.
 type advice struct {
-	Cause, Says, Reason string
-	Team                decision.Team
-	May                 bool // tells that the reader may teach it, with one click
+	Cause, Says string
+	Team        decision.Team
+	May         bool // tells that the reader may teach it, with one click
 }
 
 func causeURL(id string) string { return "/causes/" + id }
@@ -214,7 +211,7 @@ func (v *visit) advice(c *journal.Cause, learnt journal.Prospects) *advice {
 	if p == nil || !learnt.Hopeless() || c.Taught != nil {
 		return nil
 	}
-	return &advice{Cause: c.ID, Says: v.Advice(learnt), Reason: v.learnt(learnt), Team: p.LimitTeam,
+	return &advice{Cause: c.ID, Says: v.learnt(learnt), Team: p.LimitTeam,
 		May: v.who.Role.May(access.Teach)}
 }
 

@@ -257,7 +257,7 @@ func (v *visit) next(o *open, at place, id string) (after following, err error) 
 	if wrong != "" {
 		return after, nil
 	}
-	items, cursor, err := someOf(v.r.Context(), o, f, url.Values(at).Get("cursor"))
+	items, cursor, err := o.List(v.r.Context(), f, url.Values(at).Get("cursor"), listPage)
 	if deadletter.RefusalOf(err) != nil {
 		items, cursor, err = nil, "", nil // a cursor that is none of ours
 	}
@@ -279,7 +279,7 @@ func (v *visit) next(o *open, at place, id string) (after following, err error) 
 	if cursor == "" {
 		return after, nil
 	}
-	if items, _, err = someOf(v.r.Context(), o, f, cursor); err != nil || len(items) == 0 {
+	if items, _, err = o.List(v.r.Context(), f, cursor, listPage); err != nil || len(items) == 0 {
 		return after, err
 	}
 	after.Item, after.at = &items[0], maps.Clone(at)

@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -130,7 +129,7 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 		pg.status = http.StatusUnprocessableEntity
 		return pg, nil
 	}
-	items, next, err := someOf(v.r.Context(), o, f, q.Get("cursor"))
+	items, next, err := o.List(v.r.Context(), f, q.Get("cursor"), listPage)
 	if err = unlessUnfit(err); err != nil {
 		return nil, err
 	}
@@ -275,23 +274,6 @@ func (v *visit) act(f *journal.DeadLetterFilter, matching int64) *link {
 		return nil
 	}
 	return &link{URL: planURL(*f), Text: v.Count("list.act", matching)}
-}
-
-// mostLooks at what a search may have to skip, before the reader is asked whether to go on.
-const mostLooks = 5
-
-// someOf is the next page that has anything on it: a search may give pages with nothing, and more behind them.
-func someOf(
-	ctx context.Context, o *open, f journal.DeadLetterFilter, cursor string,
-) (items []deadletter.Item, next string, err error) {
-	for range mostLooks {
-		items, next, err = o.List(ctx, f, cursor, listPage)
-		if err != nil || len(items) > 0 || next == "" {
-			break
-		}
-		cursor = next
-	}
-	return items, next, err
 }
 
 // choices are the states with their numbers, and what the other filters may be: what there is.

@@ -70,12 +70,11 @@ func (v *visit) again(to string, s sent) *page {
 	}
 	text, _ := json.Marshal(s) // texts, which can be
 	v.keep(sentCookie, string(text), sentSeconds)
-	to, fragment, _ := strings.Cut(to, "#")
-	mark := "?"
-	if strings.Contains(to, "?") {
-		mark = "&"
-	}
-	return &page{redirect: to + mark + againField + "=" + s.Page + "#" + fragment}
+	address, _ := url.Parse(to) // ours
+	q := address.Query()
+	q.Set(againField, s.Page)
+	address.RawQuery = q.Encode()
+	return &page{redirect: address.String()}
 }
 
 // refused leads back to the page of a form that was refused, by a text behind prefix. Where err is no refusal, the change

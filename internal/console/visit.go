@@ -128,6 +128,7 @@ var templates = func() map[Lang]func() *template.Template {
 				"t": l.T, "asset": assetURL,
 				"path": url.PathEscape, "subject": subjectURL, "reason": l.reason, "policy": l.policy, "team": l.team,
 				"badge": l.badge, "dict": dict, "lasting": l.lasting,
+				"decimal": func(x float64) string { return l.short(x, 1) },
 				"line":    func(s string) template.HTML { return inert(strings.TrimSpace(s), lineShown, false) },
 				"detail":  func(s string) template.HTML { return inert(strings.TrimSpace(s), detailShown, false) },
 				"whole":   func(s string) template.HTML { return inert(s, mostShown, true) },

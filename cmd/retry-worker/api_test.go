@@ -33,7 +33,7 @@ type bulkRuns struct {
 	*fixture
 }
 
-func (b bulkRuns) Start(ctx context.Context, c deadletter.BulkCommand, token string) (journal.BulkRun, bool, error) {
+func (b bulkRuns) Start(ctx context.Context, c journal.BulkCommand, token string) (journal.BulkRun, bool, error) {
 	if b.beforeStart != nil {
 		b.beforeStart()
 	}
@@ -76,7 +76,7 @@ func openCauses(t *testing.T) *fixture {
 	for n := range 3 {
 		w.DieWaiting("no-retry", fmt.Sprintf("lote-%d", n), "exit status 1", 0)
 	}
-	old := w.StartBulk(deadletter.BulkCommand{Action: journal.BulkDiscard, Filter: journal.DeadLetterFilter{Policy: "no-retry"}, Reason: "lote antigo", By: "ada", PerMinute: 600})
+	old := w.StartBulk(journal.BulkCommand{Action: journal.BulkDiscard, Filter: journal.DeadLetterFilter{Policy: "no-retry"}, Reason: "lote antigo", By: "ada", PerMinute: 600})
 	w.DecideBulk(old, 3)
 	w.Deliver(true)
 	w.FinishBulk(old)

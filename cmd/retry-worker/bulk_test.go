@@ -22,8 +22,8 @@ func TestBulkAsksFor(t *testing.T) {
 	if until := got.Filter.Until; !until.Equal(w.Now().Add(-time.Hour)) {
 		t.Errorf("older than an hour is before %s", until)
 	}
-	want := journal.BulkRun{ID: got.ID, Action: journal.BulkRetry, Filter: journal.DeadLetterFilter{Team: "ti", Query: "#", Until: got.Filter.Until}, Through: got.Through,
-		Reason: "senha corrigida", By: "ada", Force: true, Fresh: true, Now: true, PerMinute: 6000, State: journal.BulkRunning, CreatedAt: got.CreatedAt, Begun: got.Begun, Total: got.Total, Counts: got.Counts}
+	want := journal.BulkRun{ID: got.ID, Through: got.Through, BulkCommand: journal.BulkCommand{Action: journal.BulkRetry, Filter: journal.DeadLetterFilter{Team: "ti", Query: "#", Until: got.Filter.Until},
+		Reason: "senha corrigida", By: "ada", Force: true, Fresh: true, When: deadletter.Now, PerMinute: 6000}, State: journal.BulkRunning, CreatedAt: got.CreatedAt, Begun: got.Begun, Total: got.Total, Counts: got.Counts}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("asked for\n%+v, want\n%+v", got, want)
 	}

@@ -138,9 +138,6 @@ func addToken(file string, t *access.Token) error {
 		return nil
 	}
 	err := access.Append(file, t)
-	if taken, is := errors.AsType[*access.DuplicateError](err); is {
-		return &usageError{fmt.Errorf("--name: %w", taken)}
-	}
 	if wrong, is := errors.AsType[*access.FileError](err); is {
 		return &usageError{wrong}
 	}

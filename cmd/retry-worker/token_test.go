@@ -66,7 +66,7 @@ func TestTokenNewAddsToAFile(t *testing.T) {
 		t.Fatalf("the worker reads %v, %v", tokens, err)
 	}
 	retryWorker("token", "new", "--name", "ana", "--role", "viewer", "--file", file).fails(t, exitUsage,
-		"--name: "+file+` has a token named "ana" already, expected another name; to replace that token, take its line out first`)
+		file+`:4: there is a token named "ana", expected another name; to replace that token, take its line out first`)
 }
 
 // TestTokenNewOnce: the token goes to a file of its owner's and nowhere else, once however often a container starts, and to
@@ -118,6 +118,7 @@ func TestTokenNewRefuses(t *testing.T) {
 			wrong + ":1: the number of fields is 1, expected four, name, role, last day (or -) and SHA-256 of the token, and the teams it is bound to if any; `retry-worker token new` prints such a line",
 			wrong + `:3: role is "boss", expected viewer, operator or admin`,
 			wrong + ":3: hash of length 1, expected the SHA-256 of the token: 64 of 0-9 and a-f; copy the whole line that `retry-worker token new` printed",
+			wrong + `:3: there is a token named "ana", expected another name; to replace that token, take its line out first`,
 		}},
 		{[]string{"--name", "ana", "--role", "viewer", "--file", shared}, exitFailed, []string{
 			"tokens file " + shared + " lets in whoever reads it, and others can reach it: it has mode 0644, expected 0600; " +

@@ -163,18 +163,9 @@ func (p *parser) hash(t *Token, field string) {
 	p.hashes[t.hash] = p.line
 }
 
-// DuplicateError says that a name is taken.
-type DuplicateError struct{ Path, Name string }
-
-// Error returns one line that says what to do.
-func (e *DuplicateError) Error() string {
-	return fmt.Sprintf("%s has a token named %q already, expected another name; to replace that token, take its line "+
-		"out first", e.Path, e.Name)
-}
-
 // Append adds a token to the file at path, which is made, for its owner only, if it is not there. Its error is a
-// *DuplicateError if the name is taken, a *FileError if the file is wrong as it stands, and otherwise one line. The
-// file is added to, not replaced, so that it stays its owner's whoever does this.
+// *FileError if the name is taken or the file is wrong as it stands, and otherwise one line. The file is added to, not
+// replaced, so that it stays its owner's whoever does this.
 func Append(path string, t *Token) error {
 	content, err := readFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -188,11 +179,11 @@ func Append(path string, t *Token) error {
 		line = "\n" + line
 	}
 	old := parse(path, content)
+	if old.line = old.names[strings.ToLower(t.Name)]; old.line > 0 {
+		old.problem("there is a token named %q, expected another name; to replace that token, take its line out first", t.Name)
+	}
 	if len(old.wrong.problems) > 0 {
 		return &old.wrong
-	}
-	if _, taken := old.names[strings.ToLower(t.Name)]; taken {
-		return &DuplicateError{path, t.Name}
 	}
 	return appendTo(path, line)
 }

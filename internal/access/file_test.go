@@ -169,7 +169,7 @@ func TestAppend(t *testing.T) {
 	}
 
 	_, other := token(t, "MARIA", access.Viewer)
-	_, is := errors.AsType[*access.DuplicateError](access.Append(path, &other))
+	_, is := errors.AsType[*access.FileError](access.Append(path, &other))
 	if after, err := os.ReadFile(path); err != nil || !is || string(after) != before {
 		t.Errorf("a name that is taken: refused %v, file changed %v", is, string(after) != before)
 	}

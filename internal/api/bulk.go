@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"math"
 	"strconv"
 
@@ -16,13 +17,13 @@ type BulkCommand struct {
 	Filter    Filter             `json:"filter" required:"1" doc:"Which of the open ones; {} is all of them."`
 	Force     bool               `json:"forceRetry" doc:"Also those at or above the limit, or after their deadline."`
 	Fresh     bool               `json:"fresh" doc:"The whole ladder again; needs forceRetry."`
-	When      deadletter.When    `json:"when" default:"backoff" doc:"After the policy's backoff, or at once."`
+	When      string             `json:"when" enum:"backoff,now" default:"backoff" doc:"After the policy's backoff, or at once."`
 	PerMinute int64              `json:"perMinute" min:"1" max:"6000" default:"60" code:"invalid_pace" doc:"The pace."`
 }
 
-func (c *call) command(in *BulkCommand) (deadletter.BulkCommand, error) {
+func (c *call) command(in *BulkCommand) (journal.BulkCommand, error) {
 	filter, err := c.filter(&in.Filter)
-	return deadletter.BulkCommand{Action: in.Action, Filter: filter, Force: in.Force, Fresh: in.Fresh, When: in.When,
+	return journal.BulkCommand{Action: in.Action, Filter: filter, Force: in.Force, Fresh: in.Fresh, When: in.When,
 		PerMinute: in.PerMinute}, err
 }
 
@@ -70,24 +71,15 @@ type BulkItem struct {
 	DecidedAt  *string             `json:"decidedAt" format:"date-time"`
 }
 
-func filterOf(f *journal.DeadLetterFilter) Filter {
-	shown := Filter{causeFilter: causeFilter{f.Policy, f.Team, f.Reason, f.Fingerprint, f.IDs, f.Context, f.Assignee, "", f.Query}}
-	if !f.Since.IsZero() {
-		shown.Since = decision.Instant(f.Since)
-	}
-	if !f.FollowUp.IsZero() {
-		shown.FollowUp = decision.Instant(f.FollowUp)
-	}
-	if !f.Until.IsZero() {
-		shown.Until = decision.Instant(f.Until)
-	}
+func commandOf(c *journal.BulkCommand) (shown BulkCommand) {
+	text, _ := json.Marshal(c) // what is shown of it has the same names
+	_ = json.Unmarshal(text, &shown)
 	return shown
 }
 
 func planOf(p *deadletter.Plan) BulkPlan {
-	c := &p.Command
 	return BulkPlan{
-		Token: p.Token, BulkCommand: BulkCommand{c.Action, filterOf(&c.Filter), c.Force, c.Fresh, c.When, c.PerMinute},
+		Token: p.Token, BulkCommand: commandOf(&p.Command),
 		Total: p.Total, Ready: p.Ready, Amount: decision.Amount(p.Cents), Refused: p.Refused, Tallies: p.Tallies,
 		Oldest: journal.InstantOrNull(p.Oldest), Newest: journal.InstantOrNull(p.Newest),
 		Causes: viewsOf(p.Causes, groupOf), Seconds: int64(math.Ceil(p.Takes.Seconds())),
@@ -95,12 +87,8 @@ func planOf(p *deadletter.Plan) BulkPlan {
 }
 
 func bulkRunOf(r *journal.BulkRun) BulkRun {
-	when := deadletter.Backoff
-	if r.Now {
-		when = deadletter.Now
-	}
 	shown := BulkRun{
-		ID: r.ID, BulkCommand: BulkCommand{r.Action, filterOf(&r.Filter), r.Force, r.Fresh, when, r.PerMinute},
+		ID: r.ID, BulkCommand: commandOf(&r.BulkCommand),
 		Reason: r.Reason, By: r.By, State: r.State,
 		Hold: journal.OrNull(r.Hold), HeldAt: journal.InstantOrNull(r.HeldAt),
 		ChangedBy: journal.OrNull(r.ChangedBy), ChangedAt: journal.InstantOrNull(r.ChangedAt),

@@ -75,11 +75,8 @@ type Review struct {
 	Deadline      *string `json:"submissionDeadline" format:"date-time" doc:"The new one; null where it stays."`
 }
 
-// noDelivery is journal.DeliveryNone in words, answered is deadletter.Answered; both are empty texts.
-const (
-	noDelivery                    = "none"
-	answered   deadletter.Process = "answered"
-)
+// noDelivery is journal.DeliveryNone in words, which is an empty text.
+const noDelivery = "none"
 
 func deadLetterOf(i *deadletter.Item) DeadLetter {
 	d := DeadLetter{
@@ -90,7 +87,7 @@ func deadLetterOf(i *deadletter.Item) DeadLetter {
 		RetryCount: i.RetryCount, MaxRetries: i.MaxRetries, ForceNeeded: i.ForceNeeded(), Episode: i.Episode,
 		FirstFailure: journal.InstantOrNull(i.FirstFailure), Deadline: journal.InstantOrNull(i.Deadline),
 		CreatedAt: decision.Instant(i.CreatedAt), ChangedAt: decision.Instant(i.ChangedAt),
-		ProcessInstanceKey: i.ProcessInstanceKey, Process: cmp.Or(i.Process, answered),
+		ProcessInstanceKey: i.ProcessInstanceKey, Process: i.Process,
 		Delivery:         cmp.Or(string(i.Delivery), noDelivery),
 		PossiblyAccepted: i.PossiblyAccepted, Accepts: i.Accepts, Review: reviewOf(&i.Review), BulkRun: journal.OrNull(i.Run),
 	}
@@ -246,10 +243,10 @@ type reasonInput struct {
 func (c *call) retry(in *struct {
 	idInput
 	reasonInput
-	Force    bool            `json:"forceRetry" doc:"One more try at or above the limit, or after the deadline."`
-	When     deadletter.When `json:"when" default:"backoff" doc:"After the policy's backoff, or at once."`
-	Fresh    bool            `json:"fresh" doc:"The whole ladder again; needs forceRetry."`
-	Deadline time.Time       `json:"submissionDeadline" doc:"A new deadline; none leaves it as it is."`
+	Force    bool      `json:"forceRetry" doc:"One more try at or above the limit, or after the deadline."`
+	When     string    `json:"when" enum:"backoff,now" default:"backoff" doc:"After the policy's backoff, or at once."`
+	Fresh    bool      `json:"fresh" doc:"The whole ladder again; needs forceRetry."`
+	Deadline time.Time `json:"submissionDeadline" doc:"A new deadline; none leaves it as it is."`
 }) (DeadLetter, error) {
 	return c.review(deadletter.Command{Action: journal.BulkRetry, ID: in.ID, Reason: in.Reason, Force: in.Force,
 		When: in.When, Fresh: in.Fresh, Deadline: in.Deadline})

@@ -12,7 +12,6 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/api"
-	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/guard"
@@ -96,7 +95,7 @@ func (c *fixture) run(text string) (id string) {
 		c.letter("CLM-"+text+"-"+string(rune('0'+n)), text, 2)
 	}
 	f := journal.DeadLetterFilter{Reason: decision.Reason(text)}
-	id = c.StartBulk(deadletter.BulkCommand{Action: journal.BulkRetry, Filter: f, Reason: "portal voltou", By: "ada"})
+	id = c.StartBulk(journal.BulkCommand{Action: journal.BulkRetry, Filter: f, Reason: "portal voltou", By: "ada"})
 	c.Advance(time.Second)
 	return id
 }

@@ -78,7 +78,7 @@ func (r *reached) Erase(_ context.Context, _ journal.Expunger, e journal.Erasure
 func (r *reached) Prospects(*journal.Cause) (p journal.Prospects) { return p }
 func (r *reached) Teams() []decision.Team                         { return nil }
 func (r *reached) Process(*journal.DeadLetter) deadletter.Process { return deadletter.Waiting }
-func (r *reached) Start(_ context.Context, c deadletter.BulkCommand, _ string) (journal.BulkRun, bool, error) {
+func (r *reached) Start(_ context.Context, c journal.BulkCommand, _ string) (journal.BulkRun, bool, error) {
 	return journal.BulkRun{}, false, r.refuse(c.By)
 }
 func (r *reached) Steer(_ context.Context, _ string, _ journal.BulkVerb, by string) (journal.BulkRun, error) {
@@ -177,7 +177,7 @@ func (c *fixture) everyState() (letters, runs map[string]string) {
 		letters[id] = ""
 	}
 	runs = map[string]string{}
-	for what, command := range map[string]deadletter.BulkCommand{
+	for what, command := range map[string]journal.BulkCommand{
 		"bulk": {Filter: journal.DeadLetterFilter{Team: "faturamento"}}, "bulk/all": {},
 		"restart": {Filter: journal.DeadLetterFilter{Team: "faturamento"}, Force: true, Fresh: true}, "restart/all": {Force: true, Fresh: true},
 	} {

@@ -202,15 +202,7 @@ func (a *App) work(stop, hard context.Context) {
 	var gates *gate.Gates
 	hooks := a.journalHooks()
 	hooks.Committed = func(records []journal.Happening, took time.Duration) {
-		a.metrics.JournalCommitted(took)
-		for i := range records {
-			switch h := &records[i]; {
-			case h.Recovered():
-				a.metrics.Recovered(h.Subject.Policy, &h.Episode)
-			case h.Accepted():
-				a.metrics.Accepted(h.Subject.Policy)
-			}
-		}
+		a.metrics.Committed(records, took)
 		relays.wake()
 		gates.Recorded(records)
 	}
@@ -224,7 +216,7 @@ func (a *App) work(stop, hard context.Context) {
 	gates = a.newGates(memory)
 	relays = a.newRelays(memory, gates)
 	recorded := a.background(hard, func(ends context.Context) { memory.Run(ends, hard) })
-	kept := a.background(hard, func(ends context.Context) { a.upkeep(ends, memory, relays.notices) })
+	kept := a.background(hard, func(ends context.Context) { a.upkeep(ends, memory, gates, relays.notices) })
 	learnt := a.background(hard, func(ends context.Context) { a.learn(ends, learner) })
 	relayed := a.runRelays(hard, relays)
 	decide := a.openReviews(memory, gates)

@@ -99,13 +99,11 @@ func (a *App) carryBulk(stop, hard context.Context, decide *deadletter.Service, 
 
 // newGates prepares the gates of destinations.
 func (a *App) newGates(memory *journal.Journal) *gate.Gates {
-	gates := gate.New(gate.Options{
+	return gate.New(gate.Options{
 		Store: a.store, Memory: memory, Engine: a.engine, Clock: a.clock, Zone: a.settings.Notify.Zone, Log: a.log,
 		Hooks: a.metrics.GateHooks(), Settings: a.gateSettings,
 		Probe: web.NewProber(web.NewClient(a.settings.Notify.Webhooks, a.version), a.log).OK,
 	})
-	a.metrics.WatchDestinations(gates.Destinations, a.destinationLabel, a.clock.Now)
-	return gates
 }
 
 func (a *App) gateSettings() gate.Settings {

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/deadletter"
+	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/notify"
@@ -38,12 +39,12 @@ const (
 )
 
 // upkeep does what is to be done from time to time, until ctx ends.
-func (a *App) upkeep(ctx context.Context, memory *journal.Journal, notices *notify.Sink) {
+func (a *App) upkeep(ctx context.Context, memory *journal.Journal, gates *gate.Gates, notices *notify.Sink) {
 	var kpis, head, purge time.Time // when they are due
 	figures := metrics.Figures{Due: map[string][]deadletter.Count{}}
 	every(ctx, gaugePause, func(within context.Context) {
 		now := time.Now()
-		a.readFigures(within, notices, &figures)
+		a.readFigures(within, gates, notices, &figures)
 		if !now.Before(kpis) {
 			a.readKPIs(within, &figures)
 			kpis = now.Add(kpiShare * time.Since(now))
@@ -115,7 +116,7 @@ func every(ctx context.Context, tick time.Duration, read func(within context.Con
 
 // readFigures reads what is the same in every replica. What cannot be read keeps its last value: retry_worker_journal_up
 // tells.
-func (a *App) readFigures(ctx context.Context, notices *notify.Sink, f *metrics.Figures) {
+func (a *App) readFigures(ctx context.Context, gates *gate.Gates, notices *notify.Sink, f *metrics.Figures) {
 	f.Read, f.Policies, f.Due = a.clock.Now(), a.policies().Names(), maps.Clone(f.Due)
 	if counts, err := a.store.DeadLetterCounts(ctx); err == nil {
 		f.DeadLetters = counts
@@ -131,6 +132,12 @@ func (a *App) readFigures(ctx context.Context, notices *notify.Sink, f *metrics.
 	if waiting, err := notices.Waiting(ctx, a.store); err == nil {
 		f.Notices = waiting
 		a.health.untold(waiting)
+	}
+	if destinations, err := gates.Destinations(); err == nil {
+		f.Destinations = destinations
+		for i := range destinations {
+			destinations[i].Name = a.destinationLabel(destinations[i].Name)
+		}
 	}
 }
 

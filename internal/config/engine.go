@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net"
-	"net/netip"
 	"net/url"
 	"os"
 	"slices"
@@ -20,8 +19,6 @@ import (
 type zeebeEnv struct {
 	Address                string        `group:"Engine" env:"ZEEBE_ADDRESS" also:"ZEEBE_GRPC_ADDRESS CAMUNDA_GRPC_ADDRESS" default:"127.0.0.1:26500" desc:"gateway: host:port; grpc:// or http:// before it: no TLS, grpcs:// or https://: TLS"`
 	RESTAddress            string        `env:"ZEEBE_REST_ADDRESS" also:"CAMUNDA_REST_ADDRESS" desc:"URL that the REST API's /v2 is below, of engines from 8.6: http://HOST:8080 or https://…"`
-	Host                   string        `env:"ZEEBE_HOST" desc:"gateway host; beats ZEEBE_ADDRESS, as in the Zeebe clients"`
-	Port                   string        `env:"ZEEBE_PORT" desc:"gateway port; beats ZEEBE_ADDRESS; values such as tcp://… (service links) are ignored"`
 	InsecureConnection     string        `env:"ZEEBE_INSECURE_CONNECTION" desc:"true: no TLS for gRPC; an address with a scheme says it by itself"`
 	CACertificatePath      string        `env:"ZEEBE_CA_CERTIFICATE_PATH" also:"CAMUNDA_MTLS_CA_PATH" desc:"PEM file to trust instead of the system's authorities"`
 	OverrideAuthority      string        `env:"ZEEBE_OVERRIDE_AUTHORITY" desc:"name to check the gateway's certificate against"`
@@ -42,9 +39,6 @@ type zeebeEnv struct {
 }
 
 func (c *checker) engine(protocol string, z *zeebeEnv) zeebe.Options {
-	if strings.Contains(z.Port, "://") { // what Kubernetes injects for a Service named zeebe
-		z.Port = ""
-	}
 	e := zeebe.Options{
 		CACertificatePath: z.CACertificatePath, OverrideAuthority: z.OverrideAuthority, KeepAlive: z.KeepAlive,
 		Username: z.BasicAuthUsername, Password: z.BasicAuthPassword,
@@ -140,8 +134,8 @@ func (c *checker) protocol(e *zeebe.Options, protocol string, z *zeebeEnv) {
 // gatewaySchemes are those that an address of gRPC may have, and whether they stand for no TLS.
 var gatewaySchemes = map[string]bool{"grpc": true, "http": true, "grpcs": false, "https": false}
 
-// gateway returns the gRPC gateway's host:port, and whether it speaks no TLS. It follows the Zeebe clients: ZEEBE_HOST
-// and ZEEBE_PORT beat ZEEBE_ADDRESS; and the SDKs, whose addresses may have a scheme.
+// gateway returns the gRPC gateway's host:port, and whether it speaks no TLS; an address may have a scheme, as those of
+// the SDKs have.
 func (c *checker) gateway(z *zeebeEnv) (address string, plaintext bool) {
 	insecure := c.boolean("ZEEBE_INSECURE_CONNECTION", cmp.Or(z.InsecureConnection, "false"))
 	scheme, address, found := strings.Cut(z.Address, "://")
@@ -149,9 +143,6 @@ func (c *checker) gateway(z *zeebeEnv) (address string, plaintext bool) {
 		scheme, address = "", z.Address
 	}
 	address = strings.TrimSuffix(address, "/")
-	if z.Host != "" || z.Port != "" {
-		address = c.hostAndPort(z, address)
-	}
 	plaintext, known := gatewaySchemes[strings.ToLower(scheme)]
 	switch {
 	case scheme == "" && !isAddress(address):
@@ -165,20 +156,6 @@ func (c *checker) gateway(z *zeebeEnv) (address string, plaintext bool) {
 			"expected that they agree, or no ZEEBE_INSECURE_CONNECTION", insecure, scheme))
 	}
 	return address, plaintext
-}
-
-// hostAndPort returns what ZEEBE_HOST and ZEEBE_PORT name, which an SDK's address must not contradict.
-func (c *checker) hostAndPort(z *zeebeEnv, address string) string {
-	host, port := cmp.Or(z.Host, "127.0.0.1"), cmp.Or(z.Port, "26500")
-	if _, err := netip.ParseAddr(host); err != nil && strings.Contains(host, ":") {
-		c.add("ZEEBE_HOST", strconv.Quote(host), "a host name or an IP address (the port goes into ZEEBE_PORT)")
-	}
-	c.whole("ZEEBE_PORT", port, `from:"1" to:"65535"`)
-	joined := net.JoinHostPort(host, port)
-	if i := slices.Index(c.names, "ZEEBE_ADDRESS"); i >= 0 && address != joined {
-		c.both("ZEEBE_HOST or ZEEBE_PORT", c.names[i+1])
-	}
-	return joined
 }
 
 // oauth returns nil where no client is configured; what is configured for one is checked all the same.

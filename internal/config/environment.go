@@ -137,7 +137,7 @@ func hints() (all []string) {
 			continue
 		case near != "":
 			instead = "did you mean " + near + "?"
-		case strings.Contains(name, "ADDRESS"), strings.Contains(name, "CONTACTPOINT"):
+		case name == "ZEEBE_HOST", strings.Contains(name, "ADDRESS"), strings.Contains(name, "CONTACTPOINT"):
 			instead = "the engine's address is ZEEBE_ADDRESS for gRPC, ZEEBE_REST_ADDRESS for REST"
 		}
 		all = append(all, name+" is set and not read; "+instead)

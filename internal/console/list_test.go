@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
@@ -60,7 +59,7 @@ func TestClaimsByDeadlineAndAmount(t *testing.T) {
 	if w.Advance(40 * time.Second); !strings.Contains(s.page("/subjects/tiss-submission/CLM-1-1").raw, missed) || strings.Contains(s.page("/subjects/tiss-submission/CLM-2-2").raw, missed) {
 		t.Error("whoever sends it again is not told which deadline was missed (R29)")
 	}
-	run := w.StartBulk(deadletter.BulkCommand{Action: journal.BulkDiscard, Reason: "x", By: "ada"})
+	run := w.StartBulk(journal.BulkCommand{Action: journal.BulkDiscard, Reason: "x", By: "ada"})
 	items, err := w.Memory.BulkItems(t.Context(), run, "", 0, 9)
 	testkit.Must(t, err)
 	if len(items) != 3 || items[0].Subject.ID != "CLM-1-1" || items[2].Subject.ID != "CLM-3-3" {

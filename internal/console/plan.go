@@ -127,7 +127,7 @@ func (v *visit) planForm(q url.Values) (f *planForm, wrong string) {
 	f = &planForm{
 		Action:    choice("action", string(journal.BulkRetry), string(journal.BulkDiscard), string(journal.BulkAccept)),
 		How:       choice("how", "next", "force", "fresh"),
-		When:      choice("when", string(deadletter.Backoff), string(deadletter.Now)),
+		When:      choice("when", deadletter.Backoff, deadletter.Now),
 		PerMinute: cmp.Or(plain(q.Get("perMinute"), maxQueryBytes), strconv.Itoa(deadletter.DefaultPerMinute)),
 		Reason:    reasonOf(q.Get("why")), Asked: q.Get("all") == "yes", Ticked: q.Get("everything") == "yes",
 		Sealed: q.Get("token"),
@@ -140,14 +140,14 @@ func (v *visit) planForm(q url.Values) (f *planForm, wrong string) {
 }
 
 // command that the form asks for.
-func (f *planForm) command() deadletter.BulkCommand {
+func (f *planForm) command() journal.BulkCommand {
 	pace, err := strconv.ParseInt(f.PerMinute, 10, 64)
 	if err != nil || pace == 0 {
 		pace = -1 // which is refused; 0 would be the default's
 	}
-	c := deadletter.BulkCommand{Action: journal.BulkAction(f.Action), Filter: f.filter, Reason: f.Reason, PerMinute: pace}
+	c := journal.BulkCommand{Action: journal.BulkAction(f.Action), Filter: f.filter, Reason: f.Reason, PerMinute: pace}
 	if c.Action == journal.BulkRetry {
-		c.Force, c.Fresh, c.When = f.How != "next", f.How == "fresh", deadletter.When(f.When)
+		c.Force, c.Fresh, c.When = f.How != "next", f.How == "fresh", f.When
 	}
 	return c
 }

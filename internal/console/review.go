@@ -65,7 +65,7 @@ func (v *visit) decision(verb journal.BulkAction) (w written) {
 	w.Reason = reasonOf(cmp.Or(form.Get("recent"), form.Get("reason"))) // one of the buttons was pressed, or it was written
 	w.Protocol = strings.TrimSpace(form.Get("protocolNumber"))
 	if verb == journal.BulkRetry {
-		w.how, w.deadline, w.late, w.When = form.Get("how"), form.Get("deadline"), form.Has("late"), deadletter.When(form.Get("when"))
+		w.how, w.deadline, w.late, w.When = form.Get("how"), form.Get("deadline"), form.Has("late"), form.Get("when")
 		w.Deadline, w.known = v.instant(w.deadline)
 		w.Force, w.Fresh = w.how != "next" || w.late && w.Deadline.IsZero(), w.how == "fresh"
 	}

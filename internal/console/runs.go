@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 )
 
@@ -206,7 +207,7 @@ func (v *visit) runFacts(o *open, d *runData, r *journal.BulkRun) (err error) {
 		case r.Force:
 			how = "plan.how.force"
 		}
-		if r.Now {
+		if r.When == deadletter.Now {
 			when = "plan.when.now"
 		}
 		d.Facts = append(d.Facts, fact{v.T("form.how"), v.T(how)}, fact{v.T("col.when"), v.T(when)})

@@ -156,11 +156,11 @@ func TestHostileTextsOfARunAreInert(t *testing.T) {
 	w.DieWaiting("no-retry", hostileID, hostile, -1)
 	s := open(t, w)
 	run := "019c0000-0000-7000-8000-00000000000b"
-	hostileRun := journal.BulkRun{ID: run, Action: journal.BulkRetry, Through: 1 << 40, PerMinute: 60, Reason: hostile, By: hostile,
-		Filter: journal.DeadLetterFilter{Policy: "<b>", Team: "<b>", Reason: "<b>", Query: hostile}}
+	hostileRun := journal.BulkRun{ID: run, Through: 1 << 40, BulkCommand: journal.BulkCommand{Action: journal.BulkRetry, PerMinute: 60, Reason: hostile, By: hostile,
+		Filter: journal.DeadLetterFilter{Policy: "<b>", Team: "<b>", Reason: "<b>", Query: hostile}}}
 	_, err := w.Journal.Bulk(t.Context(), &journal.BulkStep{Verb: journal.BulkStart, By: hostile, Run: hostileRun})
 	testkit.Must(t, err)
-	refused := w.StartBulk(deadletter.BulkCommand{Action: journal.BulkDiscard, Filter: journal.DeadLetterFilter{Query: hostileID}, Reason: "x", By: "marta.lima"})
+	refused := w.StartBulk(journal.BulkCommand{Action: journal.BulkDiscard, Filter: journal.DeadLetterFilter{Query: hostileID}, Reason: "x", By: "marta.lima"})
 	testkit.Must(t, w.Journal.HoldBulkRun(t.Context(), run, "<b>"))
 	testkit.Must(t, w.Journal.RefuseBulkItem(t.Context(), refused, 1, "<b>"))
 	for _, address := range []string{"/bulk-runs", "/bulk-runs/" + run, "/bulk-runs/" + refused, "/"} {
@@ -176,7 +176,7 @@ func TestTheStoryAndTheAuditNameTheRun(t *testing.T) {
 	id := "019c0000-0000-7000-8000-00000000000a"
 	step := func(verb journal.BulkVerb, by string) {
 		t.Helper()
-		_, err := w.Journal.Bulk(t.Context(), &journal.BulkStep{Verb: verb, By: by, Run: journal.BulkRun{ID: id, Action: journal.BulkRetry, Through: 9, PerMinute: 60, Reason: "Senha trocada.", By: by}})
+		_, err := w.Journal.Bulk(t.Context(), &journal.BulkStep{Verb: verb, By: by, Run: journal.BulkRun{ID: id, Through: 9, BulkCommand: journal.BulkCommand{Action: journal.BulkRetry, PerMinute: 60, Reason: "Senha trocada.", By: by}}})
 		testkit.Must(t, err)
 	}
 	step(journal.BulkStart, "marta.lima")

@@ -55,7 +55,7 @@ func (w world) locked(n int) {
 
 // begin starts a bulk run on everything that f lets through, at 60 a minute unless it is said.
 func (w world) begin(f journal.DeadLetterFilter, perMinute int64, reason string) (run string) {
-	run = w.StartBulk(deadletter.BulkCommand{Action: journal.BulkRetry, Filter: f, PerMinute: perMinute, When: deadletter.Now, Reason: reason, By: "marta.lima"})
+	run = w.StartBulk(journal.BulkCommand{Action: journal.BulkRetry, Filter: f, PerMinute: perMinute, When: deadletter.Now, Reason: reason, By: "marta.lima"})
 	return run
 }
 

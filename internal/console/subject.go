@@ -308,10 +308,10 @@ func (v *visit) hint(policy, matched string) string {
 }
 
 func (v *visit) form(d *journal.DeadLetter, p *decision.Policy, sent *sent) *reviewForm {
-	f := &reviewForm{When: string(deadletter.Backoff), Recent: v.recentReasons(),
+	f := &reviewForm{When: deadletter.Backoff, Recent: v.recentReasons(),
 		MayRestart: v.who.May(access.Restart, string(d.Team))}
 	if d.Outcome == decision.PermanentError { // which a person has corrected
-		f.When = string(deadletter.Now)
+		f.When = deadletter.Now
 	}
 	if !d.AtLimit() {
 		f.How = "next" // beyond the limit it must be said

@@ -16,9 +16,9 @@ import (
 // used before, by the same person for the same reason: the run is then the one that it began. It is refused where the
 // dead letters that were planned are not the same any more. c is the planned one, with reason and name.
 func (s *Service) Start(
-	ctx context.Context, c BulkCommand, token string,
+	ctx context.Context, c journal.BulkCommand, token string,
 ) (run journal.BulkRun, started bool, err error) {
-	if c, err = c.checked(); err != nil {
+	if c, err = checked(c); err != nil {
 		return journal.BulkRun{}, false, err
 	}
 	if c.Reason, err = CheckReason(c.Reason); err != nil {
@@ -34,10 +34,7 @@ func (s *Service) Start(
 	if err := s.startable(ctx, c, of); err != nil {
 		return journal.BulkRun{}, false, err
 	}
-	run = journal.BulkRun{
-		ID: of.Run, Action: c.Action, Filter: c.Filter, Through: of.Through, Reason: c.Reason, By: c.By,
-		Force: c.Force, Fresh: c.Fresh, Now: c.When == Now, PerMinute: c.PerMinute,
-	}
+	run = journal.BulkRun{ID: of.Run, BulkCommand: c, Through: of.Through}
 	run, err = s.memory.Bulk(ctx, &journal.BulkStep{Verb: journal.BulkStart, Run: run, By: c.By})
 	switch {
 	case errors.Is(err, journal.ErrInvalidRunState): // the token's other use was faster
@@ -49,7 +46,7 @@ func (s *Service) Start(
 }
 
 // usedBy refuses a start by a token that another start has used; the very same one may be sent again.
-func usedBy(run *journal.BulkRun, c *BulkCommand) error {
+func usedBy(run *journal.BulkRun, c *journal.BulkCommand) error {
 	if run.StartedBy(c.By, c.Reason) {
 		return nil
 	}
@@ -58,7 +55,7 @@ func usedBy(run *journal.BulkRun, c *BulkCommand) error {
 }
 
 // startable refuses a plan that no longer matches what is there, and one of which nothing would be decided.
-func (s *Service) startable(ctx context.Context, c BulkCommand, before seen) error {
+func (s *Service) startable(ctx context.Context, c journal.BulkCommand, before seen) error {
 	if before.N == 0 {
 		return refuse(NothingToDo, "the filter lets no open dead letter through; plan with another one")
 	}

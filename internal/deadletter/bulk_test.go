@@ -26,20 +26,20 @@ func TestPlan(t *testing.T) {
 		f.Deliver(false)
 		f.SetEngineUp(time.Time{})
 	}
-	discard := func(c *deadletter.BulkCommand) { c.Action = journal.BulkDiscard }
+	discard := func(c *journal.BulkCommand) { c.Action = journal.BulkDiscard }
 	for _, test := range []struct {
 		name    string
 		happens func(*fixture)
 		after   time.Duration
-		change  func(*deadletter.BulkCommand)
+		change  func(*journal.BulkCommand)
 		code    deadletter.Code
 		message string
 	}{
 		{name: "a process waits", happens: waiting},
 		{name: "at the limit", happens: atLimit, code: deadletter.MaxRetriesExceeded, message: "forceRetry"},
-		{name: "at the limit, forced", happens: atLimit, change: func(c *deadletter.BulkCommand) { c.Force = true }},
+		{name: "at the limit, forced", happens: atLimit, change: func(c *journal.BulkCommand) { c.Force = true }},
 		{name: "late", happens: late, after: time.Second, code: deadletter.DeadlineMissed, message: "forceRetry"},
-		{name: "late, forced", happens: late, after: time.Second, change: func(c *deadletter.BulkCommand) { c.Force = true }},
+		{name: "late, forced", happens: late, after: time.Second, change: func(c *journal.BulkCommand) { c.Force = true }},
 		{name: "not come, long ago", happens: alone, after: deadletter.ExpectedFor + time.Millisecond, code: deadletter.InvalidRetryState, message: "no process waits"},
 		{name: "not come, born just now", happens: alone, after: deadletter.ExpectedFor - time.Millisecond, code: deadletter.InvalidRetryState, message: "not come"},
 		{name: "not come, the engine is down", happens: func(f *fixture) { alone(f); f.SetEngineUp(time.Time{}) }, after: time.Hour, code: deadletter.InvalidRetryState, message: "not come"},
@@ -47,9 +47,9 @@ func TestPlan(t *testing.T) {
 			code: deadletter.InvalidRetryState, message: "not come"},
 		{name: "gone", happens: gone, code: deadletter.InvalidRetryState, message: "no process waits"},
 		{name: "of a policy that is gone", happens: func(f *fixture) { waiting(f); f.SetPolicies(nil) }, code: deadletter.PolicyNotFound, message: tiss},
-		{name: "of a policy that is gone, now", happens: func(f *fixture) { waiting(f); f.SetPolicies(nil) }, change: func(c *deadletter.BulkCommand) { c.When = deadletter.Now }},
+		{name: "of a policy that is gone, now", happens: func(f *fixture) { waiting(f); f.SetPolicies(nil) }, change: func(c *journal.BulkCommand) { c.When = deadletter.Now }},
 		{name: "discarded, though nobody waits", happens: gone, change: discard},
-		{name: "accepted, and nobody waits", happens: gone, change: func(c *deadletter.BulkCommand) { c.Action = journal.BulkAccept },
+		{name: "accepted, and nobody waits", happens: gone, change: func(c *journal.BulkCommand) { c.Action = journal.BulkAccept },
 			code: deadletter.InvalidRetryState, message: "no process waits"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestPlanAddsUp(t *testing.T) {
 		want(t, "tallies", fmt.Sprint(p.Tallies), fmt.Sprint([]deadletter.ReadyCount{{Policy: tiss, Team: "ti", Reason: "INVALID_CREDENTIALS", Count: 20}, {Policy: tiss, Team: "faturamento", Reason: "DUPLICATE_CLAIM", Count: 3}}))
 		want(t, "oldest", p.Oldest.Equal(oldest), true)
 		want(t, "newest", p.Newest.Equal(newest), true)
-		want(t, "command", p.Command, deadletter.BulkCommand{Action: journal.BulkRetry, Filter: journal.DeadLetterFilter{Query: "CLM-"}, Reason: "senha corrigida", By: "maria",
+		want(t, "command", p.Command, journal.BulkCommand{Action: journal.BulkRetry, Filter: journal.DeadLetterFilter{Query: "CLM-"}, Reason: "senha corrigida", By: "maria",
 			When: deadletter.Backoff, PerMinute: deadletter.DefaultPerMinute})
 		byCause := f.plan(retryAll(journal.DeadLetterFilter{Query: "senha"}))
 		want(t, "causes", fmt.Sprint(len(byCause.Causes), byCause.Causes[0].N), "1 22")
@@ -113,17 +113,17 @@ func TestPlanAddsUp(t *testing.T) {
 func TestBadCommands(t *testing.T) {
 	f := testkit.New(t)
 	f.Memory.SetDown(true)
-	for code, change := range map[deadletter.Code][]func(*deadletter.BulkCommand){
+	for code, change := range map[deadletter.Code][]func(*journal.BulkCommand){
 		deadletter.InvalidAction: {
-			func(c *deadletter.BulkCommand) { c.Action = "" },
-			func(c *deadletter.BulkCommand) { c.Action = "burn" },
-			func(c *deadletter.BulkCommand) { c.Action, c.Force = journal.BulkDiscard, true },
-			func(c *deadletter.BulkCommand) { c.Action, c.When = journal.BulkDiscard, deadletter.Now },
+			func(c *journal.BulkCommand) { c.Action = "" },
+			func(c *journal.BulkCommand) { c.Action = "burn" },
+			func(c *journal.BulkCommand) { c.Action, c.Force = journal.BulkDiscard, true },
+			func(c *journal.BulkCommand) { c.Action, c.When = journal.BulkDiscard, deadletter.Now },
 		},
-		deadletter.InvalidPace:   {func(c *deadletter.BulkCommand) { c.PerMinute = -1 }, func(c *deadletter.BulkCommand) { c.PerMinute = journal.MaxPerMinute + 1 }},
-		deadletter.InvalidWhen:   {func(c *deadletter.BulkCommand) { c.When = "later" }},
-		deadletter.ForceRequired: {func(c *deadletter.BulkCommand) { c.Fresh = true }},
-		deadletter.InvalidReason: {func(c *deadletter.BulkCommand) { c.Filter.Reason = "BAD WEATHER" }}, // as TestBadFilters has them
+		deadletter.InvalidPace:   {func(c *journal.BulkCommand) { c.PerMinute = -1 }, func(c *journal.BulkCommand) { c.PerMinute = journal.MaxPerMinute + 1 }},
+		deadletter.InvalidWhen:   {func(c *journal.BulkCommand) { c.When = "later" }},
+		deadletter.ForceRequired: {func(c *journal.BulkCommand) { c.Fresh = true }},
+		deadletter.InvalidReason: {func(c *journal.BulkCommand) { c.Filter.Reason = "BAD WEATHER" }}, // as TestBadFilters has them
 	} {
 		for _, wrong := range change {
 			c := retryAll(journal.DeadLetterFilter{})
@@ -150,8 +150,8 @@ func TestStart(t *testing.T) {
 		if err != nil || !started || !deadletter.IsID(run.ID) {
 			t.Fatalf("the run is %q (%v)", run.ID, err)
 		}
-		want(t, "run", fmt.Sprintf("%+v", run), fmt.Sprintf("%+v", journal.BulkRun{ID: run.ID, Action: journal.BulkRetry, Filter: c.Filter, Through: through,
-			Reason: "senha corrigida", By: "maria", Force: true, Fresh: true, Now: true, PerMinute: 120, State: journal.BulkRunning, CreatedAt: run.CreatedAt, Begun: run.Begun,
+		want(t, "run", fmt.Sprintf("%+v", run), fmt.Sprintf("%+v", journal.BulkRun{ID: run.ID, Through: through, BulkCommand: journal.BulkCommand{Action: journal.BulkRetry, Filter: c.Filter,
+			Reason: "senha corrigida", By: "maria", Force: true, Fresh: true, When: deadletter.Now, PerMinute: 120}, State: journal.BulkRunning, CreatedAt: run.CreatedAt, Begun: run.Begun,
 			Total: 5, Counts: map[journal.BulkOutcome]int64{journal.BulkPlanned: 5}}))
 		other, _, err := f.DeadLetters.Start(t.Context(), c, f.plan(c).Token)
 		if err != nil || other.ID <= run.ID {
@@ -185,19 +185,19 @@ func TestTokenIsOfItsCommand(t *testing.T) {
 		f.die(0, 1, badPassword, 0)
 		planned := retryAll(journal.DeadLetterFilter{Team: "ti"})
 		p := f.plan(planned)
-		for _, change := range []func(*deadletter.BulkCommand){
-			func(c *deadletter.BulkCommand) { c.Action = journal.BulkDiscard },
-			func(c *deadletter.BulkCommand) { c.Filter.Team = "" },
-			func(c *deadletter.BulkCommand) { c.Filter.Team, c.Filter.Policy = "", "ti" },
-			func(c *deadletter.BulkCommand) { c.Filter.Query = "x" },
-			func(c *deadletter.BulkCommand) { c.Filter.Reason = decision.Reasons()[0] },
-			func(c *deadletter.BulkCommand) { c.Filter.Fingerprint = "0123456789abcdef" },
-			func(c *deadletter.BulkCommand) { c.Filter.Since = time.Now() },
-			func(c *deadletter.BulkCommand) { c.Filter.Until = time.Now() },
-			func(c *deadletter.BulkCommand) { c.Force = true },
-			func(c *deadletter.BulkCommand) { c.Force, c.Fresh = true, true },
-			func(c *deadletter.BulkCommand) { c.When = deadletter.Now },
-			func(c *deadletter.BulkCommand) { c.PerMinute = 61 },
+		for _, change := range []func(*journal.BulkCommand){
+			func(c *journal.BulkCommand) { c.Action = journal.BulkDiscard },
+			func(c *journal.BulkCommand) { c.Filter.Team = "" },
+			func(c *journal.BulkCommand) { c.Filter.Team, c.Filter.Policy = "", "ti" },
+			func(c *journal.BulkCommand) { c.Filter.Query = "x" },
+			func(c *journal.BulkCommand) { c.Filter.Reason = decision.Reasons()[0] },
+			func(c *journal.BulkCommand) { c.Filter.Fingerprint = "0123456789abcdef" },
+			func(c *journal.BulkCommand) { c.Filter.Since = time.Now() },
+			func(c *journal.BulkCommand) { c.Filter.Until = time.Now() },
+			func(c *journal.BulkCommand) { c.Force = true },
+			func(c *journal.BulkCommand) { c.Force, c.Fresh = true, true },
+			func(c *journal.BulkCommand) { c.When = deadletter.Now },
+			func(c *journal.BulkCommand) { c.PerMinute = 61 },
 		} {
 			c := planned
 			change(&c)
@@ -235,7 +235,7 @@ func TestStartOnOthersIsRefused(t *testing.T) {
 
 // TestStartIsRefused: a plan that no longer matches, one of nothing, one that is all refusals, and no reason.
 func TestStartIsRefused(t *testing.T) {
-	discardFirst := func(f *fixture, _ *deadletter.BulkCommand) {
+	discardFirst := func(f *fixture, _ *journal.BulkCommand) {
 		items, _, err := f.DeadLetters.List(f.t.Context(), journal.DeadLetterFilter{}, "", 1)
 		if err == nil {
 			_, err = f.DeadLetters.Decide(f.t.Context(), deadletter.Command{Action: journal.BulkDiscard, ID: items[0].ID, Reason: "r", By: "jose"})
@@ -246,16 +246,16 @@ func TestStartIsRefused(t *testing.T) {
 		name    string
 		n       int
 		retries int
-		change  func(f *fixture, c *deadletter.BulkCommand)
+		change  func(f *fixture, c *journal.BulkCommand)
 		code    deadletter.Code
 		message string
 	}{
-		{"fewer are left", 4, 0, func(f *fixture, c *deadletter.BulkCommand) { discardFirst(f, c); f.die(4, 2, badPassword, 0) }, deadletter.PlanOutdated,
+		{"fewer are left", 4, 0, func(f *fixture, c *journal.BulkCommand) { discardFirst(f, c); f.die(4, 2, badPassword, 0) }, deadletter.PlanOutdated,
 			"4 dead letters were planned, 3 of those are open now"},
 		{"nothing", 0, 0, nil, deadletter.NothingToDo, "no open dead letter"},
 		{"all refused", 3, 5, nil, deadletter.NothingToDo, "max_retries_exceeded"},
-		{"no reason", 1, 0, func(_ *fixture, c *deadletter.BulkCommand) { c.Reason = " \t" }, deadletter.ReasonRequired, "reason"},
-		{"a long reason", 1, 0, func(_ *fixture, c *deadletter.BulkCommand) { c.Reason = strings.Repeat("ã", 501) }, deadletter.ReasonTooLong, "500"},
+		{"no reason", 1, 0, func(_ *fixture, c *journal.BulkCommand) { c.Reason = " \t" }, deadletter.ReasonRequired, "reason"},
+		{"a long reason", 1, 0, func(_ *fixture, c *journal.BulkCommand) { c.Reason = strings.Repeat("ã", 501) }, deadletter.ReasonTooLong, "500"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			bubble(t, func(f *fixture) {

@@ -150,7 +150,7 @@ const (
 	// Nobody: it did not come in time, or the engine knows it no longer.
 	Nobody Process = "nobody"
 	// Answered: nobody waits any more, for the process has got its answer or the subject went on without one.
-	Answered Process = ""
+	Answered Process = "answered"
 )
 
 // ExpectedFor is how long after its birth a dead letter's process may take to come to its review task, while the engine

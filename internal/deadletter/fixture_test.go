@@ -98,8 +98,8 @@ func (f *fixture) begin(n int, perMinute int64) (run string) {
 	return f.StartBulk(c)
 }
 
-func retryAll(f journal.DeadLetterFilter) deadletter.BulkCommand {
-	return deadletter.BulkCommand{Action: journal.BulkRetry, Filter: f, Reason: "senha corrigida", By: "maria"}
+func retryAll(f journal.DeadLetterFilter) journal.BulkCommand {
+	return journal.BulkCommand{Action: journal.BulkRetry, Filter: f, Reason: "senha corrigida", By: "maria"}
 }
 
 func (f *fixture) set(change func()) {
@@ -210,7 +210,7 @@ func (f *fixture) steer(verb journal.BulkVerb, id string) {
 	testkit.Must(f.t, err)
 }
 
-func (f *fixture) plan(command deadletter.BulkCommand) deadletter.Plan {
+func (f *fixture) plan(command journal.BulkCommand) deadletter.Plan {
 	f.t.Helper()
 	p, err := f.DeadLetters.Plan(f.t.Context(), command)
 	testkit.Must(f.t, err)

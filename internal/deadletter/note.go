@@ -16,7 +16,7 @@ import (
 // Note takes what a person says of a dead letter without deciding on it at once; of c it looks at ID, Reason and By, and for
 // RetryLater at all that a retry has. Its errors are Decide's.
 func (s *Service) Note(ctx context.Context, c Command, verb journal.NoteVerb) (Item, error) {
-	n := &journal.Note{Verb: verb, By: c.By, When: string(c.When)}
+	n := &journal.Note{Verb: verb, By: c.By, When: c.When}
 	var err error
 	if verb != journal.Undo {
 		n.Text, err = CheckReason(c.Reason)
@@ -100,7 +100,7 @@ func (s *Service) decideLater(ctx context.Context, m *journal.Message) error {
 		return err
 	}
 	_, wanted, err := s.review(ctx, Command{ID: d.ID, Action: journal.BulkAction(asked.Verb), Reason: asked.Text,
-		By: asked.By, Force: asked.Force, Fresh: asked.Fresh, When: When(asked.When), Deadline: asked.Deadline})
+		By: asked.By, Force: asked.Force, Fresh: asked.Fresh, When: asked.When, Deadline: asked.Deadline})
 	if err == nil {
 		wanted.Note = asked.Record
 		_, err = s.record(ctx, &d, wanted)

@@ -129,12 +129,13 @@ func areIDs(ids []string) bool {
 
 // checked returns c with everything filled in and its filter as it is kept: the open ones, by the millisecond. It refuses
 // what can never be carried out.
-func (c BulkCommand) checked() (BulkCommand, error) {
+func checked(c journal.BulkCommand) (journal.BulkCommand, error) {
 	c.PerMinute, c.When = cmp.Or(c.PerMinute, DefaultPerMinute), cmp.Or(c.When, Backoff)
 	if c.PerMinute < 1 || c.PerMinute > journal.MaxPerMinute {
 		return c, refuse(InvalidPace, "perMinute is %d, expected 1 to %d", c.PerMinute, journal.MaxPerMinute)
 	}
-	if err := c.each().check(); err != nil {
+	one := each(&c)
+	if err := one.check(); err != nil {
 		return c, err
 	}
 	f := c.Filter

@@ -18,23 +18,9 @@ import (
 // DefaultPerMinute dead letters are decided in a minute where nobody says.
 const DefaultPerMinute = 60
 
-// BulkCommand is what is to be done with all dead letters of a filter.
-type BulkCommand struct {
-	Action journal.BulkAction
-	// Filter chooses among the open ones; its State is not looked at.
-	Filter journal.DeadLetterFilter
-	// Reason and By are the person's words, 1 to MaxReason characters, and name. A plan needs neither.
-	Reason, By string
-	// Force, Fresh and When are those of each retry (Command).
-	Force, Fresh bool
-	When         When
-	// PerMinute is the pace, 1 to journal.MaxPerMinute; 0 is DefaultPerMinute.
-	PerMinute int64
-}
-
 // each returns what is done with each of the dead letters.
-func (c *BulkCommand) each() *Command {
-	return &Command{Action: c.Action, Force: c.Force, Fresh: c.Fresh, When: c.When}
+func each(c *journal.BulkCommand) Command {
+	return Command{Action: c.Action, Reason: c.Reason, By: c.By, Force: c.Force, Fresh: c.Fresh, When: c.When}
 }
 
 // Plan says what a command would do, before anything happens.
@@ -43,7 +29,7 @@ type Plan struct {
 	// the same. What dies later is not part of it.
 	Token string
 	// Command it was made for, with the pace and the moment filled in.
-	Command BulkCommand
+	Command journal.BulkCommand
 	// Total dead letters that the filter lets through; Ready of them would be decided, Refused would not.
 	Total, Ready int64
 	Refused      []RefusedCount
@@ -82,8 +68,8 @@ type ReadyCount struct {
 func interval(perMinute int64) time.Duration { return time.Minute / time.Duration(max(perMinute, 1)) }
 
 // Plan says what c would do to what is there now, and changes nothing. One that finds nothing is no error.
-func (s *Service) Plan(ctx context.Context, c BulkCommand) (Plan, error) {
-	c, err := c.checked()
+func (s *Service) Plan(ctx context.Context, c journal.BulkCommand) (Plan, error) {
+	c, err := checked(c)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -107,7 +93,7 @@ type seen struct {
 }
 
 // plan says what would become of what c finds up to the record through; 0 is the newest.
-func (s *Service) plan(ctx context.Context, c BulkCommand, through int64) (p Plan, of seen, err error) {
+func (s *Service) plan(ctx context.Context, c journal.BulkCommand, through int64) (p Plan, of seen, err error) {
 	run, err := uuid.NewV7()
 	if err != nil {
 		return p, of, fmt.Errorf("name a bulk run: %w", err)
@@ -121,7 +107,7 @@ func (s *Service) plan(ctx context.Context, c BulkCommand, through int64) (p Pla
 			"run; narrow it, such as by a cause or a period", journal.MostBulkItems)
 	}
 	p, of = Plan{Command: c, Total: int64(len(open))}, seen{Through: upTo, N: int64(len(open)), Run: run.String()}
-	refused, ready, each, policies := map[RefusedCount]int64{}, map[ReadyCount]int64{}, c.each(), s.policies()
+	refused, ready, command, policies := map[RefusedCount]int64{}, map[ReadyCount]int64{}, each(&c), s.policies()
 	for i := range open {
 		d := &open[i]
 		of.Sum += d.Record
@@ -132,7 +118,7 @@ func (s *Service) plan(ctx context.Context, c BulkCommand, through int64) (p Pla
 			p.Newest = d.CreatedAt
 		}
 		s.judge(d)
-		if why := unfit(d, each, policies[d.Subject.Policy]); why != nil {
+		if why := unfit(d, &command, policies[d.Subject.Policy]); why != nil {
 			refused[RefusedCount{Code: why.Code, Message: cmp.Or(ofMany[why.Code], why.Message)}]++
 			continue
 		}
@@ -165,7 +151,7 @@ func counted[T comparable](counts map[T]int64, with func(of *T, n int64)) []T {
 }
 
 // planned names the command that a plan is of. The reason and the name are not part of it.
-func planned(c *BulkCommand) []byte {
+func planned(c *journal.BulkCommand) []byte {
 	name, _ := json.Marshal([]any{ // of strings, numbers and truths, which cannot fail
 		"bulk plan", c.Action, c.Filter, c.Force, c.Fresh, c.When, c.PerMinute,
 	})
@@ -173,12 +159,12 @@ func planned(c *BulkCommand) []byte {
 }
 
 // token names what was seen for a command. It holds no secret: it is a check against what has changed, and no right.
-func (s *seen) token(c *BulkCommand) string {
+func (s *seen) token(c *journal.BulkCommand) string {
 	return newCursor(planned(c), s.Through, s.N, s.Sum, s.Run)
 }
 
 // readToken returns what was seen for c, or a *Refusal.
-func readToken(token string, c *BulkCommand) (s seen, err error) {
+func readToken(token string, c *journal.BulkCommand) (s seen, err error) {
 	if readCursor(planned(c), token, &s.Through, &s.N, &s.Sum, &s.Run) != nil {
 		return s, refuse(InvalidPlan, "the token is not one that a plan of this very command gave (action, filter, forceRetry, "+
 			"fresh, when and perMinute); plan first, and start with the plan's token")

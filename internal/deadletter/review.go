@@ -14,15 +14,10 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// When a retry that a person asks for is made (R17).
-type When string
-
-// The moments. The zero value is Backoff.
+// The moments at which a retry that a person asks for is made (R17), Backoff where none is said.
 const (
-	// Backoff: after the policy's own delay.
-	Backoff When = "backoff"
-	// Now: at once.
-	Now When = "now"
+	Backoff = "backoff" // after the policy's own delay
+	Now     = "now"
 )
 
 // Command is a person's decision on a dead letter.
@@ -36,7 +31,7 @@ type Command struct {
 	// Force sends it again at or above the limit, or after the deadline that it had; Fresh begins the whole ladder anew,
 	// and needs Force. The caller checks permissions.
 	Force, Fresh bool
-	When         When
+	When         string
 	// Deadline is the new one that it has from then on (R29); zero leaves it as it is.
 	Deadline time.Time
 	// Protocol is the number that the other side gave what it accepted; empty where nobody knows it.

@@ -240,11 +240,8 @@ func (x *runExecutor) decideAll(page []journal.BulkItem) (failed error) {
 // settle decides on an item, or notes why that is refused: one that is decided after all keeps its outcome. Without an
 // error one of both is done.
 func (x *runExecutor) settle(i *journal.BulkItem) (refused bool, err error) {
-	r := &x.run
-	c := Command{ID: i.DeadLetter, Action: r.Action, Reason: r.Reason, By: r.By, Force: r.Force, Fresh: r.Fresh, Run: r.ID}
-	if r.Now {
-		c.When = Now
-	}
+	c := each(&x.run.BulkCommand)
+	c.ID, c.Run = i.DeadLetter, x.run.ID
 	_, err = x.decide(x.hard, c)
 	code := NotRecordable
 	if why := RefusalOf(err); why != nil {
@@ -252,7 +249,7 @@ func (x *runExecutor) settle(i *journal.BulkItem) (refused bool, err error) {
 	} else if !concernsOneAlone(err) {
 		return false, err
 	}
-	return true, x.memory.RefuseBulkItem(x.hard, r.ID, i.Number, string(code))
+	return true, x.memory.RefuseBulkItem(x.hard, x.run.ID, i.Number, string(code))
 }
 
 // finish ends a run of which nothing is left to decide.

@@ -63,7 +63,7 @@ func TestRefusedInAdvance(t *testing.T) {
 		c.runner()
 		c.within(2*time.Hour, "done", c.done(id))
 		want(t, "counts", c.counts(id), "done: refused 10 decided 10 ")
-		discard := deadletter.BulkCommand{Action: journal.BulkDiscard, Reason: "prescritas", By: "maria", PerMinute: 6000}
+		discard := journal.BulkCommand{Action: journal.BulkDiscard, Reason: "prescritas", By: "maria", PerMinute: 6000}
 		id = c.StartBulk(discard)
 		c.within(2*time.Hour, "done", c.done(id))
 		c.Deliver(true)

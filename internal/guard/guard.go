@@ -31,7 +31,7 @@ type Reads interface {
 	Foresee(ctx context.Context, p *decision.Policy, f *decision.Failure, redacted string) error
 	Teams() []decision.Team
 	Process(d *journal.DeadLetter) deadletter.Process
-	Plan(ctx context.Context, c deadletter.BulkCommand) (deadletter.Plan, error)
+	Plan(ctx context.Context, c journal.BulkCommand) (deadletter.Plan, error)
 	Run(ctx context.Context, id string) (journal.BulkRun, error)
 	Runs(ctx context.Context, cursor string, limit int) (runs []journal.BulkRun, next string, err error)
 	Items(ctx context.Context, id string, outcome journal.BulkOutcome, after int64, limit int) ([]journal.BulkItem, error)
@@ -51,7 +51,7 @@ type DeadLetters interface {
 	Note(ctx context.Context, c deadletter.Command, verb journal.NoteVerb) (deadletter.Item, error)
 	Assign(ctx context.Context, id string, a journal.Assignment) (deadletter.Item, error)
 	Teach(ctx context.Context, id string, t journal.Teaching) (journal.Cause, error)
-	Start(ctx context.Context, c deadletter.BulkCommand, token string) (run journal.BulkRun, started bool, err error)
+	Start(ctx context.Context, c journal.BulkCommand, token string) (run journal.BulkRun, started bool, err error)
 	Steer(ctx context.Context, id string, verb journal.BulkVerb, by string) (journal.BulkRun, error)
 }
 
@@ -224,7 +224,7 @@ func (g *Guard) Handover(ctx context.Context, of, to string) (done Handed, err e
 
 // Start begins the bulk run that token's plan was made for.
 func (g *Guard) Start(
-	ctx context.Context, c deadletter.BulkCommand, token string,
+	ctx context.Context, c journal.BulkCommand, token string,
 ) (run journal.BulkRun, started bool, err error) {
 	if err := access.CheckTeam(ctx, access.Bulk.Anew(c.Fresh), string(c.Filter.Team)); err != nil {
 		return journal.BulkRun{}, false, err

@@ -117,24 +117,30 @@ func (f DeadLetterFilter) masked() DeadLetterFilter {
 	return f
 }
 
-// BulkRun is one decision on many dead letters, carried out one by one at a pace.
-type BulkRun struct {
-	// ID is a UUID; ids that are made later sort later.
-	ID     string     `json:"bulkRun"`
+// BulkCommand is what is to be done with all dead letters of a filter.
+type BulkCommand struct {
 	Action BulkAction `json:"action"`
-	// Filter chose the dead letters among those that were open and had a record of at most Through. What of it may name
-	// somebody is kept as #.
-	Filter  DeadLetterFilter `json:"filter"`
-	Through int64            `json:"through"`
-	// Reason and By are a person's words and name; Force, Fresh and Now are those of each retry (R17).
+	// Filter chooses among the open ones.
+	Filter DeadLetterFilter `json:"filter"`
+	// Reason and By are a person's words and name; Force, Fresh and When are those of each retry (R17).
 	Reason string `json:"reason"`
 	By     string `json:"by"`
 	Force  bool   `json:"forceRetry,omitempty"`
 	Fresh  bool   `json:"fresh,omitempty"`
-	Now    bool   `json:"now,omitempty"`
-	// PerMinute is how many are decided in a minute at most, 1 to 6000.
-	PerMinute int64     `json:"perMinute"`
-	State     BulkState `json:"state"`
+	When   string `json:"when,omitempty"`
+	// PerMinute is how many are decided in a minute at most, 1 to MaxPerMinute.
+	PerMinute int64 `json:"perMinute"`
+}
+
+// BulkRun is one decision on many dead letters, carried out one by one at a pace.
+type BulkRun struct {
+	// ID is a UUID; ids that are made later sort later.
+	ID string `json:"bulkRun"`
+	// BulkCommand is what was asked for; what of its filter may name somebody is kept as #. Through is the record up to
+	// which dead letters are in the run.
+	BulkCommand
+	Through int64     `json:"through"`
+	State   BulkState `json:"state"`
 	// Hold is why a running run decides nothing for the moment, since HeldAt: a word of bulk's closed set; empty where it
 	// does.
 	Hold   string    `json:"hold,omitempty"`

@@ -12,8 +12,8 @@ import (
 )
 
 func aRun(id string) journal.BulkRun {
-	return journal.BulkRun{ID: id, Action: journal.BulkRetry, Filter: journal.DeadLetterFilter{Team: "ti", Query: "CPF 529.982.247-25 expirada"},
-		Through: 7, Reason: "credencial de 529.982.247-25 corrigida", Force: true, PerMinute: 60}
+	return journal.BulkRun{ID: id, Through: 7, BulkCommand: journal.BulkCommand{Action: journal.BulkRetry,
+		Filter: journal.DeadLetterFilter{Team: "ti", Query: "CPF 529.982.247-25 expirada"}, Reason: "credencial de 529.982.247-25 corrigida", Force: true, PerMinute: 60}}
 }
 
 func (c *clinic) step(verb journal.BulkVerb, r journal.BulkRun) (journal.BulkRun, error) {
@@ -149,7 +149,7 @@ func TestBulkOutcomes(t *testing.T) {
 		c.fails(id, "DUPLICATE_CLAIM", 0)
 		letter := onlyLetter(c, id).ID
 		c.waits(id, letter)
-		run := journal.BulkRun{ID: "run", Action: tt.action, Through: 99, Reason: "r", PerMinute: 60}
+		run := journal.BulkRun{ID: "run", Through: 99, BulkCommand: journal.BulkCommand{Action: tt.action, Reason: "r", PerMinute: 60}}
 		_, err := c.step(journal.BulkStart, run)
 		testkit.Must(t, err)
 		review := journal.Review{Subject: c.subject(id), DeadLetter: letter, Discard: tt.action == journal.BulkDiscard, Reason: "r", By: "ana", Run: run.ID}

@@ -3,8 +3,6 @@ package metrics
 import (
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/gate"
@@ -13,7 +11,6 @@ import (
 // heldBuckets run from a canary's round to the limit of two days (R20).
 var heldBuckets = []float64{1, 10, 60, 300, 600, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800}
 
-// What is known of destinations is read at each scrape.
 var (
 	destinationState = describe("retry_worker_destination_state",
 		"1 for the current state; for `other`, the number of destinations in that state; the same in every replica.",
@@ -62,25 +59,6 @@ func (m *Metrics) GateHooks() gate.Hooks {
 	return h
 }
 
-// WatchDestinations has each scrape ask read for the destinations, and label for their names in metrics. Call it once.
-func (m *Metrics) WatchDestinations(
-	read func() ([]gate.Destination, error), label func(name string) string, now func() time.Time,
-) {
-	m.registry.MustRegister(&destinationCollector{read, label, now})
-}
-
-type destinationCollector struct {
-	read  func() ([]gate.Destination, error)
-	label func(name string) string
-	now   func() time.Time
-}
-
-func (c *destinationCollector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{destinationState, failedRamps, heldClaims, heldDeadline} {
-		to <- d
-	}
-}
-
 // destinationSum is what all destinations of one label come to.
 type destinationSum struct {
 	phases      map[destination.Phase]int
@@ -88,21 +66,14 @@ type destinationSum struct {
 	deadline    time.Time
 }
 
-func (c *destinationCollector) Collect(to chan<- prometheus.Metric) {
-	all, err := c.read()
-	if err != nil {
-		return // nobody knows until the journal was read
-	}
+func (f *Figures) tellDestinations(gauge gaugeFunc) {
 	sums := map[string]*destinationSum{}
-	for i := range all {
-		name := c.label(all[i].Name)
-		if sums[name] == nil {
-			sums[name] = &destinationSum{phases: map[destination.Phase]int{}}
+	for i := range f.Destinations {
+		d := &f.Destinations[i]
+		if sums[d.Name] == nil {
+			sums[d.Name] = &destinationSum{phases: map[destination.Phase]int{}}
 		}
-		sums[name].add(&all[i])
-	}
-	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
-		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+		sums[d.Name].add(d)
 	}
 	for name, s := range sums {
 		for _, phase := range phases {
@@ -111,7 +82,7 @@ func (c *destinationCollector) Collect(to chan<- prometheus.Metric) {
 		gauge(failedRamps, float64(s.ramps), name)
 		gauge(heldClaims, float64(s.held), name)
 		if !s.deadline.IsZero() {
-			gauge(heldDeadline, s.deadline.Sub(c.now()).Seconds(), name)
+			gauge(heldDeadline, s.deadline.Sub(f.Read).Seconds(), name)
 		}
 	}
 }

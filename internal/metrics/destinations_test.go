@@ -6,7 +6,7 @@ import (
 
 	"retry-worker/internal/destination"
 	"retry-worker/internal/gate"
-	"retry-worker/internal/journal"
+	"retry-worker/internal/metrics"
 )
 
 // TestDestinations: those that nobody configured share a label, whatever their names hold.
@@ -20,22 +20,21 @@ func TestDestinations(t *testing.T) {
 		}
 		return d
 	}
-	unread := journal.ErrUnavailable
 	all := []gate.Destination{
 		in("tiss", destination.Up, 0, 0), in("unimed-sp", destination.Down, 210, 2*time.Hour),
 		in(canary, destination.Ramping, 4, 3*time.Hour), in("x", destination.Down, 5, time.Hour),
 		in("y", destination.Down, 0, 0),
 	}
 	settings := gate.Settings{Configured: map[string]destination.Settings{"tiss": {}, "unimed-sp": {}}}
-	read := func() ([]gate.Destination, error) { return all, unread }
-	m.WatchDestinations(read, settings.Label, func() time.Time { return analysed })
+	for i := range all {
+		all[i].Name = settings.Label(all[i].Name)
+	}
+	m.Show(&metrics.Figures{Read: analysed, Destinations: all})
 	m.StartDestination("unimed-sp")
 	wantLines(t, scrape(t, url), map[string]bool{
-		`retry_worker_destination_state`:                                       false, // nobody knows
 		`retry_worker_released_total{destination="unimed-sp",kind="canary"} 0`: true,
 		`retry_worker_wasted_attempts_total{destination="other"} 0`:            true,
 	})
-	unread = nil
 	h := m.GateHooks()
 	h.Admitted("unimed-sp")
 	h.Released("unimed-sp", destination.Pass, 2*time.Second)

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"retry-worker/internal/deadletter"
+	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/notify"
 	"retry-worker/internal/statistics"
@@ -25,6 +26,8 @@ type Figures struct {
 	// Pending is how many messages wait, by their queue; Notices are those to teams.
 	Pending map[string]int64
 	Notices []notify.Waiting
+	// Destinations by their names in metrics, which several may share.
+	Destinations []gate.Destination
 }
 
 // DueWithin returns the spans of Figures.Due, by the names that the metric has for them.
@@ -75,7 +78,8 @@ type figureCollector struct{ *Metrics }
 // Describe implements prometheus.Collector.
 func (figureCollector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{catalogueVersion, successRate, kpis, kpiSamples, deadLetters, openDeadLetters,
-		oldestDeadLetter, dueDeadLetters, dueAmount, outboxPending, oldestNotice} {
+		oldestDeadLetter, dueDeadLetters, dueAmount, outboxPending, oldestNotice, destinationState, failedRamps, heldClaims,
+		heldDeadline} {
 		to <- d
 	}
 }
@@ -83,7 +87,9 @@ func (figureCollector) Describe(to chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (c figureCollector) Collect(to chan<- prometheus.Metric) {
 	f := c.figures.Load()
-	gauge := gaugeTo(to)
+	var gauge gaugeFunc = func(d *prometheus.Desc, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
 	gauge(catalogueVersion, 1, *c.version.Load())
 	if f.Read.IsZero() {
 		return // nobody knows until the journal was read
@@ -100,6 +106,7 @@ func (c figureCollector) Collect(to chan<- prometheus.Metric) {
 	}
 	f.tellDeadLetters(gauge)
 	f.tellDue(gauge)
+	f.tellDestinations(gauge)
 	var pending int64
 	for _, n := range f.Pending {
 		pending += n
@@ -114,17 +121,13 @@ func (c figureCollector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// gaugeTo returns what tells a gauge's value.
-func gaugeTo(to chan<- prometheus.Metric) func(d *prometheus.Desc, value float64, labels ...string) {
-	return func(d *prometheus.Desc, value float64, labels ...string) {
-		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
-	}
-}
+// gaugeFunc tells a gauge's value.
+type gaugeFunc func(d *prometheus.Desc, value float64, labels ...string)
 
 // age returns the seconds since then; none where another replica's clock is ahead.
 func (f *Figures) age(since time.Time) float64 { return max(f.Read.Sub(since), 0).Seconds() }
 
-func (f *Figures) tellDeadLetters(gauge func(d *prometheus.Desc, value float64, labels ...string)) {
+func (f *Figures) tellDeadLetters(gauge gaugeFunc) {
 	states, open, oldest := map[[2]string]int64{}, map[[3]string]int64{}, map[string]time.Time{}
 	for _, policy := range f.Policies {
 		for _, state := range journal.DeadLetterStates() {
@@ -154,7 +157,7 @@ func (f *Figures) tellDeadLetters(gauge func(d *prometheus.Desc, value float64, 
 	}
 }
 
-func (f *Figures) tellDue(gauge func(d *prometheus.Desc, value float64, labels ...string)) {
+func (f *Figures) tellDue(gauge gaugeFunc) {
 	for within, counts := range f.Due {
 		due := map[string]deadletter.Count{}
 		for _, policy := range f.Policies {

@@ -195,23 +195,22 @@ func (m *Metrics) Hooks() worker.Hooks {
 	}
 }
 
-// JournalCommitted feeds the journal's figures with one commit.
-func (m *Metrics) JournalCommitted(took time.Duration) { m.journalWrite.Observe(took.Seconds()) }
-
-// Recovered feeds the figures with an episode that ended well.
-func (m *Metrics) Recovered(policy string, e *journal.Episode) {
-	if e.Scheduled == 0 {
-		return // it needed no retry
+// Committed feeds the figures with one commit of the journal, and the episodes that it ended well.
+func (m *Metrics) Committed(records []journal.Happening, took time.Duration) {
+	m.journalWrite.Observe(took.Seconds())
+	for i := range records {
+		switch h, e := &records[i], &records[i].Episode; {
+		case h.Recovered() && e.Scheduled > 0: // else it needed no retry
+			m.recoverySeconds.WithLabelValues(h.Subject.Policy).Observe(e.ClosedAt.Sub(e.FirstFailure).Seconds())
+			m.recoveryAttempts.WithLabelValues(h.Subject.Policy).Observe(float64(e.Retries))
+		case h.Accepted(): // because the other side had it already (R33)
+			m.accepted.WithLabelValues(h.Subject.Policy).Inc()
+		}
 	}
-	m.recoverySeconds.WithLabelValues(policy).Observe(e.ClosedAt.Sub(e.FirstFailure).Seconds())
-	m.recoveryAttempts.WithLabelValues(policy).Observe(float64(e.Retries))
 }
 
 // NewCause counts a cause that is new, or back (R34).
 func (m *Metrics) NewCause(policy string) { m.newCauses.WithLabelValues(policy).Inc() }
-
-// Accepted counts an episode that ended because the other side had it already (R33).
-func (m *Metrics) Accepted(policy string) { m.accepted.WithLabelValues(policy).Inc() }
 
 // EventsPublished counts events that the queue took.
 func (m *Metrics) EventsPublished(n int) { m.published.Add(float64(n)) }

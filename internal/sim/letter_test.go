@@ -255,7 +255,7 @@ func (s *sim) checkSums() {
 // startRun has a bulk run decide on all dead letters, which is mostly paused or ended soon, and goes on later.
 func (r *replica) startRun(who string, letters int) {
 	dice := r.draw("run")
-	c := deadletter.BulkCommand{Action: journal.BulkRetry, Reason: typed, By: who, PerMinute: []int64{1, 6, 60, 600}[dice.IntN(4)]}
+	c := journal.BulkCommand{Action: journal.BulkRetry, Reason: typed, By: who, PerMinute: []int64{1, 6, 60, 600}[dice.IntN(4)]}
 	switch what := dice.IntN(12); {
 	case what == 0:
 		c.Action = journal.BulkDiscard

@@ -244,7 +244,7 @@ func (s *sim) allowed(b *review, e *journal.Entry) bool {
 	w := s.portals[j.portal]
 	opened := func(c stretch) bool { return w.isMade(b.NextRetryTime, c.from) }
 	now := b.NextRetryTime.Equal(e.At)
-	if run, _, _ := s.memory.BulkRun(context.Background(), b.BulkRun); b.BulkRun != "" && run.Now != now && len(w.closed) == 0 && !w.hoursChanged() {
+	if run, _, _ := s.memory.BulkRun(context.Background(), b.BulkRun); b.BulkRun != "" && (run.When == deadletter.Now) != now && len(w.closed) == 0 && !w.hoursChanged() {
 		return false
 	}
 	last := d.Deadline // the new one, if any

@@ -229,7 +229,7 @@ func (f *Fixture) Deliver(taken bool) {
 }
 
 // StartBulk plans a bulk run and starts it.
-func (f *Fixture) StartBulk(c deadletter.BulkCommand) (run string) {
+func (f *Fixture) StartBulk(c journal.BulkCommand) (run string) {
 	f.t.Helper()
 	p, err := f.DeadLetters.Plan(f.t.Context(), c)
 	Must(f.t, err)
@@ -245,12 +245,8 @@ func (f *Fixture) DecideBulk(run string, n int) []journal.BulkItem {
 	Must(f.t, err)
 	items, err := f.Store.BulkItems(f.t.Context(), run, journal.BulkPlanned, 0, n)
 	Must(f.t, err)
-	when := deadletter.Backoff
-	if r.Now {
-		when = deadletter.Now
-	}
 	for _, i := range items {
-		_, err := f.DeadLetters.Decide(f.t.Context(), deadletter.Command{ID: i.DeadLetter, Action: r.Action, Reason: r.Reason, By: r.By, Run: run, Force: r.Force, Fresh: r.Fresh, When: when})
+		_, err := f.DeadLetters.Decide(f.t.Context(), deadletter.Command{ID: i.DeadLetter, Action: r.Action, Reason: r.Reason, By: r.By, Run: run, Force: r.Force, Fresh: r.Fresh, When: r.When})
 		if refusal := deadletter.RefusalOf(err); refusal != nil {
 			err = f.Journal.RefuseBulkItem(f.t.Context(), run, i.Number, string(refusal.Code))
 		}

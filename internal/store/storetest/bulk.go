@@ -57,7 +57,8 @@ func (w *bulkWorld) begin(id string) {
 	w.t.Helper()
 	head, err := w.s.Head(w.t.Context())
 	testkit.Must(w.t, err)
-	w.step(journal.BulkStart, journal.BulkRun{ID: id, Action: journal.BulkDiscard, Through: head.Record, Reason: "corrigido", PerMinute: 60})
+	w.step(journal.BulkStart, journal.BulkRun{ID: id, Through: head.Record,
+		BulkCommand: journal.BulkCommand{Action: journal.BulkDiscard, Reason: "corrigido", PerMinute: 60}})
 }
 
 func (w *bulkWorld) decide(run, id, letter string, discard bool) error {

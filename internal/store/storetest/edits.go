@@ -212,8 +212,8 @@ func Fill(t *testing.T, s Store) {
 	testkit.Must(t, err)
 	w.Await(w.die("CLM-WAIT-1", 8))
 	gone := w.die("CLM-GONE-1", 9) // record 7
-	w.step(journal.BulkStart, journal.BulkRun{ID: "run-0", Action: journal.BulkDiscard, Through: 9, Reason: "x", PerMinute: 1,
-		Filter: journal.DeadLetterFilter{Query: "CLM-GONE-1"}})
+	w.step(journal.BulkStart, journal.BulkRun{ID: "run-0", Through: 9, BulkCommand: journal.BulkCommand{Action: journal.BulkDiscard,
+		Reason: "x", PerMinute: 1, Filter: journal.DeadLetterFilter{Query: "CLM-GONE-1"}}})
 	testkit.Must(t, w.decide("run-0", "CLM-GONE-1", gone, true))
 	w.step(journal.BulkCancel, journal.BulkRun{ID: "run-0"})
 	for i := range int64(3) {

@@ -147,8 +147,8 @@ func testEraseWords(t *testing.T, s Store) {
 	die("CLM-GONE-1", "DUPLICATE_CLAIM: xyzzy falta", "cartao-plugh")
 	die("CLM-GONE-1", "DUPLICATE_CLAIM: frotz de ambas", "cartao-plugh")
 	die("CLM-GOES-2", "DUPLICATE_CLAIM: frotz de ambas", "cartao-other")
-	w.step(journal.BulkStart, journal.BulkRun{ID: "run-1", Action: journal.BulkDiscard, Reason: "x", PerMinute: 1,
-		Filter: journal.DeadLetterFilter{Query: "guia clm-gone-1 xyzzy", Context: "carteira=cartao-plugh", IDs: "CLM-GONE-1,xyzzy", Team: "ti"}})
+	w.step(journal.BulkStart, journal.BulkRun{ID: "run-1", BulkCommand: journal.BulkCommand{Action: journal.BulkDiscard, Reason: "x", PerMinute: 1,
+		Filter: journal.DeadLetterFilter{Query: "guia clm-gone-1 xyzzy", Context: "carteira=cartao-plugh", IDs: "CLM-GONE-1,xyzzy", Team: "ti"}}})
 	erase := func(id string) {
 		_, err := w.j.Erase(t.Context(), s, journal.Erasure{Subject: subject(id), Reason: "de " + strings.ToLower(id), By: "ana"})
 		testkit.Must(t, err)

@@ -256,8 +256,8 @@ func (o *oracle) start(ctx context.Context, r *rapid.T) {
 	f.State, f.Now = "", time.Time{}
 	id := fmt.Sprint(o.policy, "/", rapid.IntRange(0, 4).Draw(r, "id"))
 	action := rapid.SampledFrom([]journal.BulkAction{journal.BulkRetry, journal.BulkDiscard}).Draw(r, "action")
-	run := journal.BulkRun{ID: id, Action: action, Filter: f, Through: o.memory.End().Record + rapid.Int64Range(-3, 3).Draw(r, "through"),
-		Reason: "x" + text().Draw(r, "why"), PerMinute: 1}
+	run := journal.BulkRun{ID: id, Through: o.memory.End().Record + rapid.Int64Range(-3, 3).Draw(r, "through"),
+		BulkCommand: journal.BulkCommand{Action: action, Filter: f, Reason: "x" + text().Draw(r, "why"), PerMinute: 1}}
 	step := &journal.BulkStep{Verb: journal.BulkStart, Run: run, By: text().Draw(r, "by")}
 	if _, err := o.journal.Bulk(ctx, step); err == nil && !slices.Contains(o.runs, id) {
 		o.runs = append(o.runs, id)

@@ -12,6 +12,7 @@ import (
 	"retry-worker/internal/api"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/text"
 )
 
 const manyHelp = "\n\nWith --filter it decides on all open dead letters that fit: it shows what would be done, and with --yes does\n" +
@@ -160,9 +161,5 @@ func (c *cli) printPlan(plan *api.BulkPlan, text []byte) error {
 
 // post sends a body to the API and returns its answer.
 func (c *cli) post(ctx context.Context, path string, body map[string]any) ([]byte, error) {
-	text, err := encode(body)
-	if err != nil {
-		return nil, err
-	}
-	return c.ask(ctx, &request{operation: operationOf("POST " + path), path: path, body: text})
+	return c.ask(ctx, &request{operation: operationOf("POST " + path), path: path, body: text.JSON(body)})
 }

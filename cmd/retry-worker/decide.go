@@ -11,7 +11,7 @@ import (
 
 	"retry-worker/internal/api"
 	"retry-worker/internal/decision"
-	"retry-worker/internal/worker"
+	"retry-worker/internal/text"
 )
 
 func (c *cli) decideCommand() *cobra.Command {
@@ -30,7 +30,6 @@ func (c *cli) decideCommand() *cobra.Command {
 	flags := cmd.Flags()
 	vars := flags.StringArray("var", nil,
 		"NAME=VALUE of a variable that only some policies read, such as maxAttempts=3; may be given again")
-	explain := flags.Bool("explain", false, "say what else was found in the error, and why it lost")
 	file := policiesFileFlag(cmd)
 	c.server.register(flags)
 	flags.Lookup("server").Usage = "worker to ask: host:port or https://…; left out: none is asked"
@@ -51,9 +50,6 @@ func (c *cli) decideCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if !*explain {
-			answer = worker.WithoutEvidence(answer)
-		}
 		return c.print(answer)
 	}
 	return cmd
@@ -72,11 +68,7 @@ func (c *cli) decision(cmd *cobra.Command, body map[string]any, file string) ([]
 	if err != nil {
 		return nil, err
 	}
-	text, err := encode(body)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := api.Decide(from.Policies, time.Now().Truncate(time.Second), text)
+	answer, err := api.Decide(from.Policies, time.Now().Truncate(time.Second), text.JSON(body))
 	if refused, is := errors.AsType[*api.Refused](err); is {
 		refused.Message = operationOf("POST /decisions").inFlags(refused.Message)
 		policy, _ := body["policy"].(string)

@@ -14,6 +14,7 @@ import (
 
 	"retry-worker/internal/api"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/text"
 )
 
 // described is the API's description.
@@ -123,18 +124,16 @@ type request struct {
 var pathParameters = regexp.MustCompile(`\{\w+\}`)
 
 // read returns the request that a command's flags and arguments ask for.
-func (o operation) read(cmd *cobra.Command, args []string) (*request, error) {
+func (o operation) read(cmd *cobra.Command, args []string) *request {
 	query, body := o.given(cmd)
 	r := &request{operation: o, path: o.Path, query: query}
 	for i, parameter := range pathParameters.FindAllString(o.Path, -1) {
 		r.path = strings.Replace(r.path, parameter, url.PathEscape(args[i]), 1)
 	}
 	if o.Method != http.MethodGet {
-		var err error
-		r.body, err = encode(body)
-		return r, err
+		r.body = text.JSON(body)
 	}
-	return r, nil
+	return r
 }
 
 // given returns what the flags of a command give an operation, as far as they are given: the rest is the API's to say,

@@ -30,10 +30,7 @@ const (
 func (c *cli) print(v any, columns ...string) error {
 	encoded, is := v.([]byte)
 	if !is {
-		var err error
-		if encoded, err = encode(v); err != nil {
-			return err
-		}
+		encoded = text.JSON(v)
 	}
 	if c.json() {
 		_, err := fmt.Fprintf(c.out, "%s\n", encoded)
@@ -50,15 +47,6 @@ func (c *cli) print(v any, columns ...string) error {
 	}
 	c.sheet(shown, paths)
 	return nil
-}
-
-// encode returns v in a line of JSON.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // An object is a JSON object in its order.

@@ -96,10 +96,7 @@ func (c *cli) action(path string, a *action) *cobra.Command {
 	}
 	op.register(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		r, err := op.read(cmd, args)
-		if err != nil {
-			return err
-		}
+		r := op.read(cmd, args)
 		if a.columns != "" {
 			return c.list(cmd.Context(), r, a.columns)
 		}

@@ -34,12 +34,13 @@ const (
 // errAway says that the provider cannot be asked.
 var errAway = errors.New("the OpenID provider cannot be reached")
 
-// Provider is an OpenID provider that knows people, their roles and their teams.
+// Provider is an OpenID provider that knows people, their roles and their teams. Its tags are config's.
 type Provider struct {
-	Issuer, ClientID, ClientSecret string
-	// RoleClaim holds viewer, operator or admin, or a list with some of them; TeamClaim a team or a list of them,
-	// empty: the provider binds nobody to teams. Dots lead into objects: realm_access.roles.
-	RoleClaim, TeamClaim string
+	Issuer       string `group:"Console and API" env:"RETRY_WORKER_OIDC_ISSUER" desc:"OpenID provider that people log in by: https://…; empty: none"`
+	ClientID     string `env:"RETRY_WORKER_OIDC_CLIENT_ID" desc:"id of the provider's client; its redirect address is …/login/callback"`
+	ClientSecret string `env:"RETRY_WORKER_OIDC_CLIENT_SECRET" file:"only" desc:"file with the client's secret, which signs the sessions too"`
+	RoleClaim    string `env:"RETRY_WORKER_OIDC_ROLE_CLAIM" default:"roles" desc:"claim that holds viewer, operator or admin, or a list with some of them; dots lead into objects: realm_access.roles"`
+	TeamClaim    string `env:"RETRY_WORKER_OIDC_TEAM_CLAIM" desc:"claim that holds a person's team, or a list of them; empty: the provider binds nobody to teams"`
 }
 
 // Check reads the provider's description.

@@ -9,31 +9,20 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/text"
 	"retry-worker/internal/worker"
 )
 
 // Decision is what a dry run answers.
 type Decision struct {
-	Outcome             decision.Outcome             `json:"outcome"`
-	ShouldRetry         bool                         `json:"shouldRetry"`
-	RetryCount          int64                        `json:"retryCount"`
-	MaxRetries          int64                        `json:"maxRetries"`
-	RetryReason         string                       `json:"retryReason"`
-	ErrorClassification decision.ErrorClassification `json:"errorClassification"`
-	OriginalError       *string                      `json:"originalError" doc:"The error as it was sent."`
-	RetryPolicy         string                       `json:"retryPolicy"`
-	PossiblyAccepted    bool                         `json:"possiblyAccepted"`
-	SuccessProbability  float64                      `json:"successProbability,omitempty" above:"0" below:"1"`
-	BackoffMinutes      int64                        `json:"backoffMinutes,omitempty" doc:"Only where a retry follows."`
-	BackoffDuration     string                       `json:"backoffDuration,omitempty" pattern:"^PT"`
-	NextRetryTime       string                       `json:"nextRetryTime,omitempty" format:"date-time"`
-	ResponsibleTeam     decision.Team                `json:"responsibleTeam,omitempty" doc:"Only where no retry follows."`
-	MatchedRule         *string                      `json:"matchedRule"`
-	Reason              decision.Reason              `json:"reason"`
-	MatchedText         *string                      `json:"matchedText"`
-	Hint                *string                      `json:"hint"`
-	Catalogue           string                       `json:"catalogue"`
-	Evidence            []worker.Evidence            `json:"evidence,omitempty" doc:"What was found; the first decided."`
+	Outcome decision.Outcome `json:"outcome"`
+	worker.Outputs
+	MatchedRule *string           `json:"matchedRule"`
+	Reason      decision.Reason   `json:"reason"`
+	MatchedText *string           `json:"matchedText"`
+	Hint        *string           `json:"hint"`
+	Catalogue   string            `json:"catalogue"`
+	Evidence    []worker.Evidence `json:"evidence,omitempty" doc:"What was found; the first decided."`
 }
 
 // Rejection is what a dry run answers to input for which a process would have an incident.
@@ -55,29 +44,37 @@ type failureInput struct {
 	HTTPStatus decision.Value             `json:"httpStatus" type:"integer" max:"599" doc:"Where the policy reads one."`
 	Variables  map[string]json.RawMessage `json:"variables" doc:"Others that the policy reads, by the process's names."`
 	Now        time.Time                  `json:"now" doc:"When it failed; now, if left out."`
+	Explain    bool                       `json:"explain" doc:"Also what else was found in the error, and why it lost."`
 }
 
 // decide answers POST /api/v1/decisions with what `decide -o json` prints: with what was taught,
 // where the journal is open. It remembers nothing.
-func (c *call) decide(in *failureInput) (json.RawMessage, error) {
+func (c *call) decide(in *failureInput) (Decision, error) {
 	policies := c.policies()
 	v, err := in.variables(policies)
 	if err != nil {
-		return nil, err
+		return Decision{}, err
 	}
 	if in.Now.IsZero() {
 		in.Now = c.now()
 	}
 	var unread error
-	d, flat := worker.DryRun(policies, in.Policy, v, in.Now, func(p *decision.Policy, f *decision.Failure, line string) {
+	t := worker.DryRun(policies, in.Policy, v, in.Now, func(p *decision.Policy, f *decision.Failure, line string) {
 		if c.Journal != nil {
 			unread = c.Foresee(c.Context(), p, f, line)
 		}
 	})
-	if d.Outcome == decision.Rejected {
-		return nil, &Refused{http.StatusUnprocessableEntity, Failure{Message: journal.RejectionMessage(d.Rejection)}, flat}
+	if r := t.Rejection; r != nil {
+		why := Failure{Message: journal.RejectionMessage(r)}
+		return Decision{}, &Refused{http.StatusUnprocessableEntity, why, text.JSON(
+			Rejection{string(t.Outcome), t.Policy, nil, string(r.Code), why.Message})}
 	}
-	return worker.WithEvidence(flat, worker.Explain(policies, in.Policy, v)), unread
+	d := Decision{t.Outcome, t.Outputs, journal.OrNull(t.MatchedRule), t.Reason, journal.OrNull(t.MatchedText),
+		journal.OrNull(t.Hint), t.Catalogue, nil}
+	if in.Explain {
+		d.Evidence = t.Evidence
+	}
+	return d, unread
 }
 
 // variables returns what the policy reads of a process that holds what is given. One that it does not read is refused:
@@ -115,5 +112,6 @@ func Decide(policies decision.Policies, now time.Time, body []byte) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
-	return c.decide(&in)
+	d, err := c.decide(&in)
+	return text.JSON(d), err
 }

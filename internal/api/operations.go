@@ -63,7 +63,7 @@ func (o *Operation) withoutJournal() *Operation {
 
 // deciding has the operation answer with a decision, or with 422 as a process would have an incident.
 func (o *Operation) deciding() *Operation {
-	o.rejects, o.answer = true, reflect.TypeFor[Decision]()
+	o.rejects = true
 	return o
 }
 

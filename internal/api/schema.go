@@ -183,14 +183,18 @@ func valueOf(tag, text string) any {
 	if n, err := strconv.ParseFloat(text, 64); err == nil {
 		return n
 	}
-	if tag != "enum" {
+	switch list := strings.Split(text, ","); {
+	case tag == "type" && len(list) > 1:
+		return list
+	case tag != "enum":
 		return text
+	default:
+		values := make([]any, len(list))
+		for i, v := range list {
+			values[i] = v
+		}
+		return values
 	}
-	var values []any
-	for v := range strings.SplitSeq(text, ",") {
-		values = append(values, v)
-	}
-	return values
 }
 
 // nullable is a schema that null fits too.

@@ -20,6 +20,7 @@ import (
 	"retry-worker/internal/clock"
 	"retry-worker/internal/config"
 	"retry-worker/internal/metrics"
+	"retry-worker/internal/notify"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/zeebe"
 )
@@ -88,7 +89,7 @@ func settings(t *testing.T, address string) config.Settings {
 		OpsAddr: "127.0.0.1:0", HTTPAddr: "127.0.0.1:0", Retention: 24 * time.Hour, DatabaseURL: "sqlite:" + filepath.Join(t.TempDir(), "journal.db"), MaxJobsActive: 10, JobTimeout: 5 * time.Second, Concurrency: 4,
 		WorkerName: "worker under test", ShutdownTimeout: 20 * time.Second,
 		Engine: zeebe.Options{Address: address, Plaintext: true, KeepAlive: 45 * time.Second},
-		Notify: config.Notify{Interval: 15 * time.Minute, Zone: time.UTC},
+		Notify: notify.Settings{Interval: 15 * time.Minute, Zone: time.UTC},
 	}
 }
 

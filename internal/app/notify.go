@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"retry-worker/internal/config"
 	"retry-worker/internal/console"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/gate"
@@ -30,11 +29,8 @@ func (a *App) addNotices(c *relays, memory *journal.Journal, gates *gate.Gates) 
 	relay := outbox.New(deadletter.NoticeQueue, a.holder, a.store, memory.Published, c.notices, a.log)
 	relay.Patience = outbox.Patience{Message: notify.PublishTime, Hold: noticeHold, Apart: true}
 	gatherer := notify.NewGatherer(notify.Options{
-		Store: a.store, Catalogue: a.catalogue, Clock: a.clock, Interval: s.Interval, Retention: a.settings.Retention,
-		DigestHour: s.DigestHour, DigestMinute: s.DigestMinute,
-		Zone: s.Zone, PublicURL: s.PublicURL, Destinations: gates.Destinations, Mail: s.SMTP != nil,
-		Learner: memory.Learner,
-		Made:    relay.Wake, Log: a.log,
+		Store: a.store, Catalogue: a.catalogue, Clock: a.clock, Settings: s, Retention: a.settings.Retention,
+		Destinations: gates.Destinations, Learner: memory.Learner, Made: relay.Wake, Log: a.log,
 	})
 	c.wakes = append(c.wakes, gatherer.Wake)
 	c.runs = append(c.runs,
@@ -45,7 +41,7 @@ func (a *App) addNotices(c *relays, memory *journal.Journal, gates *gate.Gates) 
 }
 
 // Senders returns what the settings send notices by.
-func Senders(s config.Notify, version string) notify.Senders {
+func Senders(s notify.Settings, version string) notify.Senders {
 	senders := notify.Senders{Poster: notify.NewPoster(web.NewClient(s.Webhooks, version))}
 	if s.SMTP != nil {
 		senders.Mailer = notify.NewMailer(*s.SMTP, console.Portuguese, s.Zone)

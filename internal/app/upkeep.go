@@ -118,11 +118,12 @@ func every(ctx context.Context, tick time.Duration, read func(within context.Con
 // tells.
 func (a *App) readFigures(ctx context.Context, gates *gate.Gates, notices *notify.Sink, f *metrics.Figures) {
 	f.Read, f.Policies, f.Due = a.clock.Now(), a.policies().Names(), maps.Clone(f.Due)
-	if counts, err := a.store.DeadLetterCounts(ctx); err == nil {
+	if counts, err := a.store.DeadLetterCounts(ctx, journal.DeadLetterFilter{State: deadletter.AllStates}); err == nil {
 		f.DeadLetters = counts
 	}
 	for within, span := range metrics.DueWithin() {
-		if due, err := a.store.DeadLettersDue(ctx, "", f.Read, f.Read.Add(span)); err == nil {
+		soon := journal.DeadLetterFilter{DueSince: f.Read, DueUntil: f.Read.Add(span)}
+		if due, err := a.store.DeadLetterCounts(ctx, soon); err == nil {
 			f.Due[within] = due
 		}
 	}
@@ -184,7 +185,7 @@ func (a *App) purge(ctx context.Context, memory *journal.Journal) (refused bool)
 	case err != nil && ctx.Err() == nil:
 		a.log.Warn("the purge of old records was interrupted and goes on with the next", zap.Error(err))
 	}
-	a.metrics.Readiness().Note(metrics.AboutPurge, note)
+	a.metrics.Readiness.Note(metrics.AboutPurge, note)
 	if deleted > 0 {
 		a.log.Info("old records purged, their digests stay", zap.Int("records", deleted),
 			zap.Duration("retention", a.settings.Retention))

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -97,9 +96,7 @@ type verifier struct {
 	fold       *journal.Refold
 	gone       journal.Runs
 	answered   journal.Runs
-	// waiting are the digests of the outbox's messages by their numbers, message the last that was signed, letGo those
-	// that were let go of.
-	waiting map[int64]journal.Digest
+	// message is the outbox's last that was signed, letGo those that were let go of.
 	message int64
 	letGo   journal.Runs
 	record  int64 // the last one that was gone past
@@ -120,9 +117,9 @@ func (v *verifier) verify(recordsAlone bool) (err error) {
 		return err
 	}
 	v.gone.All()
-	steps := []func() error{v.outbox, v.walk, v.ends, v.messages, v.subjects, v.sums}
+	steps := []func() error{v.walk, v.ends, v.messages, v.subjects, v.sums}
 	if recordsAlone {
-		steps = steps[1:3]
+		steps = steps[:2]
 	}
 	for _, step := range steps {
 		if err := cmp.Or(step(), v.ctx.Err()); err != nil {
@@ -174,12 +171,7 @@ func (v *verifier) link(l *journal.Link) error {
 	for _, r := range l.Answered {
 		v.answered.Add(r)
 	}
-	for _, signed := range l.Messages {
-		v.message++
-		if is, waits := v.waiting[v.message]; waits && is != signed {
-			return broken("message", v.message, "was changed: its digest is %s, expected %s as in link %d", is, signed, l.Number)
-		}
-	}
+	v.message += int64(len(l.Messages))
 	for _, r := range l.LetGo {
 		v.letGo.Add(r)
 	}
@@ -233,31 +225,23 @@ func (v *verifier) at(n int64) (*journal.Entry, error) {
 	return r, nil
 }
 
-// outbox reads the digests of what waits.
-func (v *verifier) outbox() error {
-	v.waiting = map[int64]journal.Digest{}
-	number := func(m *journal.Message) int64 { return m.Sequence }
-	for m, err := range each(v.ctx, beforeAll, messagePage, v.Messages, number, nil) {
-		if err != nil {
-			return err
-		}
-		v.waiting[m.Sequence] = m.Digest()
-	}
-	return nil
-}
-
-// messages hold which of the outbox's messages wait against those that were signed and not let go of.
+// messages hold those of the outbox against those that were signed and not let go of.
 func (v *verifier) messages() error {
 	v.letGo.All()
 	known := journal.Runs{}
-	for _, n := range slices.Sorted(maps.Keys(v.waiting)) {
+	number := func(m *journal.Message) int64 { return m.Sequence }
+	for m, err := range each(v.ctx, beforeAll, messagePage, v.Messages, number, nil) {
 		switch {
-		case n < 1 || n > v.message:
-			return broken("message", n, "was put in: no link vouches for it, the last message is %d", v.message)
-		case v.letGo.Holds(n):
-			return broken("message", n, "was put in: it was sent, or needed no longer")
+		case err != nil:
+			return err
+		case m.Sequence < 1 || m.Sequence > v.message:
+			return broken("message", m.Sequence, "was put in: no link vouches for it, the last message is %d", v.message)
+		case v.letGo.Holds(m.Sequence):
+			return broken("message", m.Sequence, "was put in: it was sent, or needed no longer")
+		case m.Forged:
+			return broken("message", m.Sequence, "was changed: it is not what its link signed")
 		}
-		known.Add(journal.Run{First: n, Last: n})
+		known.Add(journal.Run{First: m.Sequence, Last: m.Sequence})
 	}
 	for _, r := range v.letGo.All() {
 		known.Add(r)

@@ -15,7 +15,6 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/notify"
-	"retry-worker/internal/web"
 	"retry-worker/internal/zeebe"
 )
 
@@ -45,7 +44,7 @@ type Settings struct {
 	LogLevel        zapcore.Level  `env:"RETRY_WORKER_LOG_LEVEL" default:"info" of:"debug info warn error" desc:"debug, info, warn or error"`
 	LogFormat       string         `env:"RETRY_WORKER_LOG_FORMAT" default:"json" of:"json console" desc:"json or console"`
 	Profiles        bool           `env:"RETRY_WORKER_PPROF" default:"false" desc:"true: profiles of the process under /debug/pprof/ of RETRY_WORKER_OPS_ADDR"`
-	Notify          Notify
+	Notify          notify.Settings
 
 	Provider      *access.Provider // that people log in by; nil: none
 	TraceProtocol string           // by which traces are sent (TraceGRPC, TraceHTTP); empty: none are
@@ -53,33 +52,23 @@ type Settings struct {
 	Unread        []string // a hint for each name of the engine's clients that is set and that nobody reads
 }
 
-// Notify is how teams are told of their dead letters (R21).
-type Notify struct {
-	PublicURL string         `group:"Messages to teams" env:"RETRY_WORKER_PUBLIC_URL" page:"the console" desc:"where people open the console, for links in messages: https://…; empty: no links"`
-	Interval  time.Duration  `env:"RETRY_WORKER_NOTIFY_INTERVAL" default:"15m" from:"1s" to:"24h" desc:"least time between two messages to a team about new dead letters, 1s to 24h"`
-	Zone      *time.Location `env:"RETRY_WORKER_TIME_ZONE" default:"America/Sao_Paulo" desc:"time zone of the digest, and of times in messages and in the console"`
-
-	SMTP *notify.MailServer // nil: no e-mail
-	// DigestHour and DigestMinute are when the digest is due, in Zone.
-	DigestHour, DigestMinute int
-	// Webhooks are where those may be posted to beside public addresses.
-	Webhooks web.Allowed
-}
-
 // parts are settings of which several make one, or one makes several.
 type parts struct {
-	OIDCIssuer           string `group:"Console and API" env:"RETRY_WORKER_OIDC_ISSUER" desc:"OpenID provider that people log in by: https://…; empty: none"`
-	OIDCClientID         string `env:"RETRY_WORKER_OIDC_CLIENT_ID" desc:"id of the provider's client; its redirect address is …/login/callback"`
-	OIDCClientSecretFile string `env:"RETRY_WORKER_OIDC_CLIENT_SECRET_FILE" desc:"file with the client's secret, which signs the sessions too"`
-	OIDCRoleClaim        string `env:"RETRY_WORKER_OIDC_ROLE_CLAIM" default:"roles" desc:"claim that holds viewer, operator or admin; dots lead into objects: realm_access.roles"`
-	OIDCTeamClaim        string `env:"RETRY_WORKER_OIDC_TEAM_CLAIM" desc:"claim that holds a person's teams; empty: the provider binds nobody to teams"`
-	SMTPURL              string `group:"Messages to teams" env:"RETRY_WORKER_SMTP_URL" desc:"mail server for what teams are told: smtp://USER@HOST:587 (STARTTLS) or smtps://USER@HOST:465; empty: no e-mail"`
-	SMTPPasswordFile     string `env:"RETRY_WORKER_SMTP_PASSWORD_FILE" desc:"file with the password of the mail server's user, read for each connection"`
-	SMTPCAFile           string `env:"RETRY_WORKER_SMTP_CA_FILE" desc:"PEM file to trust for the mail server instead of the system's authorities"`
-	MailFrom             string `env:"RETRY_WORKER_MAIL_FROM" desc:"address that e-mail comes from, such as retry-worker@hospital.example"`
-	DigestTime           string `env:"RETRY_WORKER_DIGEST_TIME" default:"07:00" desc:"time of day of the digest: HH:MM"`
-	WebhookAllow         string `env:"RETRY_WORKER_WEBHOOK_ALLOW" desc:"addresses beside public ones that webhooks and probes of destinations may go to: networks, addresses or host names, comma-separated"`
-	Protocol             string `group:"Engine" env:"RETRY_WORKER_ENGINE" default:"auto" of:"auto grpc rest" desc:"grpc, rest, or auto: REST where ZEEBE_REST_ADDRESS is set, else gRPC"`
+	OIDC         access.Provider
+	SMTPURL      string `group:"Messages to teams" env:"RETRY_WORKER_SMTP_URL" desc:"mail server for what teams are told: smtp://USER@HOST:587 (STARTTLS) or smtps://USER@HOST:465; empty: no e-mail"`
+	SMTP         notify.MailServer
+	MailFrom     string `env:"RETRY_WORKER_MAIL_FROM" desc:"address that e-mail comes from, such as retry-worker@hospital.example"`
+	DigestTime   string `env:"RETRY_WORKER_DIGEST_TIME" default:"07:00" desc:"time of day of the digest: HH:MM"`
+	WebhookAllow string `env:"RETRY_WORKER_WEBHOOK_ALLOW" desc:"addresses beside public ones that webhooks and probes of destinations may go to: networks, addresses or host names, comma-separated"`
+
+	Protocol           string `group:"Engine" env:"RETRY_WORKER_ENGINE" default:"auto" of:"auto grpc rest" desc:"grpc, rest, or auto: REST where ZEEBE_REST_ADDRESS is set, else gRPC"`
+	InsecureConnection string `env:"ZEEBE_INSECURE_CONNECTION" desc:"true: no TLS for gRPC; an address with a scheme says it by itself"`
+	AuthStrategy       string `env:"CAMUNDA_AUTH_STRATEGY" desc:"NONE, BASIC or OAUTH; empty: by what is set of user and client"`
+	OAuth              zeebe.OAuth
+	TenantID           string `env:"CAMUNDA_TENANT_ID" desc:"tenant to take jobs from where RETRY_WORKER_TENANT_IDS is empty"`
+	DefaultTenantID    string `env:"CAMUNDA_DEFAULT_TENANT_ID" desc:"another name of CAMUNDA_TENANT_ID"`
+
+	Traces otelEnv
 }
 
 // Problems is everything that is wrong with the environment, a line each.
@@ -97,16 +86,14 @@ func Load(only ...string) (Settings, error) {
 		c checker
 		s Settings
 		p parts
-		z zeebeEnv
-		o otelEnv
 	)
-	c.load(&s, &p, &z, &o)
+	c.load(&s, &p)
 	c.console(&s, &p)
 	c.journal(&s)
 	c.notify(&s.Notify, &p)
-	s.TenantIDs = c.tenants(s.TenantIDs, &z)
-	s.Engine = c.engine(p.Protocol, &z)
-	s.TraceProtocol = c.tracing(&o)
+	s.TenantIDs = c.tenants(s.TenantIDs, &p)
+	c.engine(&s.Engine, &p)
+	s.TraceProtocol = c.tracing(&p.Traces)
 	s.WorkerName = cmp.Or(s.WorkerName, defaultWorkerName())
 	s.Unread = hints()
 	if problems := append(c.about(only), unknown()...); len(problems) > 0 {
@@ -126,7 +113,7 @@ func defaultWorkerName() string {
 
 // console checks what people come in by. Without a log-in, only this machine may reach the console.
 func (c *checker) console(s *Settings, p *parts) {
-	if s.HTTPAddr != "" && s.AuthTokensFile+p.OIDCIssuer == "" {
+	if s.HTTPAddr != "" && s.AuthTokensFile+p.OIDC.Issuer == "" {
 		c.note("RETRY_WORKER_AUTH_TOKENS_FILE", access.MayServeWithoutTokens(s.HTTPAddr))
 	}
 	if s.ClaimURL != "" {
@@ -143,14 +130,13 @@ func (c *checker) console(s *Settings, p *parts) {
 	case s.TLSCertFile == "" && s.TLSKeyFile != "":
 		c.add("RETRY_WORKER_TLS_CERT_FILE", "missing", "the file with the certificate of RETRY_WORKER_TLS_KEY_FILE")
 	}
-	s.Provider = c.provider(p)
+	s.Provider = c.provider(&p.OIDC)
 }
 
 // provider returns the OpenID provider; nil where none is named.
-func (c *checker) provider(from *parts) *access.Provider {
-	p := &access.Provider{Issuer: from.OIDCIssuer, ClientID: from.OIDCClientID, RoleClaim: from.OIDCRoleClaim,
-		TeamClaim: from.OIDCTeamClaim}
-	if p.Issuer == "" && p.ClientID == "" && from.OIDCClientSecretFile == "" && p.TeamClaim == "" {
+func (c *checker) provider(p *access.Provider) *access.Provider {
+	const secret = "RETRY_WORKER_OIDC_CLIENT_SECRET_FILE"
+	if p.Issuer == "" && p.ClientID == "" && os.Getenv(secret) == "" && p.TeamClaim == "" {
 		return nil
 	}
 	u := c.url("RETRY_WORKER_OIDC_ISSUER", p.Issuer, "https://…, or http://… on this machine", "https", "http")
@@ -165,10 +151,8 @@ func (c *checker) provider(from *parts) *access.Provider {
 	if p.ClientID == "" {
 		c.add("RETRY_WORKER_OIDC_CLIENT_ID", "missing", "the id of the provider's client")
 	}
-	if from.OIDCClientSecretFile == "" {
-		c.add("RETRY_WORKER_OIDC_CLIENT_SECRET_FILE", "missing", "the file with the client's secret")
-	} else {
-		p.ClientSecret = c.secret("RETRY_WORKER_OIDC_CLIENT_SECRET", from.OIDCClientSecretFile)
+	if os.Getenv(secret) == "" { // what is wrong with the file is said already
+		c.add(secret, "missing", "the file with the client's secret")
 	}
 	return p
 }

@@ -9,48 +9,18 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"retry-worker/internal/zeebe"
 )
 
-// zeebeEnv are the names that the Zeebe clients share, each with the names of the Camunda SDKs that mean the same; and
-// those of the SDKs that the Zeebe clients have no name for.
-type zeebeEnv struct {
-	Address                string        `group:"Engine" env:"ZEEBE_ADDRESS" also:"ZEEBE_GRPC_ADDRESS CAMUNDA_GRPC_ADDRESS" default:"127.0.0.1:26500" desc:"gateway: host:port; grpc:// or http:// before it: no TLS, grpcs:// or https://: TLS"`
-	RESTAddress            string        `env:"ZEEBE_REST_ADDRESS" also:"CAMUNDA_REST_ADDRESS" desc:"URL that the REST API's /v2 is below, of engines from 8.6: http://HOST:8080 or https://…"`
-	InsecureConnection     string        `env:"ZEEBE_INSECURE_CONNECTION" desc:"true: no TLS for gRPC; an address with a scheme says it by itself"`
-	CACertificatePath      string        `env:"ZEEBE_CA_CERTIFICATE_PATH" also:"CAMUNDA_MTLS_CA_PATH" desc:"PEM file to trust instead of the system's authorities"`
-	OverrideAuthority      string        `env:"ZEEBE_OVERRIDE_AUTHORITY" desc:"name to check the gateway's certificate against"`
-	KeepAlive              time.Duration `env:"ZEEBE_KEEP_ALIVE" default:"45000" as:"milliseconds" from:"10000" to:"2147483647" desc:"milliseconds between two pings, at least 10000"`
-	ClientID               string        `env:"ZEEBE_CLIENT_ID" also:"CAMUNDA_CLIENT_ID" desc:"OAuth client id; empty: no token is sent"`
-	ClientSecret           string        `env:"ZEEBE_CLIENT_SECRET" file:"yes" also:"CAMUNDA_CLIENT_SECRET" desc:"OAuth client secret"`
-	TokenAudience          string        `env:"ZEEBE_TOKEN_AUDIENCE" also:"CAMUNDA_TOKEN_AUDIENCE" desc:"audience of the token; empty: the gateway's host"`
-	TokenScope             string        `env:"ZEEBE_TOKEN_SCOPE" also:"CAMUNDA_TOKEN_SCOPE CAMUNDA_OAUTH_SCOPE" desc:"scope of the token; empty: none"`
-	AuthorizationServerURL string        `env:"ZEEBE_AUTHORIZATION_SERVER_URL" also:"CAMUNDA_OAUTH_URL" default:"https://login.cloud.camunda.io/oauth/token/" desc:"token endpoint"`
-	BasicAuthUsername      string        `env:"ZEEBE_BASIC_AUTH_USERNAME" also:"CAMUNDA_BASIC_AUTH_USERNAME" desc:"user of an engine with basic authentication; empty: none"`
-	BasicAuthPassword      string        `env:"ZEEBE_BASIC_AUTH_PASSWORD" file:"yes" also:"CAMUNDA_BASIC_AUTH_PASSWORD" desc:"that user's password"`
-	AuthRequestTimeout     time.Duration `env:"ZEEBE_AUTH_REQUEST_TIMEOUT" default:"10000" as:"milliseconds" from:"100" to:"600000" desc:"milliseconds for one token request"`
-	AuthStrategy           string        `env:"CAMUNDA_AUTH_STRATEGY" desc:"NONE, BASIC or OAUTH; empty: by what is set of user and client"`
-	CertificatePath        string        `env:"CAMUNDA_MTLS_CERT_PATH" desc:"PEM file with this client's certificate for the engine, read for each connection; empty: none"`
-	KeyPath                string        `env:"CAMUNDA_MTLS_KEY_PATH" desc:"PEM file with that certificate's key"`
-	TenantID               string        `env:"CAMUNDA_TENANT_ID" desc:"tenant to take jobs from where RETRY_WORKER_TENANT_IDS is empty"`
-	DefaultTenantID        string        `env:"CAMUNDA_DEFAULT_TENANT_ID" desc:"another name of CAMUNDA_TENANT_ID"`
-}
-
-func (c *checker) engine(protocol string, z *zeebeEnv) zeebe.Options {
-	e := zeebe.Options{
-		CACertificatePath: z.CACertificatePath, OverrideAuthority: z.OverrideAuthority, KeepAlive: z.KeepAlive,
-		Username: z.BasicAuthUsername, Password: z.BasicAuthPassword,
-		CertificatePath: z.CertificatePath, KeyPath: z.KeyPath, Names: c.names,
-	}
-	e.Address, e.Plaintext = c.gateway(z)
-	c.authorities("ZEEBE_CA_CERTIFICATE_PATH", z.CACertificatePath)
-	c.protocol(&e, protocol, z)
-	c.clientCertificate(&e)
-	e.OAuth = c.oauth(z, &e)
-	c.credentials(&e, strings.ToUpper(z.AuthStrategy))
-	return e
+func (c *checker) engine(e *zeebe.Options, p *parts) {
+	e.Names = c.names
+	c.gateway(e, p.InsecureConnection)
+	c.authorities("ZEEBE_CA_CERTIFICATE_PATH", e.CACertificatePath)
+	c.protocol(e, p.Protocol)
+	c.clientCertificate(e)
+	e.OAuth = c.oauth(&p.OAuth, e)
+	c.credentials(e, strings.ToUpper(p.AuthStrategy))
 }
 
 // credentials checks that there are a client's, or a user's with his password, or none: not both.
@@ -94,13 +64,13 @@ func (c *checker) clientCertificate(e *zeebe.Options) {
 
 // tenants returns those to take jobs from; none: the engine's default. RETRY_WORKER_TENANT_IDS beats the SDKs' one,
 // which must be among them (R36).
-func (c *checker) tenants(all []string, z *zeebeEnv) []string {
-	if z.TenantID != "" && z.DefaultTenantID != "" && z.TenantID != z.DefaultTenantID {
+func (c *checker) tenants(all []string, p *parts) []string {
+	if p.TenantID != "" && p.DefaultTenantID != "" && p.TenantID != p.DefaultTenantID {
 		c.both("CAMUNDA_TENANT_ID", "CAMUNDA_DEFAULT_TENANT_ID")
 	}
-	name, tenant := "CAMUNDA_TENANT_ID", z.TenantID
+	name, tenant := "CAMUNDA_TENANT_ID", p.TenantID
 	if tenant == "" {
-		name, tenant = "CAMUNDA_DEFAULT_TENANT_ID", z.DefaultTenantID
+		name, tenant = "CAMUNDA_DEFAULT_TENANT_ID", p.DefaultTenantID
 	}
 	switch {
 	case tenant == "":
@@ -114,19 +84,19 @@ func (c *checker) tenants(all []string, z *zeebeEnv) []string {
 }
 
 // protocol keeps of the two addresses the one that is used (R36).
-func (c *checker) protocol(e *zeebe.Options, protocol string, z *zeebeEnv) {
-	address := cmp.Or(z.RESTAddress, "http://127.0.0.1:8080")
+func (c *checker) protocol(e *zeebe.Options, protocol string) {
+	address := cmp.Or(e.RESTAddress, "http://127.0.0.1:8080")
 	address = strings.TrimSuffix(strings.TrimSuffix(address, "/"), "/v2") // as documents of the API write it
 	c.url("ZEEBE_REST_ADDRESS", address, "http://HOST:8080 or https://…", "http", "https")
 	switch {
 	case protocol != "auto":
 		e.Reason = "RETRY_WORKER_ENGINE is " + protocol
-	case z.RESTAddress == "":
+	case e.RESTAddress == "":
 		e.Reason, protocol = "ZEEBE_REST_ADDRESS is not set", "grpc"
 	default:
 		e.Reason, protocol = c.said("ZEEBE_REST_ADDRESS is set"), "rest"
 	}
-	if protocol == "rest" {
+	if e.RESTAddress = ""; protocol == "rest" {
 		e.Address, e.RESTAddress = "", address
 	}
 }
@@ -134,50 +104,46 @@ func (c *checker) protocol(e *zeebe.Options, protocol string, z *zeebeEnv) {
 // gatewaySchemes are those that an address of gRPC may have, and whether they stand for no TLS.
 var gatewaySchemes = map[string]bool{"grpc": true, "http": true, "grpcs": false, "https": false}
 
-// gateway returns the gRPC gateway's host:port, and whether it speaks no TLS; an address may have a scheme, as those of
-// the SDKs have.
-func (c *checker) gateway(z *zeebeEnv) (address string, plaintext bool) {
-	insecure := c.boolean("ZEEBE_INSECURE_CONNECTION", cmp.Or(z.InsecureConnection, "false"))
-	scheme, address, found := strings.Cut(z.Address, "://")
+// gateway leaves of the gRPC gateway's address host:port, and says whether it speaks no TLS: an address may have a
+// scheme, as those of the SDKs have.
+func (c *checker) gateway(e *zeebe.Options, insecureConnection string) {
+	insecure := c.boolean("ZEEBE_INSECURE_CONNECTION", cmp.Or(insecureConnection, "false"))
+	given := e.Address
+	scheme, address, found := strings.Cut(given, "://")
 	if !found {
-		scheme, address = "", z.Address
+		scheme, address = "", given
 	}
-	address = strings.TrimSuffix(address, "/")
 	plaintext, known := gatewaySchemes[strings.ToLower(scheme)]
+	e.Address, e.Plaintext = strings.TrimSuffix(address, "/"), plaintext
 	switch {
-	case scheme == "" && !isAddress(address):
-		c.add("ZEEBE_ADDRESS", strconv.Quote(address), "host:port, such as 127.0.0.1:26500")
 	case scheme == "":
-		return address, insecure
-	case !known || !isAddress(address):
-		c.add("ZEEBE_ADDRESS", strconv.Quote(z.Address), "host:port, grpc://host:port, or grpcs://host:port for TLS")
-	case z.InsecureConnection != "" && insecure != plaintext:
+		if e.Plaintext = insecure; !isAddress(e.Address) {
+			c.add("ZEEBE_ADDRESS", strconv.Quote(e.Address), "host:port, such as 127.0.0.1:26500")
+		}
+	case !known || !isAddress(e.Address):
+		c.add("ZEEBE_ADDRESS", strconv.Quote(given), "host:port, grpc://host:port, or grpcs://host:port for TLS")
+	case insecureConnection != "" && insecure != plaintext:
 		c.problem("ZEEBE_ADDRESS", fmt.Sprintf("ZEEBE_INSECURE_CONNECTION is %t and ZEEBE_ADDRESS begins with %s://, "+
 			"expected that they agree, or no ZEEBE_INSECURE_CONNECTION", insecure, scheme))
 	}
-	return address, plaintext
 }
 
 // oauth returns nil where no client is configured; what is configured for one is checked all the same.
-func (c *checker) oauth(z *zeebeEnv, e *zeebe.Options) *zeebe.OAuth {
+func (c *checker) oauth(o *zeebe.OAuth, e *zeebe.Options) *zeebe.OAuth {
 	const server, client, secret = "ZEEBE_AUTHORIZATION_SERVER_URL", "ZEEBE_CLIENT_ID", "ZEEBE_CLIENT_SECRET"
-	c.url(server, z.AuthorizationServerURL, "https://… or http://…", "https", "http")
+	c.url(server, o.URL, "https://… or http://…", "https", "http")
 	// It stands in logs and in what `check` prints.
-	if u, err := url.Parse(z.AuthorizationServerURL); err == nil && u.User != nil {
+	if u, err := url.Parse(o.URL); err == nil && u.User != nil {
 		c.add(server, "a URL with a user", "one without; the client goes into "+client+" and "+secret)
 	}
-	if z.ClientID == "" && z.ClientSecret == "" {
+	if o.ClientID == "" && o.ClientSecret == "" {
 		return nil
 	}
-	if z.ClientID == "" {
+	if o.ClientID == "" {
 		c.add(client, "missing", "the client id that belongs to "+secret)
 	}
-	if z.ClientSecret == "" && os.Getenv(secret+"_FILE") == "" { // what is wrong with the file is said already
+	if o.ClientSecret == "" && os.Getenv(secret+"_FILE") == "" { // what is wrong with the file is said already
 		c.add(secret, "missing", "the secret that belongs to "+client)
-	}
-	o := &zeebe.OAuth{
-		ClientID: z.ClientID, ClientSecret: z.ClientSecret, Audience: z.TokenAudience, Scope: z.TokenScope,
-		URL: z.AuthorizationServerURL, RequestTimeout: z.AuthRequestTimeout,
 	}
 	if o.Audience == "" {
 		o.Audience, _, _ = net.SplitHostPort(e.Address)

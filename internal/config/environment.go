@@ -20,14 +20,17 @@ type Variable struct {
 // Variables returns all settings, those of a group together.
 func Variables() (all []Variable) {
 	group, groups := "", []string(nil)
-	for _, env := range []any{&Settings{}, &parts{}, &zeebeEnv{}, &otelEnv{}} {
+	for _, env := range []any{&Settings{}, &parts{}} {
 		fields(reflect.ValueOf(env).Elem(), func(tag reflect.StructTag, _ any) {
 			if group = cmp.Or(tag.Get("group"), group); !slices.Contains(groups, group) { // it goes on until the next begins
 				groups = append(groups, group)
 			}
 			name := tag.Get("env")
+			if tag.Get("file") == "only" {
+				name += "_FILE"
+			}
 			all = append(all, Variable{group, name, tag.Get("default"), tag.Get("desc"), strings.Fields(tag.Get("also"))})
-			if tag.Get("file") != "" {
+			if tag.Get("file") == "yes" {
 				all = append(all, Variable{Group: group, Name: name + "_FILE", Meaning: "file with " + name})
 			}
 		})

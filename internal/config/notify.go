@@ -16,7 +16,7 @@ import (
 	"retry-worker/internal/web"
 )
 
-func (c *checker) notify(n *Notify, p *parts) {
+func (c *checker) notify(n *notify.Settings, p *parts) {
 	n.SMTP = c.smtp(p)
 	at, err := time.Parse("15:04", p.DigestTime)
 	if err != nil {
@@ -34,8 +34,8 @@ const smtpForms = "smtp://USER@HOST:587 or smtps://USER@HOST:465; the password g
 func (c *checker) smtp(p *parts) *notify.MailServer {
 	const name = "RETRY_WORKER_SMTP_URL"
 	if p.SMTPURL == "" {
-		for setting, value := range map[string]string{"RETRY_WORKER_SMTP_PASSWORD_FILE": p.SMTPPasswordFile,
-			"RETRY_WORKER_SMTP_CA_FILE": p.SMTPCAFile} {
+		for setting, value := range map[string]string{"RETRY_WORKER_SMTP_PASSWORD_FILE": p.SMTP.PasswordFile,
+			"RETRY_WORKER_SMTP_CA_FILE": p.SMTP.CAFile} {
 			if value != "" {
 				c.add(setting, "set", "RETRY_WORKER_SMTP_URL beside it")
 			}
@@ -46,8 +46,8 @@ func (c *checker) smtp(p *parts) *notify.MailServer {
 	if u == nil {
 		return nil
 	}
-	s := &notify.MailServer{Host: u.Hostname(), User: u.User.Username(), PasswordFile: p.SMTPPasswordFile,
-		CAFile: p.SMTPCAFile}
+	s := &p.SMTP
+	s.Host, s.User = u.Hostname(), u.User.Username()
 	_, password := u.User.Password()
 	switch {
 	case password:
@@ -61,7 +61,7 @@ func (c *checker) smtp(p *parts) *notify.MailServer {
 	s.Port = c.smtpPort(name, u)
 	s.Encryption = c.encryption(name, u, s)
 	s.From = c.sender("RETRY_WORKER_MAIL_FROM", p.MailFrom)
-	c.authorities("RETRY_WORKER_SMTP_CA_FILE", p.SMTPCAFile)
+	c.authorities("RETRY_WORKER_SMTP_CA_FILE", s.CAFile)
 	return s
 }
 

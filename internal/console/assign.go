@@ -94,10 +94,11 @@ func (v *visit) whose(o *open, f journal.DeadLetterFilter) ([]viewLink, error) {
 	if f.Query != "" {
 		return links, nil
 	}
-	counts, err := o.DeadLetterAssignees(v.r.Context(), all)
-	for i := range links {
-		links[i].Known = true
+	counts, err := o.DeadLetterCounts(v.r.Context(), all)
+	if err != nil {
+		return nil, err
 	}
+	due, err := o.DeadLetterCounts(v.r.Context(), today)
 	for _, has := range counts {
 		switch has.Assignee {
 		case v.who.Name:
@@ -105,9 +106,12 @@ func (v *visit) whose(o *open, f journal.DeadLetterFilter) ([]viewLink, error) {
 		case "":
 			links[1].N += has.N
 		}
-		if !has.FollowUpAt.IsZero() && has.FollowUpAt.Before(ends) {
-			links[2].N += has.N
-		}
+	}
+	for i := range due {
+		links[2].N += due[i].N
+	}
+	for i := range links {
+		links[i].Known = true
 	}
 	return links, err
 }

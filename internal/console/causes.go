@@ -55,7 +55,7 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 	if err = unlessUnfit(err); err != nil {
 		return nil, err
 	}
-	counts, err := o.DeadLetterCounts(v.r.Context())
+	counts, err := o.DeadLetterCounts(v.r.Context(), journal.DeadLetterFilter{State: deadletter.AllStates})
 	if err != nil {
 		return nil, err
 	}
@@ -301,8 +301,10 @@ type due struct{ late, today []deadletter.Count }
 func (v *visit) due(o *open, of string) (d due, err error) {
 	today := v.now.In(v.zone)
 	tomorrow := time.Date(today.Year(), today.Month(), today.Day()+1, 0, 0, 0, 0, v.zone)
-	if d.late, err = o.DeadLettersDue(v.r.Context(), of, time.Time{}, v.now); err == nil {
-		d.today, err = o.DeadLettersDue(v.r.Context(), of, v.now, tomorrow)
+	late := journal.DeadLetterFilter{Context: of, DueUntil: v.now}
+	if d.late, err = o.DeadLetterCounts(v.r.Context(), late); err == nil {
+		soon := journal.DeadLetterFilter{Context: of, DueSince: v.now, DueUntil: tomorrow}
+		d.today, err = o.DeadLetterCounts(v.r.Context(), soon)
 	}
 	return d, err
 }

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
@@ -203,7 +202,7 @@ func (p *Pages) search(v *visit, o *open) (*page, error) {
 
 // listed is the list's page with its filter, and no rows yet.
 func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
-	counts, err := o.DeadLetterCounts(v.r.Context())
+	counts, err := o.DeadLetterCounts(v.r.Context(), journal.DeadLetterFilter{State: deadletter.AllStates})
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +214,7 @@ func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
 		return nil, err
 	}
 	if (f.Context != "" || f.Fingerprint != "") && f.State == states[0] && !searched(&f) {
-		all, err := o.DeadLettersDue(v.r.Context(), f.Context, time.Time{}, time.Time{})
+		all, err := o.DeadLetterCounts(v.r.Context(), journal.DeadLetterFilter{Context: f.Context})
 		if err != nil {
 			return nil, err
 		}

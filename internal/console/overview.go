@@ -53,33 +53,16 @@ type newCause struct {
 	Pattern, Says string
 }
 
-// sum of dead letters, and since when the first of them waits.
-type sum struct {
-	N, Cents int64
-	Oldest   time.Time
-}
-
-func (s *sum) add(n *deadletter.Count) {
-	s.N, s.Cents = s.N+n.N, s.Cents+n.Cents
-	if s.Oldest.IsZero() || !n.Oldest.IsZero() && n.Oldest.Before(s.Oldest) {
-		s.Oldest = n.Oldest
-	}
-}
-
 // teamRow is what waits for one team.
 type teamRow struct {
-	sum
-	Team        decision.Team
+	deadletter.Count
 	Description string
 	Due         []link
 	Reasons     []reasonRow
 }
 
 // reasonRow is what waits for one team for one reason.
-type reasonRow struct {
-	sum
-	Reason decision.Reason
-}
+type reasonRow struct{ deadletter.Count }
 
 // Waiting is the list of what waits for a team and for a reason, for any where it is empty.
 func (v *visit) Waiting(t decision.Team, r decision.Reason) string {
@@ -99,7 +82,11 @@ type healthRow struct {
 
 func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	ctx := v.r.Context()
-	counts, err := o.DeadLetterCounts(ctx)
+	counts, err := o.DeadLetterCounts(ctx, journal.DeadLetterFilter{})
+	if err != nil {
+		return nil, err
+	}
+	again, err := o.DeadLetterCounts(ctx, journal.DeadLetterFilter{State: string(journal.DeadLetterReprocessing)})
 	if err != nil {
 		return nil, err
 	}
@@ -114,6 +101,9 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	own := journal.DeadLetterFilter{Team: v.mine}
 	d := &overviewData{V: v, AlertAbove: deadletter.AlertAbove, Success: v.success(kpis),
 		Due: due.of(v, journal.DeadLetterFilter{}), Groups: groupsURL(own)}
+	for i := range again {
+		d.Reprocessing += again[i].N
+	}
 	v.waiting(d, counts)
 	for i := range d.Teams {
 		d.Teams[i].Due = due.of(v, journal.DeadLetterFilter{Team: d.Teams[i].Team})
@@ -188,21 +178,16 @@ func (v *visit) success(all []statistics.KPI) *successRate {
 
 // waiting adds the open dead letters up by team and reason: the reader's team first, then the most.
 func (v *visit) waiting(d *overviewData, counts []deadletter.Count) {
-	var all sum
+	var all deadletter.Count
 	for i := range counts {
 		n := &counts[i]
-		switch n.State {
-		case journal.DeadLetterReprocessing:
-			d.Reprocessing += n.N
-		case journal.DeadLetterOpen:
-			all.add(n)
-			t := rowOf(&d.Teams, func(t *teamRow) bool { return t.Team == n.Team })
-			t.Team, t.Description = n.Team, v.catalogue.Teams[n.Team].Description
-			t.add(n)
-			r := rowOf(&t.Reasons, func(r *reasonRow) bool { return r.Reason == n.Reason })
-			r.Reason = n.Reason
-			r.add(n)
-		}
+		all.Add(n)
+		t := rowOf(&d.Teams, func(t *teamRow) bool { return t.Team == n.Team })
+		t.Team, t.Description = n.Team, v.catalogue.Teams[n.Team].Description
+		t.Add(n)
+		r := rowOf(&t.Reasons, func(r *reasonRow) bool { return r.Reason == n.Reason })
+		r.Reason = n.Reason
+		r.Add(n)
 	}
 	d.Open, d.Oldest, d.Worth = all.N, v.Ago(all.Oldest), v.Money(all.Cents)
 	names := []string{string(v.mine)}

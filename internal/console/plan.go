@@ -194,17 +194,12 @@ func (v *visit) everything(o *open, f *journal.DeadLetterFilter, total int64) (b
 	if !narrowed(*f) {
 		return true, nil
 	}
-	counts, err := o.DeadLetterCounts(v.r.Context())
-	if err != nil {
-		return false, err
-	}
-	var all int64
+	counts, err := o.DeadLetterCounts(v.r.Context(), journal.DeadLetterFilter{})
+	var all deadletter.Count
 	for i := range counts {
-		if counts[i].State == journal.DeadLetterOpen {
-			all += counts[i].N
-		}
+		all.Add(&counts[i])
 	}
-	return total > 1 && total >= all, nil
+	return total > 1 && total >= all.N, err
 }
 
 func (v *visit) plan(p *deadletter.Plan) *planShown {

@@ -176,7 +176,7 @@ func TestTheStoryAndTheAuditNameTheRun(t *testing.T) {
 	id := "019c0000-0000-7000-8000-00000000000a"
 	step := func(verb journal.BulkVerb, by string) {
 		t.Helper()
-		_, err := w.Journal.Bulk(t.Context(), &journal.BulkStep{Verb: verb, By: by, Run: journal.BulkRun{ID: id, Through: 9, BulkCommand: journal.BulkCommand{Action: journal.BulkRetry, PerMinute: 60, Reason: "Senha trocada.", By: by}}})
+		_, err := w.Journal.Bulk(t.Context(), &journal.BulkStep{Verb: verb, By: by, Items: testkit.Open(t, w.Memory, journal.DeadLetterFilter{}, 9), Run: journal.BulkRun{ID: id, Through: 9, BulkCommand: journal.BulkCommand{Action: journal.BulkRetry, PerMinute: 60, Reason: "Senha trocada.", By: by}}})
 		testkit.Must(t, err)
 	}
 	step(journal.BulkStart, "marta.lima")

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
 
@@ -31,11 +30,12 @@ func (s *Service) Start(
 	if run, found, err := s.store.BulkRun(ctx, of.Run); found || err != nil {
 		return run, false, cmp.Or(err, usedBy(&run, &c))
 	}
-	if err := s.startable(ctx, c, of); err != nil {
+	items, err := s.startable(ctx, c, of)
+	if err != nil {
 		return journal.BulkRun{}, false, err
 	}
 	run = journal.BulkRun{ID: of.Run, BulkCommand: c, Through: of.Through}
-	run, err = s.memory.Bulk(ctx, &journal.BulkStep{Verb: journal.BulkStart, Run: run, By: c.By})
+	run, err = s.memory.Bulk(ctx, &journal.BulkStep{Verb: journal.BulkStart, Run: run, Items: items, By: c.By})
 	switch {
 	case errors.Is(err, journal.ErrInvalidRunState): // the token's other use was faster
 		return s.Start(ctx, c, token)
@@ -54,22 +54,30 @@ func usedBy(run *journal.BulkRun, c *journal.BulkCommand) error {
 		"%s has started the run %s by this plan, for another reason or under another name; plan again", run.By, run.ID)
 }
 
-// startable refuses a plan that no longer matches what is there, and one of which nothing would be decided.
-func (s *Service) startable(ctx context.Context, c journal.BulkCommand, before seen) error {
+// startable returns the records of the dead letters that were planned, the most urgent first. It refuses a plan that no
+// longer matches what is there, and one of which nothing would be decided.
+func (s *Service) startable(ctx context.Context, c journal.BulkCommand, before seen) (items []int64, err error) {
 	if before.N == 0 {
-		return refuse(NothingToDo, "the filter lets no open dead letter through; plan with another one")
+		return nil, refuse(NothingToDo, "the filter lets no open dead letter through; plan with another one")
 	}
 	p, now, err := s.plan(ctx, c, before.Through)
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case now.N != before.N || now.Sum != before.Sum:
-		return refuse(PlanOutdated, "%d dead letters were planned, %d of those are open now; plan again", before.N, now.N)
+		return nil, refuse(PlanOutdated, "%d dead letters were planned, %d of those are open now; plan again", before.N, now.N)
 	case p.Ready == 0:
-		return refuse(NothingToDo, "each of the %d dead letters would be refused (%s); see the plan", p.Total,
+		return nil, refuse(NothingToDo, "each of the %d dead letters would be refused (%s); see the plan", p.Total,
 			p.Refused[0].Code)
 	}
-	return nil
+	f := c.Filter
+	f.Now = s.now()
+	order := OpenQuery(f, before.Through)
+	slices.SortFunc(now.open, func(a, b Item) int { return order.Compare(new(a.Place()), new(b.Place())) })
+	for i := range now.open {
+		items = append(items, now.open[i].Record)
+	}
+	return items, nil
 }
 
 // steerable says in which states a run must be for a verb.
@@ -80,34 +88,16 @@ var steerable = map[journal.BulkVerb]string{journal.BulkPause: "running", journa
 // decided by then stays open, and what is goes its way.
 func (s *Service) Steer(ctx context.Context, id string, verb journal.BulkVerb, by string) (journal.BulkRun, error) {
 	run, err := s.memory.Bulk(ctx, &journal.BulkStep{Verb: verb, Run: journal.BulkRun{ID: id}, By: by})
+	state, wrong := errors.AsType[*journal.BulkStateError](err)
 	switch {
 	case errors.Is(err, journal.ErrBulkRunUnknown):
-		return journal.BulkRun{}, errRunNotFound
-	case errors.Is(err, journal.ErrInvalidRunState):
-		return journal.BulkRun{}, s.wrongState(ctx, id, verb)
+		return run, errRunNotFound
+	case wrong:
+		return run, refuse(InvalidRunState, "the run is %s; %s needs one that is %s", state.State, verb, steerable[verb])
 	case err != nil:
-		return journal.BulkRun{}, fmt.Errorf("record a bulk run's %s: %w", verb, err)
+		return run, fmt.Errorf("record a bulk run's %s: %w", verb, err)
 	}
 	return run, nil
-}
-
-// wrongState says in which state the run is, since when, and what the verb needs.
-func (s *Service) wrongState(ctx context.Context, id string, verb journal.BulkVerb) error {
-	r, err := s.Run(ctx, id)
-	if err != nil {
-		return err
-	}
-	since, by := r.ChangedAt, ""
-	switch r.State {
-	case journal.BulkDone:
-		since = r.EndedAt
-	case journal.BulkRunning:
-		since = r.CreatedAt
-	default:
-		by = " by " + r.ChangedBy
-	}
-	return refuse(InvalidRunState,
-		"the run is %s since %s%s; %s needs one that is %s", r.State, decision.Instant(since), by, verb, steerable[verb])
 }
 
 // Run returns the run of that id as it stands.

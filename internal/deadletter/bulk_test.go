@@ -215,6 +215,27 @@ func TestTokenIsOfItsCommand(t *testing.T) {
 	})
 }
 
+// TestRunTakesTheMostUrgentFirst: what is due within a day, then within three, then the rest.
+func TestRunTakesTheMostUrgentFirst(t *testing.T) {
+	visit(t, func(f *fixture) {
+		for i, hours := range []time.Duration{300, 9, 60, 5} {
+			a := f.Analysis(tiss, claim(i), badPassword, 0)
+			a.Failure.Deadline = f.Now().Add(hours * time.Hour)
+			_, err := f.Journal.Analyze(f.t.Context(), a)
+			testkit.Must(f.t, err)
+		}
+		c := retryAll(journal.DeadLetterFilter{})
+		c.Action = journal.BulkDiscard
+		items, err := f.DeadLetters.Items(f.t.Context(), f.StartBulk(c), "", 0, 9)
+		testkit.Must(f.t, err)
+		var got []string
+		for _, i := range items {
+			got = append(got, i.Subject.ID)
+		}
+		want(f.t, "order", fmt.Sprint(got), fmt.Sprint([]string{claim(1), claim(3), claim(2), claim(0)}))
+	})
+}
+
 // TestStartOnOthersIsRefused: as many are left as were planned, but not the same.
 func TestStartOnOthersIsRefused(t *testing.T) {
 	bubble(t, func(f *fixture) {
@@ -274,7 +295,7 @@ func TestStartIsRefused(t *testing.T) {
 	}
 }
 
-// TestSteps: what the run's state does not allow is told with since when, and by whom.
+// TestSteps: what the run's state does not allow is told with what would be needed.
 func TestSteps(t *testing.T) {
 	bubble(t, func(f *fixture) {
 		t := f.t
@@ -285,10 +306,10 @@ func TestSteps(t *testing.T) {
 			refused string
 		}{
 			{journal.BulkPause, journal.BulkPaused, ""},
-			{journal.BulkPause, "", "the run is paused since 2000-01-01T00:00:00Z by jose; pause needs one that is running"},
+			{journal.BulkPause, "", "the run is paused; pause needs one that is running"},
 			{journal.BulkResume, journal.BulkRunning, ""},
 			{journal.BulkCancel, journal.BulkCancelled, ""},
-			{journal.BulkCancel, "", "the run is cancelled since 2000-01-01T00:00:00Z by jose; cancel needs one that is running or paused"},
+			{journal.BulkCancel, "", "the run is cancelled; cancel needs one that is running or paused"},
 		} {
 			done, err := f.DeadLetters.Steer(t.Context(), run, test.verb, "jose")
 			if test.refused != "" {

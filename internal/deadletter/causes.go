@@ -58,32 +58,27 @@ func (s *Service) Cause(ctx context.Context, id string) (journal.Cause, error) {
 // whatever is decided from then on, below evidence of rank 1 to 3 (R25, R26). Of t it looks at Class, Permanent or
 // Transient, or empty to take back what was taught; at Team, which acts on what is permanent, as the catalogue names it;
 // and at Reason and By.
-func (s *Service) Teach(ctx context.Context, id string, t journal.Teaching) (journal.Cause, error) {
-	reason, err := CheckReason(t.Reason)
-	if err != nil {
-		return journal.Cause{}, err
+func (s *Service) Teach(ctx context.Context, id string, t journal.Teaching) (cause journal.Cause, err error) {
+	if t.Reason, err = CheckReason(t.Reason); err != nil {
+		return cause, err
 	}
-	t.Reason = reason
-	cause, err := s.Cause(ctx, id)
-	if err != nil {
-		return journal.Cause{}, err
+	if cause, err = s.Cause(ctx, id); err != nil {
+		return cause, err
 	}
-	if err := s.checkTeaching(&t); err != nil {
-		return journal.Cause{}, err
+	if err = s.checkTeaching(&t); err != nil {
+		return cause, err
 	}
-	err = s.memory.Teach(ctx, cause.Policy, cause.ID, t)
-	if errors.Is(err, journal.ErrNotTaught) {
-		return journal.Cause{}, refuse(NothingTaught, "nothing is taught of this cause, so nothing can be taken back")
-	}
-	if err != nil {
-		return journal.Cause{}, fmt.Errorf("record what was taught of the cause %s: %w", cause.ID, err)
+	switch err = s.memory.Teach(ctx, cause.Policy, cause.ID, t); {
+	case errors.Is(err, journal.ErrNotTaught):
+		return cause, refuse(NothingTaught, "nothing is taught of this cause, so nothing can be taken back")
+	case err != nil:
+		return cause, fmt.Errorf("record what was taught of the cause %s: %w", cause.ID, err)
 	}
 	return s.Cause(ctx, id)
 }
 
 func (s *Service) checkTeaching(t *journal.Teaching) error {
-	teams := s.Teams()
-	switch t.Class {
+	switch teams := s.Teams(); t.Class {
 	case "", decision.Transient:
 		if t.Team != "" {
 			return refuse(InvalidTeam, "the team is %.60q, expected none: a person acts on permanent errors only", t.Team)

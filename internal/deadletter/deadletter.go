@@ -38,23 +38,29 @@ type Item struct {
 // ForceNeeded reports whether a retry takes Force: the limit is reached, or the deadline has passed.
 func (i *Item) ForceNeeded() bool { return i.AtLimit() || i.Late }
 
-// Count is how many dead letters share policy, state, team and reason, and a cause where they are counted by causes.
+// Count is how many dead letters share cause, policy, state, team, reason and who has them.
 type Count struct {
 	Fingerprint, Policy string
 	State               journal.DeadLetterState
 	Team                decision.Team
 	Reason              decision.Reason
+	Assignee            string // empty for nobody
 	N                   int64
 	Cents               int64 // what they are worth
-	// Oldest is when the first of those that are open was born; the zero time for any other state.
-	Oldest time.Time
+	// Oldest and Newest are when the first and the last of them were born, Last is the record of the newest.
+	Oldest, Newest time.Time
+	Last           int64
 }
 
-// Assigned is how many dead letters an account has, empty for nobody, to be looked at again at that time.
-type Assigned struct {
-	Assignee   string
-	FollowUpAt time.Time
-	N          int64
+// Add adds others to those counted.
+func (c *Count) Add(o *Count) {
+	c.N, c.Cents, c.Last = c.N+o.N, c.Cents+o.Cents, max(c.Last, o.Last)
+	if c.Oldest.IsZero() || o.Oldest.Before(c.Oldest) {
+		c.Oldest = o.Oldest
+	}
+	if o.Newest.After(c.Newest) {
+		c.Newest = o.Newest
+	}
 }
 
 // Reader reads dead letters, beside whoever writes them. Its errors hold a *journal.StoreError. Every method is safe
@@ -68,21 +74,15 @@ type Reader interface {
 	DeadLetterPage(
 		ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
 	) (items []Item, next string, err error)
-	// DeadLetterAssignees returns how many of those that the filter lets through each account has, by its name and by when
-	// they are to be looked at again. Its cost grows with how many are in the filter's state.
-	DeadLetterAssignees(ctx context.Context, f journal.DeadLetterFilter) ([]Assigned, error)
 	// DeadLetterGroups are the causes of dead letters that the filter lets through, those with the most first, from
 	// behind the cursor on: at most limit, which is held in 1 to MostItems. Dead letters of which no cause is known are in
 	// no group. What is written between two pages may bring a group twice or not at all. The error is as DeadLetterPage's.
 	DeadLetterGroups(
 		ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
 	) (groups []Group, next string, err error)
-	// DeadLettersDue are how many of the open ones have a deadline from since on and before until (the zero time: whatever
-	// their deadline), and of (a filter's Context; empty for any) in their context, in the order of cause, policy, team and
-	// reason; its cost grows with how many these are.
-	DeadLettersDue(ctx context.Context, of string, since, until time.Time) ([]Count, error)
-	// DeadLetterCounts are all that are not 0, in the order of policy, state, team and reason.
-	DeadLetterCounts(ctx context.Context) ([]Count, error)
+	// DeadLetterCounts are how many the filter lets through, in the order of Count's fields; its cost grows with how many
+	// are in the filter's state.
+	DeadLetterCounts(ctx context.Context, f journal.DeadLetterFilter) ([]Count, error)
 }
 
 // BulkStore keeps bulk runs, beside whoever else uses the store. Its errors hold a *journal.StoreError. Every method
@@ -217,21 +217,16 @@ const (
 
 	// Of a bulk run, and of its command.
 
-	RunNotFound Code = "run_not_found"
-	// InvalidRunState: the run does not allow that any more, or not yet.
-	InvalidRunState Code = "invalid_run_state"
-	// PlanOutdated: what the filter lets through is no longer what was planned.
-	PlanOutdated Code = "plan_outdated"
-	// NothingToDo: the filter lets nothing through, or nothing that would not be refused.
-	NothingToDo    Code = "nothing_to_do"
-	InvalidAction  Code = "invalid_action"
-	InvalidPace    Code = "invalid_pace"
-	InvalidPlan    Code = "invalid_plan"
-	InvalidOutcome Code = "invalid_outcome" // of a list of items
-	// InvalidFilter: it lets more through than a run may have.
-	InvalidFilter Code = "invalid_filter"
-	// NotRecordable: the journal can never hold the decision on that dead letter.
-	NotRecordable Code = "not_recordable"
+	RunNotFound     Code = "run_not_found"
+	InvalidRunState Code = "invalid_run_state" // not any more, or not yet
+	PlanOutdated    Code = "plan_outdated"     // what the filter lets through is no longer what was planned
+	NothingToDo     Code = "nothing_to_do"     // nothing is let through, or nothing that would not be refused
+	InvalidAction   Code = "invalid_action"
+	InvalidPace     Code = "invalid_pace"
+	InvalidPlan     Code = "invalid_plan"
+	InvalidOutcome  Code = "invalid_outcome" // of a list of items
+	InvalidFilter   Code = "invalid_filter"  // it lets more through than a run may have
+	NotRecordable   Code = "not_recordable"  // the journal can never hold the decision on that dead letter
 )
 
 // Refusal is why a list is not given, or a decision not taken; nothing was changed.
@@ -248,26 +243,17 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Message }
 
+// fields are what refusals are about in a filter or a command, by their names in the API.
+var fields = map[Code]string{
+	InvalidQuery: "q", InvalidPeriod: "until", InvalidPace: "perMinute", InvalidFollowUp: "followUp", InvalidSince: "since",
+	InvalidUntil: "until", InvalidState: "state", InvalidSort: "sort", InvalidReason: "reason", ReasonRequired: "reason",
+	ReasonTooLong: "reason", InvalidFingerprint: "fingerprint", InvalidIDs: "ids", InvalidContext: "context",
+	InvalidAction: "action", InvalidWhen: "when",
+}
+
 // Field returns the field of a filter or a command that the refusal is about, by its name in the API; empty where it is
 // about none.
-func (r *Refusal) Field() string {
-	switch r.Code {
-	case InvalidQuery:
-		return "q"
-	case InvalidPeriod:
-		return "until"
-	case InvalidPace:
-		return "perMinute"
-	case InvalidFollowUp:
-		return "followUp"
-	case ReasonRequired, ReasonTooLong:
-		return "reason"
-	case InvalidState, InvalidSort, InvalidReason, InvalidFingerprint, InvalidIDs, InvalidContext, InvalidSince,
-		InvalidUntil, InvalidAction, InvalidWhen:
-		return strings.TrimPrefix(string(r.Code), "invalid_")
-	}
-	return ""
-}
+func (r *Refusal) Field() string { return fields[r.Code] }
 
 // RefusalOf is the refusal that err holds; nil where it is another error: the decision, or the answer, is not known
 // then, and asking again is safe (journal.ErrUnavailable), or the journal can never hold it (journal.ErrInvalid).

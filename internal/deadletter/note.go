@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -135,14 +136,10 @@ type NoticeKind string
 
 // The kinds.
 const (
-	// NewsNotice tells of dead letters that came since the last one.
-	NewsNotice NoticeKind = "news"
-	// DigestNotice is the daily review of RN-BIL-005 §7.2.
-	DigestNotice NoticeKind = "digest"
-	// CausesNotice tells of causes that are new, or back.
-	CausesNotice NoticeKind = "causes"
-	// OutageNotice, with a destination's name behind it, tells of its outages.
-	OutageNotice NoticeKind = "outage:"
+	NewsNotice   NoticeKind = "news"    // of dead letters that came since the last one
+	DigestNotice NoticeKind = "digest"  // the daily review of RN-BIL-005 §7.2
+	CausesNotice NoticeKind = "causes"  // of causes that are new, or back
+	OutageNotice NoticeKind = "outage:" // of the outages of the destination whose name stands behind it
 )
 
 // Watermark is how far a receiver of a team has been told: its webhook, or one address. One without At was never kept.
@@ -183,6 +180,26 @@ type NoticeCause struct {
 	N, Cents int64
 	// Oldest is when the first of them was born.
 	Oldest time.Time
+}
+
+// NoticeOf adds counts up, which are in their order, and keeps the top causes with the most, one at least.
+func NoticeOf(counts []Count, top int) (sum NoticeCount) {
+	var all Count
+	for i := range counts {
+		c := &counts[i]
+		all.Add(c)
+		if i == 0 || counts[i-1].Fingerprint != c.Fingerprint || counts[i-1].Policy != c.Policy || counts[i-1].Reason != c.Reason {
+			sum.Top = append(sum.Top, NoticeCause{Reason: c.Reason, Cause: journal.Fingerprint{ID: c.Fingerprint, Policy: c.Policy},
+				Oldest: c.Oldest})
+		}
+		of := &sum.Top[len(sum.Top)-1]
+		of.N, of.Cents = of.N+c.N, of.Cents+c.Cents
+		of.Oldest = slices.MinFunc([]time.Time{of.Oldest, c.Oldest}, time.Time.Compare)
+	}
+	slices.SortStableFunc(sum.Top, func(a, b NoticeCause) int { return cmp.Or(cmp.Compare(b.N, a.N), a.Oldest.Compare(b.Oldest)) })
+	sum.N, sum.Cents, sum.Oldest, sum.Causes = all.N, all.Cents, all.Oldest, int64(len(sum.Top))
+	sum.Top = sum.Top[:min(len(sum.Top), max(top, 1))]
+	return sum
 }
 
 // NoticeStore keeps how far teams were told. Its errors hold a *journal.StoreError. Every method is safe for

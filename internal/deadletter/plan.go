@@ -90,6 +90,7 @@ func (s *Service) Plan(ctx context.Context, c journal.BulkCommand) (Plan, error)
 type seen struct {
 	Through, N, Sum int64
 	Run             string
+	open            []Item
 }
 
 // plan says what would become of what c finds up to the record through; 0 is the newest.
@@ -106,7 +107,7 @@ func (s *Service) plan(ctx context.Context, c journal.BulkCommand, through int64
 		return p, of, refuse(InvalidFilter, "the filter lets more than %d dead letters through, which is the most of a bulk "+
 			"run; narrow it, such as by a cause or a period", journal.MostBulkItems)
 	}
-	p, of = Plan{Command: c, Total: int64(len(open))}, seen{Through: upTo, N: int64(len(open)), Run: run.String()}
+	p, of = Plan{Command: c, Total: int64(len(open))}, seen{Through: upTo, N: int64(len(open)), Run: run.String(), open: open}
 	refused, ready, command, policies := map[RefusedCount]int64{}, map[ReadyCount]int64{}, each(&c), s.policies()
 	for i := range open {
 		d := &open[i]

@@ -170,15 +170,12 @@ func (s *Service) delay(ctx context.Context, c *Command, d *Item, policy *decisi
 	if c.When == Now {
 		return 0, nil
 	}
-	own, err := s.ownPolicy(ctx, policy, d)
-	if err != nil {
-		return 0, err
-	}
 	count := d.RetryCount
 	if c.Fresh {
 		count = 0
 	}
-	return policy.Manual(d.Subject.ID, own, count).Delay, nil
+	own, err := s.ownPolicy(ctx, policy, d)
+	return policy.Manual(d.Subject.ID, own, count).Delay, err
 }
 
 // ownPolicy is the delay that the job asked for, where its policy lets jobs do so (R15): that of the last retry there
@@ -205,10 +202,9 @@ func (s *Service) record(ctx context.Context, d *Item, wanted *journal.Review) (
 	if err != nil {
 		return Item{}, s.refusal(err, d, wanted)
 	}
-	after := *d
-	after.DeadLetter = done.DeadLetter
-	s.judge(&after)
-	return after, nil
+	d.DeadLetter = done.DeadLetter
+	s.judge(d)
+	return *d, nil
 }
 
 // refusal is what the journal says to a decision, in words: what it finds may be newer than d. wanted is nil where none is

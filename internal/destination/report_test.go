@@ -8,7 +8,8 @@ import (
 
 func TestTellsOf(t *testing.T) {
 	for reason, want := range map[classify.Reason]Tells{
-		"TIMEOUT": TellsFailed, "503": TellsFailed, "RATE_LIMIT": TellsRateLimited, "SERVER_ERROR": "", "UNKNOWN": "",
+		"TIMEOUT": TellsFailed, "CONNECTION_ERROR": TellsFailed, "NETWORK_ERROR": TellsFailed, "SERVICE_UNAVAILABLE": TellsFailed,
+		"503": TellsFailed, "504": TellsFailed, "RATE_LIMIT": TellsRateLimited, "SERVER_ERROR": "", "UNKNOWN": "",
 	} {
 		if got := TellsOf(&classify.Match{Reason: reason, Class: classify.Transient}, 0); got != want {
 			t.Errorf("%s tells %q, want %q", reason, got, want)

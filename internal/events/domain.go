@@ -121,7 +121,7 @@ func publicBody(body []byte) []byte {
 	}
 	delete(fields, "items") // the hundreds of claims that a bulk run decides on
 	cleanFields(fields)
-	return plain(fields)
+	return text.JSON(fields)
 }
 
 func cleanFields(fields map[string]any) {
@@ -139,15 +139,4 @@ func cleanFields(fields map[string]any) {
 			cleanFields(v)
 		}
 	}
-}
-
-// plain returns v as JSON in which no character is escaped that need not be.
-func plain(v any) []byte {
-	var b bytes.Buffer
-	to := json.NewEncoder(&b)
-	to.SetEscapeHTML(false)
-	if err := to.Encode(v); err != nil { // cannot be: plain structs, and what was JSON
-		return nil
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }

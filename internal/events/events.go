@@ -11,6 +11,7 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/text"
 )
 
 // Queue is the outbox's queue of what Publisher makes.
@@ -122,7 +123,7 @@ func message(source string, h *journal.Happening, key, subject, eventType string
 	if eventType == AuditRecorded {
 		e.Digest = h.Digest.String()
 	}
-	return journal.Message{ID: e.ID, Queue: Queue, Key: key, Type: eventType, Body: string(plain(e)),
+	return journal.Message{ID: e.ID, Queue: Queue, Key: key, Type: eventType, Body: string(text.JSON(e)),
 		At: instantOf(h)}
 }
 

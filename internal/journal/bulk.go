@@ -85,6 +85,10 @@ type DeadLetterFilter struct {
 	// Since and Until bound the instant of birth (CreatedAt): Since is included, Until is not; the zero time is no bound.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
+	// DueSince and DueUntil bound the deadline in the same way where DueUntil is given. Records at most After are left out.
+	DueSince time.Time `json:"-"`
+	DueUntil time.Time `json:"-"`
+	After    int64     `json:"-"`
 	// Query is a dead letter's id, the beginning of a subject's id, or words of the error: all of them, in any order, each
 	// in the error without what differs from case to case (Fingerprint.Pattern), or in the code or rule that matched. What
 	// any of the three finds is let through. At most 200 bytes and 8 words count.
@@ -248,6 +252,8 @@ type BulkStep struct {
 	// Run to be started, whole but for what the journal knows itself (State, the instants, Total, Counts); of the other
 	// verbs' runs only ID is looked at.
 	Run BulkRun
+	// Items are the dead letters of a run to be started, by the records that they were born with, in its order.
+	Items []int64
 	// By is who does it.
 	By string
 }

@@ -34,13 +34,7 @@ const MaxPerMinute = 6000
 // needs a run that is running, resume one that is paused, cancel one that has not ended, finish one that
 // is running with nothing planned; a start an id that is new.
 func (j *Journal) Bulk(ctx context.Context, s *BulkStep) (BulkRun, error) {
-	asked := Lookup{Run: s.Run.ID}
-	if s.Verb == BulkStart {
-		f := s.Run.Filter
-		f.Now = j.now()
-		asked.Filter, asked.Through = &f, s.Run.Through
-	}
-	return outcomeOf(ctx, j, asked, func(b *batch, h *History) (BulkRun, error) { return b.bulk(s, h) })
+	return outcomeOf(ctx, j, Lookup{Run: s.Run.ID}, func(b *batch, h *History) (BulkRun, error) { return b.bulk(s, h) })
 }
 
 // bulk applies a step.
@@ -51,7 +45,7 @@ func (b *batch) bulk(s *BulkStep, h *History) (BulkRun, error) {
 	case s.Verb == BulkStart && known != nil:
 		return BulkRun{}, &BulkStateError{known.State}
 	case s.Verb == BulkStart:
-		return b.started(&s.Run, by, h.Found), nil
+		return b.started(&s.Run, by, s.Items), nil
 	case known == nil:
 		return BulkRun{}, ErrBulkRunUnknown
 	}
@@ -103,12 +97,12 @@ func (b *bulkBody) items(at time.Time) []BulkItem {
 	return all
 }
 
-// started records that a run begins on the dead letters found.
-func (b *batch) started(r *BulkRun, by string, found []int64) BulkRun {
+// started records that a run of these dead letters begins.
+func (b *batch) started(r *BulkRun, by string, items []int64) BulkRun {
 	begins := *r
 	begins.Filter, begins.Reason = r.Filter.masked(), storable(redact.Line(r.Reason, maxReasonBytes))
 	begins.Filter.State = ""
-	body := &bulkBody{Run: storable(r.ID), Verb: BulkStart, By: by, State: BulkRunning, BulkRun: &begins, Items: found}
+	body := &bulkBody{Run: storable(r.ID), Verb: BulkStart, By: by, State: BulkRunning, BulkRun: &begins, Items: items}
 	b.changes.NewItems = append(b.changes.NewItems, body.items(b.milli())...)
 	run := b.stepped(&BulkRun{}, body)
 	if run.Total > 0 {

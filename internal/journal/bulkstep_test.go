@@ -18,7 +18,7 @@ func aRun(id string) journal.BulkRun {
 
 func (c *clinic) step(verb journal.BulkVerb, r journal.BulkRun) (journal.BulkRun, error) {
 	c.now = c.now.Add(time.Minute)
-	return c.j.Bulk(c.t.Context(), &journal.BulkStep{Verb: verb, Run: r, By: "ana"})
+	return c.j.Bulk(c.t.Context(), &journal.BulkStep{Verb: verb, Run: r, Items: testkit.Open(c.t, c.store, r.Filter, r.Through), By: "ana"})
 }
 
 // TestBulkSteps: which step is possible in which state, and what it leads to.

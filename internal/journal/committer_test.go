@@ -224,7 +224,7 @@ func TestTaughtInTheSameCommit(t *testing.T) {
 			a.Failure, a.Error = &f, "falha XPTO"
 			return a
 		}
-		cause := journal.CauseOf(tiss.Name, puzzle(1).Failure, "falha XPTO").ID
+		cause := journal.CauseOf(tiss.Name, "", "falha XPTO").ID
 		b.memory.Delay(10 * time.Millisecond)
 		for i, class := range []decision.ErrorClassification{decision.Permanent, ""} {
 			b.ask(t.Context(), failure(claim(10+i), int64(10+i))) // the next two wait for its commit

@@ -45,10 +45,15 @@ type Fingerprint struct {
 // maxPatternBytes of a fingerprint: what is behind it does not tell causes apart.
 const maxPatternBytes = 200
 
-// FingerprintOf is the fingerprint of an attempt, with nothing counted.
-func FingerprintOf(policy string, a *Attempt) Fingerprint {
-	f := Fingerprint{Policy: policy, Reason: causeOf(a), Classification: a.Decision.ErrorClassification,
-		Pattern: pattern(a.Error)}
+// CauseOf returns the cause of a failure, with nothing counted: the rule that matched, or that none did. At a limit it is
+// what failed, not the limit, so that a cause is the same below and at it. redacted is the error with nothing personal in
+// it.
+func CauseOf(policy, rule, redacted string) *Fingerprint {
+	none := decision.ReasonUnknown
+	if redacted == "" {
+		none = decision.ReasonEmptyError
+	}
+	f := &Fingerprint{Policy: policy, Reason: cmp.Or(decision.Reason(rule), none), Pattern: pattern(storable(redacted))}
 	f.ID = f.name()
 	return f
 }
@@ -68,22 +73,6 @@ func (f *Fingerprint) Add(o *Fingerprint) {
 	}
 	f.FirstSeen = slices.MinFunc([]time.Time{f.FirstSeen, o.FirstSeen}, time.Time.Compare)
 	f.LastSeen = slices.MaxFunc([]time.Time{f.LastSeen, o.LastSeen}, time.Time.Compare)
-}
-
-// causeOf an attempt: the rule that matched; where none did, why. At a limit it is what failed, not the limit, so that
-// a cause is the same below and at it.
-func causeOf(a *Attempt) decision.Reason {
-	d := &a.Decision
-	switch {
-	case d.MatchedRule != "":
-		return decision.Reason(d.MatchedRule)
-	case d.Outcome != decision.MaxRetriesExceeded:
-		return d.Reason
-	case a.Error == "":
-		return decision.ReasonEmptyError
-	default:
-		return decision.ReasonUnknown
-	}
 }
 
 // pattern is s in lower case with every word that holds a digit or a redaction's mark as one #, and so those that name

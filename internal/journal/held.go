@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -281,36 +280,26 @@ func (p *projection) giveUp(h *History, b *GateBody) {
 	p.die(h, born, true)
 }
 
-// gate is open while the journal can be written, as its zero value is.
-type gate struct {
-	mu      sync.Mutex
-	reopens chan struct{} // closed when the gate opens again; nil while it is open
+// gate holds a token while the journal can be written.
+type gate chan struct{}
+
+func newGate() gate {
+	g := make(gate, 1)
+	g.reopen()
+	return g
 }
 
-func (g *gate) await(ctx context.Context) bool {
-	g.mu.Lock()
-	reopens := g.reopens
-	g.mu.Unlock()
-	if reopens == nil {
-		return true
-	}
+// await reports whether the gate is open before ctx ends.
+func (g gate) await(ctx context.Context) bool {
 	select {
-	case <-reopens:
+	case token := <-g:
+		g <- token
 		return true
 	case <-ctx.Done():
 		return false
 	}
 }
 
-func (g *gate) shut() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.reopens = make(chan struct{})
-}
+func (g gate) shut() { <-g }
 
-func (g *gate) reopen() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	close(g.reopens)
-	g.reopens = nil
-}
+func (g gate) reopen() { g <- struct{}{} }

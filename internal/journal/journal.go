@@ -66,7 +66,7 @@ const queued = 1024
 func New(store Store, now func() time.Time, publish Publisher, hooks Hooks) *Journal {
 	return &Journal{
 		store: store, now: now, publish: publish, hooks: hooks, key: store.IdentityKey(),
-		queue: make(chan *item, queued), ended: make(chan struct{}),
+		queue: make(chan *item, queued), ended: make(chan struct{}), gate: newGate(),
 	}
 }
 
@@ -94,7 +94,7 @@ func (j *Journal) Analyze(ctx context.Context, a *Analysis) (Recorded, error) {
 
 // Foresee sets f.SuccessProbability and returns the failure's cause; redacted is the error with nothing personal in it.
 func (j *Journal) Foresee(p *decision.Policy, f *decision.Failure, redacted string) *Fingerprint {
-	cause := CauseOf(p.Name, f, redacted)
+	cause := CauseOf(p.Name, f.Match.Name, redacted)
 	if j.Learner != nil {
 		f.SuccessProbability = j.Learner.Probability(cause, f.Destination)
 	}

@@ -158,18 +158,6 @@ func (b *TeachingBody) fold(p *projection, h *History) {
 	}
 }
 
-// CauseOf returns the cause of a failure before anything is decided, with nothing counted; redacted is its error with
-// nothing personal in it.
-func CauseOf(policy string, f *decision.Failure, redacted string) *Fingerprint {
-	why := cmp.Or(decision.Reason(f.Match.Name), decision.ReasonUnknown)
-	if f.Error == "" && f.Match.Name == "" {
-		why = decision.ReasonEmptyError
-	}
-	cause := &Fingerprint{Policy: policy, Reason: why, Pattern: pattern(storable(redacted))}
-	cause.ID = cause.name()
-	return cause
-}
-
 // Subject returns the one that the cause's own records are of.
 func (f *Fingerprint) Subject() Subject { return CauseSubject(f.Policy, f.ID) }
 

@@ -150,9 +150,6 @@ type Lookup struct {
 	// dead letters by its number; 0 for none.
 	Run  string
 	Item int64
-	// Filter asks for the records of the open dead letters up to Through that it finds, at most MostBulkItems; nil for none.
-	Filter  *DeadLetterFilter
-	Through int64
 }
 
 // History is what is remembered of a subject. Its zero value means nothing. The fold brings it up to date.
@@ -174,11 +171,9 @@ type History struct {
 	// DeadLetter of the episode, or the one that was asked for; nil where there is none.
 	DeadLetter *DeadLetter
 	// Run is the bulk run that was asked for, with its Counts where no subject was; Item is its dead letter; nil where
-	// there is none. Found are the dead letters by the records that they were born with, the most urgent first: nearest
-	// deadline, larger amount, longest wait.
-	Run   *BulkRun
-	Item  *BulkItem
-	Found []int64
+	// there is none.
+	Run  *BulkRun
+	Item *BulkItem
 	// Teaching is what was taught of the cause that was asked for; nil where nothing was.
 	Teaching *Teaching
 	// What the fold knows: whose history it is, the episodes before the latest, and dead letters by their ids.
@@ -216,16 +211,16 @@ func (s *Story) Context() decision.Context {
 // SubjectState is the projection of a subject's records that the next decision needs: its row in a store.
 type SubjectState struct {
 	// Attempts made, revisions not counted: the last attempt's number.
-	Attempts int64 `json:"attempts,omitempty"`
+	Attempts int64 `json:"n,omitempty"`
 	// LastRecord is that of the latest attempt, in its latest revision; 0 where there is none.
 	LastRecord int64 `json:"last,omitempty"`
 	// Seen are the beginnings of the latest attempts' identities (MayBe).
 	Seen string `json:"seen,omitempty"`
 	// Episode is the latest.
-	Episode Episode `json:"episode,omitzero"`
+	Episode Episode `json:"ep,omitzero"`
 	// PossiblyAccepted tells that a failure left open whether the portal took the claim, and that nobody settled it since
 	// (R33).
-	PossiblyAccepted bool `json:"possiblyAccepted,omitempty"`
+	PossiblyAccepted bool `json:"perhaps,omitempty"`
 	// Held are the processes that wait at a gate, Sent the claim that one let through last, where its outcome is wanted.
 	Held []HeldJob `json:"held,omitempty"`
 	Sent *SentJob  `json:"sent,omitempty"`

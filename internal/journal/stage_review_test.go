@@ -1,9 +1,12 @@
 package journal_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
@@ -90,8 +93,19 @@ func (s *stage) list(a *arguments) (string, error) {
 		text += fmt.Sprintf("%s %s of %s: %s since %s, first failure %s, error %q\n", s.letter(d.ID), d.State, d.Subject.ID, d.Reason,
 			clock(d.CreatedAt), clock(d.FirstFailure), d.Error)
 	}
-	counts, err := s.memory.DeadLetterCounts(s.t.Context())
-	for _, c := range counts {
+	counts, err := s.memory.DeadLetterCounts(s.t.Context(), journal.DeadLetterFilter{State: deadletter.AllStates})
+	sort := func(a, b deadletter.Count) int {
+		return cmp.Or(cmp.Compare(a.State, b.State), cmp.Compare(a.Team, b.Team), cmp.Compare(a.Reason, b.Reason))
+	}
+	slices.SortFunc(counts, sort)
+	for i, c := range counts {
+		if i+1 < len(counts) && sort(c, counts[i+1]) == 0 { // of another cause
+			counts[i+1].Add(&c)
+			continue
+		}
+		if c.State != journal.DeadLetterOpen {
+			c.Oldest = time.Time{}
+		}
 		text += fmt.Sprintf("%d %s %s for %q, the oldest of %s\n", c.N, c.State, c.Reason, c.Team, clock(c.Oldest))
 	}
 	return text, err

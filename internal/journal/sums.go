@@ -166,8 +166,8 @@ func (p *projection) countEnd(policy string, e *Episode, byLimit bool) {
 func (p *projection) cause(policy string, a *Attempt) {
 	f := p.causes[a.Fingerprint]
 	if f == nil {
-		f = new(FingerprintOf(policy, a))
-		f.ID, f.FirstSeen, f.LastSeen, f.Began = a.Fingerprint, p.at, p.at, p.at
+		f = CauseOf(policy, a.MatchedRule, a.Error)
+		f.ID, f.Classification, f.FirstSeen, f.LastSeen, f.Began = a.Fingerprint, a.ErrorClassification, p.at, p.at, p.at
 		p.causes[f.ID] = f
 	}
 	if f.Pattern == "" { // an erasure took it

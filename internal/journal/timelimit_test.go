@@ -161,22 +161,14 @@ func TestOneCauseBelowAndAtTheLimits(t *testing.T) {
 
 // TestCauseIsTheRule: rules that share a reason are causes of their own, and what the ids of codes were they stay.
 func TestCauseIsTheRule(t *testing.T) {
-	of := func(rule string, reason decision.Reason, outcome decision.Outcome) journal.Fingerprint {
-		return journal.FingerprintOf("p", &journal.Attempt{Error: "TIMEOUT",
-			Decision: decision.Decision{MatchedRule: rule, Reason: reason, Outcome: outcome}})
-	}
-	code := of("TIMEOUT", "TIMEOUT", decision.Retry)
+	of := func(rule string) *journal.Fingerprint { return journal.CauseOf("p", rule, "TIMEOUT") }
+	code := of("TIMEOUT")
 	if code.ID != "00b9937ebbe72cf7" { // what a worker of the first version kept
 		t.Errorf("the code's fingerprint is %s", code.ID)
 	}
-	login, certificate := of("tiss-login", "INVALID_CREDENTIALS", decision.Retry), of("api-key", "INVALID_CREDENTIALS", decision.Retry)
+	login, certificate := of("tiss-login"), of("api-key")
 	if login.ID == certificate.ID || login.Reason != "tiss-login" {
 		t.Errorf("two rules are told as %+v and %+v", login, certificate)
-	}
-	empty := journal.FingerprintOf("p", &journal.Attempt{Decision: decision.Decision{Reason: decision.ReasonEmptyError, Outcome: decision.Retry}})
-	atLimit := journal.FingerprintOf("p", &journal.Attempt{Decision: decision.Decision{Reason: decision.ReasonMaxRetries, Outcome: decision.MaxRetriesExceeded}})
-	if empty.ID != atLimit.ID {
-		t.Errorf("an empty error is %+v, and at the limit %+v", empty, atLimit)
 	}
 }
 

@@ -89,27 +89,25 @@ func (l *glance) digest(ctx context.Context, team decision.Team, day string) (*N
 // due returns the open dead letters of a team that are due before the next digest; nil where none is.
 func (l *glance) due(ctx context.Context, team decision.Team) (*Due, error) {
 	until := l.now.Add(statistics.Daily)
-	counts, err := l.Store.DeadLettersDue(ctx, "", l.now, until)
-	var n, cents int64
+	counts, err := l.Store.DeadLetterCounts(ctx, journal.DeadLetterFilter{Team: team, DueSince: l.now, DueUntil: until})
+	var all deadletter.Count
 	for i := range counts {
-		if counts[i].Team == team {
-			n, cents = n+counts[i].N, cents+counts[i].Cents
-		}
+		all.Add(&counts[i])
 	}
-	if n == 0 || err != nil {
+	if all.N == 0 || err != nil {
 		return nil, err
 	}
-	return &Due{n, amount(cents), instant(until)}, nil
+	return &Due{all.N, amount(all.Cents), instant(until)}, nil
 }
 
 // followUps returns how many of a team's are to be looked at again today, by who has them.
 func (l *glance) followUps(ctx context.Context, team decision.Team) (map[string]int64, error) {
 	f := journal.DeadLetterFilter{Team: team, FollowUp: deadletter.EndOfDay(l.Zone, l.now)}
-	counts, err := l.Store.DeadLetterAssignees(ctx, f)
+	counts, err := l.Store.DeadLetterCounts(ctx, f)
 	shown := make(map[string]int64)
-	for _, a := range counts {
-		who, _, _ := strings.Cut(a.Assignee, "@") // of whom a redaction would leave nothing
-		shown[clean(who, maxPattern)] += a.N
+	for i := range counts {
+		who, _, _ := strings.Cut(counts[i].Assignee, "@") // of whom a redaction would leave nothing
+		shown[clean(who, maxPattern)] += counts[i].N
 	}
 	return shown, err
 }

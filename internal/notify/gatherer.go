@@ -14,6 +14,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/web"
 )
 
 const (
@@ -36,9 +37,21 @@ type Store interface {
 	Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error)
 	Sums(ctx context.Context, from int64, names ...journal.SumName) ([]journal.Sum, error)
 	Causes(ctx context.Context, f journal.CauseFilter, after *journal.Fingerprint, limit int) ([]journal.Cause, error)
-	// DeadLettersDue and DeadLetterAssignees are deadletter.Reader's.
-	DeadLettersDue(ctx context.Context, of string, since, until time.Time) ([]deadletter.Count, error)
-	DeadLetterAssignees(ctx context.Context, f journal.DeadLetterFilter) ([]deadletter.Assigned, error)
+	// DeadLetterCounts is deadletter.Reader's.
+	DeadLetterCounts(ctx context.Context, f journal.DeadLetterFilter) ([]deadletter.Count, error)
+}
+
+// Settings are how teams are told of their dead letters (R21). The tags are config's.
+type Settings struct {
+	PublicURL string         `group:"Messages to teams" env:"RETRY_WORKER_PUBLIC_URL" page:"the console" desc:"where people open the console, for links in messages: https://…; empty: no links"`
+	Interval  time.Duration  `env:"RETRY_WORKER_NOTIFY_INTERVAL" default:"15m" from:"1s" to:"24h" desc:"least time between two messages to a team about new dead letters, 1s to 24h"`
+	Zone      *time.Location `env:"RETRY_WORKER_TIME_ZONE" default:"America/Sao_Paulo" desc:"time zone of the digest, and of times in messages and in the console"`
+	// DigestHour and DigestMinute are when the digest is due, in Zone.
+	DigestHour, DigestMinute int
+	// SMTP is nil where no e-mail is sent.
+	SMTP *MailServer
+	// Webhooks are where those may be posted to beside public addresses.
+	Webhooks web.Allowed
 }
 
 // Options of a Gatherer.
@@ -46,21 +59,13 @@ type Options struct {
 	Store     Store
 	Catalogue func() *catalogue.Catalogue
 	Clock     clock.Clock
-	// Interval is the least time between two messages of news to one receiver.
-	Interval time.Duration
-	// DigestHour and DigestMinute are when the digest is due, in Zone.
-	DigestHour, DigestMinute int
-	Zone                     *time.Location
+	Settings
 	// Retention is how long records are kept; 0 is for ever.
 	Retention time.Duration
-	// PublicURL of the console, without a slash at its end; empty: no links.
-	PublicURL string
 	// Destinations returns what the destinations are in (gate.Gates.Destinations does); nil: nobody is told of outages.
 	Destinations func() ([]gate.Destination, error)
 	// Learner says what came of a cause's retries; nil: no digest gives advice.
 	Learner journal.Learner
-	// Mail says that there is a mail server; otherwise no e-mail is made.
-	Mail bool
 	// Made is called when messages were put into the outbox. It must not block.
 	Made func()
 	Log  *zap.Logger
@@ -123,7 +128,7 @@ func (g *Gatherer) receivers() (all []receiver) {
 	for _, name := range slices.Sorted(maps.Keys(teams)) {
 		t := teams[name]
 		for _, w := range waysOf(&t) {
-			if c, _ := w.split(); c != Email || g.Mail { // that there is no mail server was said at the start
+			if c, _ := w.split(); c != Email || g.SMTP != nil { // that there is no mail server was said at the start
 				all = append(all, receiver{name, w, t.Digest})
 			}
 		}

@@ -145,7 +145,7 @@ func TestReloadTakesEffect(t *testing.T) {
 // TestNoMailServer: nothing is made that could not be sent.
 func TestNoMailServer(t *testing.T) {
 	play(t, map[string]string{"ti": mailed}, func(w *world) {
-		w.options.Mail = false
+		w.options.SMTP = nil
 		w.gather()
 		w.die(5, credentials)
 		time.Sleep(time.Hour)

@@ -41,11 +41,11 @@ type MailServer struct {
 	Host       string
 	Port       int
 	Encryption Encryption
-	// User is empty where nobody logs in; the password is in PasswordFile, which is read for each connection.
-	User, PasswordFile string
-	// CAFile is trusted instead of the system's authorities; empty: those. It is read for each connection.
-	CAFile string
-	From   mail.Address
+	// User is empty where nobody logs in.
+	User         string
+	PasswordFile string `env:"RETRY_WORKER_SMTP_PASSWORD_FILE" desc:"file with the password of the mail server's user, read for each connection"`
+	CAFile       string `env:"RETRY_WORKER_SMTP_CA_FILE" desc:"PEM file to trust for the mail server instead of the system's authorities, read for each connection"`
+	From         mail.Address
 }
 
 // Mailer sends notices by e-mail. Safe for concurrent use.

@@ -65,8 +65,9 @@ func play(t *testing.T, lines map[string]string, test func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zap.DebugLevel)
 		w := &world{Fixture: testkit.New(t), t: t, catalogue: teams(t, lines), logs: logs, log: zap.New(core)}
-		w.options = notify.Options{Store: w.Memory, Catalogue: w.inForce, Clock: clock.Machine{}, Interval: 15 * time.Minute, DigestHour: 7,
-			Zone: time.FixedZone("-03", -3*3600), PublicURL: "https://retry.hospital.example", Mail: true, Made: func() {}, Log: w.log}
+		w.options = notify.Options{Store: w.Memory, Catalogue: w.inForce, Clock: clock.Machine{},
+			Settings: notify.Settings{Interval: 15 * time.Minute, DigestHour: 7, Zone: time.FixedZone("-03", -3*3600), PublicURL: "https://retry.hospital.example",
+				SMTP: &notify.MailServer{}}, Made: func() {}, Log: w.log}
 		defer func() {
 			for _, end := range w.ends {
 				end()

@@ -10,7 +10,7 @@ const (
 	leastQuoted = 4   // digits that a quoted number has at least
 )
 
-var quoted = regexp.MustCompile(`^\w+["']? ?[:=]? ?(?:'%?([^'%\n]+)%?'|"([^"\n]+)")`)
+var quoted = regexp.MustCompile(`^\w+ ?[:=]? ?(?:'%?([^'%\n]+)%?'|"([^"\n]+)")`)
 
 // quotedBehind returns what is quoted right behind the word i.
 func (r *reader) quotedBehind(i int) (start, end int) {

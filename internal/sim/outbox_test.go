@@ -239,8 +239,9 @@ func (s *sim) inForce() *catalogue.Catalogue {
 
 // gather returns what makes notices.
 func (r *replica) gather(log *zap.Logger) func(stop, hard context.Context) {
-	return notify.NewGatherer(notify.Options{Store: r.store, Catalogue: r.inForce, Clock: r, Interval: noticeEvery, DigestHour: digestHour,
-		Zone: time.UTC, PublicURL: console, Destinations: r.gates.Destinations, Made: func() {}, Log: log}).Run
+	return notify.NewGatherer(notify.Options{Store: r.store, Catalogue: r.inForce, Clock: r,
+		Settings:     notify.Settings{Interval: noticeEvery, DigestHour: digestHour, Zone: time.UTC, PublicURL: console},
+		Destinations: r.gates.Destinations, Made: func() {}, Log: log}).Run
 }
 
 // RoundTrip is the team's receiver of webhooks.

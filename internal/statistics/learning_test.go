@@ -136,8 +136,7 @@ func TestOutcomesComeBack(t *testing.T) {
 		want     journal.Prospects
 		hopeless bool
 	}{{well, journal.Prospects{Recovered: 40}, false}, {badly, journal.Prospects{Lost: 40}, true}} {
-		cause := journal.FingerprintOf(decision.DefaultPolicy, tt.of)
-		got := c.Learner.Prospects(&cause)
+		got := c.Learner.Prospects(journal.CauseOf(decision.DefaultPolicy, tt.of.MatchedRule, tt.of.Error))
 		if mean := got.Mean(); (mean > 10*time.Minute && mean < 20*time.Minute) != (got.Recovered > 0) {
 			t.Errorf("%s: recovered after %v", tt.of.Error, mean)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"testing"
 
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
@@ -36,7 +37,9 @@ func (m *Memory) keepRuns(c *journal.Changes) {
 		}
 	}
 	for _, i := range c.NewItems {
-		m.runs[i.Run].items = append(m.runs[i.Run].items, i)
+		if m.letters[i.Record] != nil {
+			m.runs[i.Run].items = append(m.runs[i.Run].items, i)
+		}
 	}
 	for _, change := range c.Items {
 		r := m.runs[change.Run]
@@ -46,6 +49,24 @@ func (m *Memory) keepRuns(c *journal.Changes) {
 			}
 		}
 	}
+}
+
+// named returns the item with its dead letter's id and subject.
+func (m *Memory) named(i journal.BulkItem) journal.BulkItem {
+	d := m.letters[i.Record]
+	i.DeadLetter, i.Subject = d.DeadLetter.ID, d.Subject
+	return i
+}
+
+// Open returns the records of the open dead letters that the filter lets through, up to one, in their order.
+func Open(t testing.TB, s deadletter.BulkStore, f journal.DeadLetterFilter, through int64) (records []int64) {
+	t.Helper()
+	items, _, err := s.DeadLettersOpen(t.Context(), f, through, journal.MostBulkItems)
+	Must(t, err)
+	for i := range items {
+		records = append(records, items[i].Record)
+	}
+	return records
 }
 
 // chosen are the open dead letters with a record of at most through that the filter lets through, the most urgent first.
@@ -119,9 +140,7 @@ func (m *Memory) BulkItems(ctx context.Context, id string, outcome journal.BulkO
 		if r := m.runs[id]; r != nil {
 			for _, i := range r.items {
 				if i.Number > after && (outcome == "" || i.Outcome == outcome) {
-					d := m.letters[i.Record]
-					i.DeadLetter, i.Subject = d.DeadLetter.ID, d.Subject
-					all = append(all, i)
+					all = append(all, m.named(i))
 				}
 			}
 		}

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
@@ -79,7 +78,8 @@ func (m *Memory) found(p *deadletter.Query, k *journal.KeyedDeadLetter) bool {
 		(f.Context == "" || has(d.Context, f.Context)) && (f.IDs == "" || slices.Contains(strings.Split(f.IDs, ","), d.ID)) &&
 		(f.Assignee == "" || f.Assignee == cmp.Or(d.Assigned.Assignee, "nobody")) &&
 		(f.FollowUp.IsZero() || !d.Assigned.FollowUpAt.IsZero() && d.Assigned.FollowUpAt.Before(f.FollowUp)) &&
-		(p.After == nil || p.Compare(&at, p.After) > 0)
+		(f.DueUntil.IsZero() || at.Deadline >= journal.CeilMilli(f.DueSince) && at.Deadline < journal.CeilMilli(f.DueUntil)) &&
+		d.Record > f.After && (p.After == nil || p.Compare(&at, p.After) > 0)
 	return fits && (!p.Searches || d.ID == p.ID || m.tells(d.Fingerprint, p.Words) ||
 		slices.ContainsFunc(p.Prefixes, func(prefix string) bool { return strings.HasPrefix(k.Subject.ID, prefix) }))
 }
@@ -95,29 +95,6 @@ func (m *Memory) tells(cause string, words []string) bool {
 		}
 	}
 	return len(words) > 0
-}
-
-// DeadLetterAssignees implements deadletter.Reader.
-func (m *Memory) DeadLetterAssignees(ctx context.Context, f journal.DeadLetterFilter) ([]deadletter.Assigned, error) {
-	p, err := deadletter.NewQuery(f, "", 1)
-	if err != nil {
-		return nil, err
-	}
-	return ask(ctx, m, func() []deadletter.Assigned {
-		counts := map[deadletter.Assigned]int64{}
-		for _, i := range m.passing(p) {
-			counts[deadletter.Assigned{Assignee: i.Assigned.Assignee, FollowUpAt: i.Assigned.FollowUpAt}]++
-		}
-		var all []deadletter.Assigned
-		for a, n := range counts {
-			a.N = n
-			all = append(all, a)
-		}
-		slices.SortFunc(all, func(a, b deadletter.Assigned) int {
-			return cmp.Or(cmp.Compare(a.Assignee, b.Assignee), a.FollowUpAt.Compare(b.FollowUpAt))
-		})
-		return all
-	})
 }
 
 // Weigh implements journal.Outbox.
@@ -140,42 +117,31 @@ func (m *Memory) Weigh(ctx context.Context, probability func(*journal.Fingerprin
 	return err
 }
 
-// DeadLetterCounts implements deadletter.Reader.
-func (m *Memory) DeadLetterCounts(ctx context.Context) ([]deadletter.Count, error) {
-	return m.counts(ctx, false, func(*journal.DeadLetter) bool { return true })
-}
-
-// DeadLettersDue implements deadletter.Reader.
-func (m *Memory) DeadLettersDue(ctx context.Context, of string, since, until time.Time) ([]deadletter.Count, error) {
-	return m.counts(ctx, true, func(d *journal.DeadLetter) bool {
-		return d.State == journal.DeadLetterOpen && (of == "" || has(d.Context, of)) &&
-			(until.IsZero() || d.Due() >= journal.CeilMilli(since) && d.Due() < journal.CeilMilli(until))
-	})
-}
-
-// counts of the dead letters that pass, by policy, state, team and reason, and by causes too.
-func (m *Memory) counts(ctx context.Context, causes bool, passes func(*journal.DeadLetter) bool) ([]deadletter.Count, error) {
+// DeadLetterCounts implements deadletter.Reader: it looks at every dead letter there is.
+func (m *Memory) DeadLetterCounts(ctx context.Context, f journal.DeadLetterFilter) ([]deadletter.Count, error) {
+	p, err := deadletter.NewQuery(f, "", 1)
+	if err != nil {
+		return nil, err
+	}
 	return ask(ctx, m, func() []deadletter.Count {
 		counts := map[deadletter.Count]deadletter.Count{}
-		for _, l := range m.letters {
-			d := &l.DeadLetter
-			if !passes(d) {
-				continue
-			}
-			key := deadletter.Count{Policy: l.Subject.Policy, State: d.State, Team: d.Team, Reason: d.Reason}
-			if causes {
-				key.Fingerprint = d.Fingerprint
-			}
+		for _, i := range m.passing(p) {
+			key := deadletter.Count{Fingerprint: i.Fingerprint, Policy: i.Subject.Policy, State: i.State, Team: i.Team, Reason: i.Reason,
+				Assignee: i.Assigned.Assignee}
 			c := cmp.Or(counts[key], key)
-			c.Cents += d.Cents
-			if c.N++; d.State == journal.DeadLetterOpen && (c.N == 1 || d.CreatedAt.Before(c.Oldest)) {
-				c.Oldest = d.CreatedAt
+			c.Cents += i.Cents
+			c.Last = max(c.Last, i.Record)
+			if c.N++; c.N == 1 || i.CreatedAt.Before(c.Oldest) {
+				c.Oldest = i.CreatedAt
+			}
+			if i.CreatedAt.After(c.Newest) {
+				c.Newest = i.CreatedAt
 			}
 			counts[key] = c
 		}
 		return slices.SortedFunc(maps.Values(counts), func(a, b deadletter.Count) int {
 			return cmp.Or(cmp.Compare(a.Fingerprint, b.Fingerprint), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.State, b.State),
-				cmp.Compare(a.Team, b.Team), cmp.Compare(a.Reason, b.Reason))
+				cmp.Compare(a.Team, b.Team), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Assignee, b.Assignee))
 		})
 	})
 }

@@ -3,9 +3,11 @@ package testkit
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
 
@@ -22,7 +24,7 @@ func (m *Memory) DeadLetterGroups(ctx context.Context, f journal.DeadLetterFilte
 	var all []deadletter.Group
 	for id, items := range m.byCause(p) {
 		slices.SortFunc(items, func(a, b deadletter.Item) int { return cmp.Compare(b.Record, a.Record) })
-		g, teams := deadletter.Group{N: int64(len(items)), Sample: items[0], First: items[0].CreatedAt}, deadletter.TeamCounts{}
+		g, teams := deadletter.Group{N: int64(len(items)), Sample: items[0], First: items[0].CreatedAt}, map[decision.Team]int{}
 		g.Cause = journal.Fingerprint{ID: id, Policy: g.Sample.Subject.Policy}
 		for i := range items {
 			if born := items[i].CreatedAt; born.Before(g.First) {
@@ -37,7 +39,9 @@ func (m *Memory) DeadLetterGroups(ctx context.Context, f journal.DeadLetterFilte
 		if f, known := m.fingerprints[id]; known {
 			g.Cause = uncounted(&f)
 		}
-		if g.Teams = teams.Teams(); g.N < p.Most || g.N == p.Most && id > p.After {
+		g.Teams = slices.Sorted(maps.Keys(teams))
+		slices.SortStableFunc(g.Teams, func(a, b decision.Team) int { return teams[b] - teams[a] })
+		if g.N < p.Most || g.N == p.Most && id > p.After {
 			all = append(all, g)
 		}
 	}

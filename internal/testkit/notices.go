@@ -41,8 +41,12 @@ func (m *Memory) OpenDeadLetters(
 				all = append(all, l)
 			}
 		}
-		slices.SortFunc(all, func(a, b *journal.KeyedDeadLetter) int { return cmp.Compare(a.DeadLetter.Record, b.DeadLetter.Record) })
-		causes := map[[2]string]int{} // places in Top
+		slices.SortFunc(all, func(a, b *journal.KeyedDeadLetter) int {
+			x, y := &a.DeadLetter, &b.DeadLetter
+			return cmp.Or(cmp.Compare(x.Fingerprint, y.Fingerprint), cmp.Compare(a.Subject.Policy, b.Subject.Policy),
+				cmp.Compare(x.Reason, y.Reason), x.CreatedAt.Compare(y.CreatedAt))
+		})
+		causes := map[[3]string]int{} // places in Top
 		for _, l := range all {
 			m.add(&sum, causes, l, older)
 		}
@@ -54,10 +58,10 @@ func (m *Memory) OpenDeadLetters(
 	})
 }
 
-func (m *Memory) add(sum *deadletter.NoticeCount, causes map[[2]string]int, l *journal.KeyedDeadLetter, older []time.Time) {
+func (m *Memory) add(sum *deadletter.NoticeCount, causes map[[3]string]int, l *journal.KeyedDeadLetter, older []time.Time) {
 	d := &l.DeadLetter
 	sum.Cents += d.Cents
-	if sum.N++; sum.N == 1 {
+	if sum.N++; sum.N == 1 || d.CreatedAt.Before(sum.Oldest) {
 		sum.Oldest = d.CreatedAt
 	}
 	for i, t := range older {
@@ -65,7 +69,7 @@ func (m *Memory) add(sum *deadletter.NoticeCount, causes map[[2]string]int, l *j
 			sum.Older[i]++
 		}
 	}
-	key := [2]string{d.Fingerprint, string(d.Reason)}
+	key := [3]string{d.Fingerprint, l.Subject.Policy, string(d.Reason)}
 	i, known := causes[key]
 	if !known {
 		c := deadletter.NoticeCause{Reason: d.Reason, Oldest: d.CreatedAt, Cause: journal.Fingerprint{Policy: l.Subject.Policy}}

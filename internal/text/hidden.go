@@ -2,6 +2,7 @@ package text
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode"
@@ -53,4 +54,15 @@ func InertJSON(text []byte) []byte {
 
 func acts(r rune) bool {
 	return r == '<' || r == '>' || r == '&' || r >= 0x7f && r <= 0xffff && Hidden(r)
+}
+
+// JSON returns v, which must have a JSON form, in a line in which no character is escaped that need not be.
+func JSON(v any) []byte {
+	var b bytes.Buffer
+	to := json.NewEncoder(&b)
+	to.SetEscapeHTML(false)
+	if err := to.Encode(v); err != nil {
+		panic(err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }

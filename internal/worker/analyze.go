@@ -10,6 +10,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/redact"
+	"retry-worker/internal/text"
 )
 
 // The job types of the contract.
@@ -139,11 +140,9 @@ func (a *Analyzer) analysis(j *Job, p *decision.Policy, f *decision.Failure, rec
 func replyTo(r *journal.Recorded, f *decision.Failure) Reply {
 	d := &r.Decision
 	if d.ShouldRetry() {
-		return Reply{Action: Completed, Variables: string(outputs(d, f).end())}
+		return Reply{Action: Completed, Variables: string(text.JSON(outputsOf(d, f)))}
 	}
-	variables := outputs(d, f).text("deadLetterId", r.Attempt.DeadLetter).end()
-	return Reply{Action: Thrown,
-		Error: BPMNError{Code: string(d.Outcome), Message: d.RetryReason, Variables: string(variables)}}
+	return Reply{Action: Thrown, Error: thrown(d, f, r.Attempt.DeadLetter)}
 }
 
 // useCase is what the handlers of all job types have.

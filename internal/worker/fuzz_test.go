@@ -1,12 +1,14 @@
 package worker_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
 
@@ -71,7 +73,9 @@ func FuzzAnalysis(f *testing.F) {
 			t.Errorf("decided %+v, naively %+v", h.decided[0], want)
 		}
 		outputs := h.reply.Variables + h.reply.Error.Variables
-		if !strings.Contains(outputs, `"originalError":`+original+`,"retryPolicy"`) {
+		var line bytes.Buffer // without blanks between its tokens
+		testkit.Must(t, json.Compact(&line, []byte(original)))
+		if !strings.Contains(outputs, `"originalError":`+line.String()+`,"retryPolicy"`) {
 			t.Errorf("the error came as %q and goes back in %q", original, outputs)
 		}
 		if utf8.ValidString(variables) && !utf8.ValidString(outputs) {

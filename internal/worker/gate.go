@@ -102,8 +102,7 @@ func destinationOf(f *decision.Failure) string { return redact.Line(f.Destinatio
 
 // gateOutputs returns the contract's outputs of a gate.
 func gateOutputs(held time.Duration, reason string, canary bool) string {
-	o := object{}.text("gateHeld", text.ISODuration(held)).text("gateReason", reason)
-	return string(o.boolean("gateCanary", canary).end())
+	return string(text.JSON(map[string]any{"gateHeld": text.ISODuration(held), "gateReason": reason, "gateCanary": canary}))
 }
 
 // GateEngine answers the processes that wait at a gate. Its errors hold an *EngineError.
@@ -158,6 +157,5 @@ func givenUp(a *journal.GateAnswer) BPMNError {
 		Policy: a.Subject.Policy,
 		Team:   a.Team, ErrorClassification: decision.Unknown, RetryReason: what + " " + decision.Instant(last) +
 			" cannot be met"}
-	variables := outputs(&d, &decision.Failure{OriginalError: `""`}).text("deadLetterId", a.DeadLetter).end()
-	return BPMNError{Code: string(d.Outcome), Message: d.RetryReason, Variables: string(variables)}
+	return thrown(&d, &decision.Failure{OriginalError: `""`}, a.DeadLetter)
 }

@@ -1,110 +1,91 @@
 package worker
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"time"
 
 	"retry-worker/internal/decision"
-	"retry-worker/internal/journal"
 	"retry-worker/internal/redact"
 	"retry-worker/internal/text"
 )
 
-// object is a JSON object in the making, built once and not escaped twice.
-type object []byte
+// Outputs are the contract's outputs: what a process gets of a decision.
+type Outputs struct {
+	ShouldRetry         bool                         `json:"shouldRetry"`
+	RetryCount          int64                        `json:"retryCount"`
+	MaxRetries          int64                        `json:"maxRetries"`
+	RetryReason         string                       `json:"retryReason"`
+	ErrorClassification decision.ErrorClassification `json:"errorClassification"`
+	OriginalError       json.RawMessage              `json:"originalError" type:"string,null" doc:"The error as it was sent."`
+	RetryPolicy         string                       `json:"retryPolicy"`
+	PossiblyAccepted    bool                         `json:"possiblyAccepted"`
+	SuccessProbability  float64                      `json:"successProbability,omitempty" above:"0" below:"1"`
+	BackoffMinutes      int64                        `json:"backoffMinutes,omitempty" doc:"Only where a retry follows."`
+	BackoffDuration     string                       `json:"backoffDuration,omitempty" pattern:"^PT"`
+	NextRetryTime       string                       `json:"nextRetryTime,omitempty" format:"date-time"`
+	ResponsibleTeam     decision.Team                `json:"responsibleTeam,omitempty" doc:"Only where no retry follows."`
+}
 
-func (o object) raw(name, value string) object {
-	separator := byte(',')
-	if len(o) == 0 {
-		separator = '{'
+// outputsOf returns the outputs of a decision on a failure.
+func outputsOf(d *decision.Decision, f *decision.Failure) Outputs {
+	o := Outputs{
+		ShouldRetry: d.ShouldRetry(), RetryCount: d.RetryCount, MaxRetries: d.MaxRetries, RetryReason: d.RetryReason,
+		ErrorClassification: d.ErrorClassification, OriginalError: json.RawMessage(cmp.Or(f.OriginalError, "null")),
+		RetryPolicy: d.Policy, PossiblyAccepted: d.PossiblyAccepted,
 	}
-	o = append(o, separator, '"')
-	o = append(o, name...)
-	o = append(o, '"', ':')
-	return append(o, value...)
-}
-
-func (o object) text(name, value string) object {
-	return o.raw(name, string(decision.Text(value)))
-}
-
-// optional adds what text does, or null where there is none.
-func (o object) optional(name, value string) object {
-	if value == "" {
-		return o.raw(name, "null")
-	}
-	return o.text(name, value)
-}
-
-func (o object) number(name string, n int64) object {
-	return o.raw(name, strconv.FormatInt(n, 10))
-}
-
-func (o object) boolean(name string, b bool) object {
-	return o.raw(name, strconv.FormatBool(b))
-}
-
-func (o object) end() []byte { return append(o, '}') }
-
-// outputs returns the contract's outputs of d but for deadLetterId, which needs the job.
-func outputs(d *decision.Decision, f *decision.Failure) object {
-	return appendOutputs(make(object, 0, 512), d, f)
-}
-
-func appendOutputs(o object, d *decision.Decision, f *decision.Failure) object {
-	original := string(f.OriginalError)
-	if original == "" {
-		original = "null"
-	}
-	o = o.boolean("shouldRetry", d.ShouldRetry()).
-		number("retryCount", d.RetryCount).
-		number("maxRetries", d.MaxRetries).
-		text("retryReason", d.RetryReason).
-		text("errorClassification", string(d.ErrorClassification)).
-		raw("originalError", original).
-		text("retryPolicy", d.Policy).
-		boolean("possiblyAccepted", d.PossiblyAccepted)
 	if !d.ShouldRetry() {
-		return o.text("responsibleTeam", string(d.Team))
+		o.ResponsibleTeam = d.Team
+		return o
 	}
-	if d.SuccessProbability > 0 {
-		o = o.raw("successProbability", strconv.FormatFloat(d.SuccessProbability, 'g', -1, 64))
-	}
-	return o.number("backoffMinutes", decision.Minutes(d.Wait())).
-		text("backoffDuration", text.ISODuration(d.Wait())).
-		text("nextRetryTime", decision.Instant(d.NextRetryTime))
+	o.SuccessProbability, o.BackoffMinutes = d.SuccessProbability, decision.Minutes(d.Wait())
+	o.BackoffDuration, o.NextRetryTime = text.ISODuration(d.Wait()), decision.Instant(d.NextRetryTime)
+	return o
 }
 
-// DryRun decides without engine and memory and returns the flat object that `decide` prints. Of v, what the policy does
-// not read is left out, as a job would leave it. foresee may change the failure, and gets its error redacted; nil
-// changes nothing.
+// thrown returns the BPMN error that carries a decision to the process.
+func thrown(d *decision.Decision, f *decision.Failure, deadLetter string) BPMNError {
+	variables := text.JSON(struct {
+		Outputs
+		DeadLetterID string `json:"deadLetterId"`
+	}{outputsOf(d, f), deadLetter})
+	return BPMNError{Code: string(d.Outcome), Message: d.RetryReason, Variables: string(variables)}
+}
+
+// Trial is what a dry run came to. Of one that was rejected there is a Decision alone.
+type Trial struct {
+	decision.Decision
+	Outputs Outputs
+	Hint    string
+	// Evidence is what speaks for the decision, what decided first.
+	Evidence []Evidence
+}
+
+// DryRun decides without engine and memory. Of v, what the policy does not read is left out, as a job would leave it.
+// foresee may change the failure, and gets its error redacted; nil changes nothing.
 func DryRun(
 	policies decision.Policies, policy string, v decision.Variables, now time.Time,
 	foresee func(p *decision.Policy, f *decision.Failure, redacted string),
-) (decision.Decision, json.RawMessage) {
+) (t Trial) {
 	p, f, rejection := readDry(policies, policy, v)
-	d, line := decision.RejectedBy(policy, rejection), redact.Line(f.Error, maxErrorBytes)
-	if rejection == nil {
-		if foresee != nil {
-			foresee(p, &f, line)
-		}
-		d = decision.Decide(&f, p, decision.Past{}, now)
+	if rejection != nil {
+		return Trial{Decision: decision.RejectedBy(policy, rejection)}
 	}
-	o := object{}.text("outcome", string(d.Outcome))
-	if d.Rejection != nil {
-		o = o.text("retryPolicy", d.Policy).raw("matchedRule", "null").
-			text("rejection", string(d.Rejection.Code)).text("message", journal.RejectionMessage(d.Rejection))
-		return d, json.RawMessage(o.end())
+	line := redact.Line(f.Error, maxErrorBytes)
+	if foresee != nil {
+		foresee(p, &f, line)
 	}
-	d.MatchedText = shownText(&f, f.Match.Text, line)
-	o = appendOutputs(o, &d, &f).
-		optional("matchedRule", d.MatchedRule).
-		text("reason", string(d.Reason)).
-		optional("matchedText", d.MatchedText).
-		optional("hint", d.Hint(f.Match.Hint)).
-		text("catalogue", d.Catalogue)
-	return d, json.RawMessage(o.end())
+	t.Decision = decision.Decide(&f, p, decision.Past{}, now)
+	if t.Rejection != nil {
+		return t
+	}
+	t.MatchedText = shownText(&f, f.Match.Text, line)
+	t.Outputs, t.Hint = outputsOf(&t.Decision, &f), t.Decision.Hint(f.Match.Hint)
+	for _, e := range p.Evidence(&f) {
+		t.Evidence = append(t.Evidence, Evidence{int(e.Rank), e.Name, shownText(&f, e.Text, line), e.Lost})
+	}
+	return t
 }
 
 // readDry reads the failure of a dry run, without what its policy does not read.

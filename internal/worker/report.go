@@ -1,10 +1,7 @@
 package worker
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -156,39 +153,4 @@ type Evidence struct {
 	Text string `json:"text"`
 	// Lost says why it does not count; empty for what decided.
 	Lost string `json:"lost"`
-}
-
-// Explain returns what speaks for a dry run's decision, what decided first; nothing for what is rejected.
-func Explain(policies decision.Policies, policy string, v decision.Variables) []Evidence {
-	p, f, rejection := readDry(policies, policy, v)
-	if rejection != nil {
-		return nil
-	}
-	line := redact.Line(f.Error, maxErrorBytes)
-	all := []Evidence{}
-	for _, e := range p.Evidence(&f) {
-		all = append(all, Evidence{int(e.Rank), e.Name, shownText(&f, e.Text, line), e.Lost})
-	}
-	return all
-}
-
-// WithEvidence returns a dry run's flat object with the evidence in it; as it is where there is none.
-func WithEvidence(flat json.RawMessage, all []Evidence) json.RawMessage {
-	if all == nil {
-		return flat
-	}
-	list, err := json.Marshal(all)
-	if err != nil {
-		panic(err) // cannot be: it holds numbers and texts only
-	}
-	return object(slices.Clone(flat[:len(flat)-1])).raw("evidence", string(list)).end()
-}
-
-// WithoutEvidence takes out what WithEvidence put in, at the end. Within a text the quotation marks would be escaped.
-func WithoutEvidence(flat json.RawMessage) json.RawMessage {
-	before, _, found := bytes.Cut(flat, []byte(`,"evidence":`))
-	if !found {
-		return flat
-	}
-	return object(slices.Clone(before)).end()
 }

@@ -135,7 +135,7 @@ const mostDrift = time.Minute
 // CheckClock says how far the engine's clock is from now, which an answer of the REST API tells to the second; it says
 // nothing of an engine that is spoken to by gRPC, which tells no time.
 func (c *Client) CheckClock(ctx context.Context, now func() time.Time) (string, error) {
-	g, is := c.gateway.(*restGateway)
+	g, is := c.conn.(*rest)
 	if !is {
 		return "", nil
 	}

@@ -9,11 +9,11 @@ import (
 	"net"
 	"time"
 
+	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
 	"retry-worker/internal/smallfile"
-	"retry-worker/internal/worker"
 )
 
 const (
@@ -26,28 +26,26 @@ const (
 	connectTimeout = 5 * time.Second
 )
 
-// Options say how to reach the engine. They are read once, by Dial.
+// Options say how to reach the engine. They are read once, by Dial. The tags are config's: the names that the Zeebe
+// clients share, each with those of the Camunda SDKs that mean the same.
 type Options struct {
 	// Address of the gRPC gateway is host:port. It is not used where there is a RESTAddress.
-	Address string
-	// RESTAddress is the URL that the REST API's /v2 is below; empty: the engine is spoken to by gRPC.
-	RESTAddress string
+	Address string `group:"Engine" env:"ZEEBE_ADDRESS" also:"ZEEBE_GRPC_ADDRESS CAMUNDA_GRPC_ADDRESS" default:"127.0.0.1:26500" desc:"gateway: host:port; grpc:// or http:// before it: no TLS, grpcs:// or https://: TLS"`
+	// RESTAddress is empty where the engine is spoken to by gRPC.
+	RESTAddress string `env:"ZEEBE_REST_ADDRESS" also:"CAMUNDA_REST_ADDRESS" desc:"URL that the REST API's /v2 is below, of engines from 8.6: http://HOST:8080 or https://…"`
 	// Reason why it is that protocol, for people.
 	Reason string
 	// Plaintext switches gRPC's TLS off; for REST the URL says it.
-	Plaintext bool
-	// CACertificatePath of a PEM file to trust instead of the system's authorities; may be empty.
-	CACertificatePath string
-	// CertificatePath and KeyPath of PEM files with what the engine knows this client by (mutual TLS); may be empty.
-	CertificatePath, KeyPath string
-	// OverrideAuthority to check the certificate against, and to send by gRPC; may be empty.
-	OverrideAuthority string
-	// KeepAlive between two pings.
-	KeepAlive time.Duration
+	Plaintext         bool
+	CACertificatePath string        `env:"ZEEBE_CA_CERTIFICATE_PATH" also:"CAMUNDA_MTLS_CA_PATH" desc:"PEM file to trust instead of the system's authorities"`
+	CertificatePath   string        `env:"CAMUNDA_MTLS_CERT_PATH" desc:"PEM file with this client's certificate for the engine (mutual TLS), read for each connection; empty: none"`
+	KeyPath           string        `env:"CAMUNDA_MTLS_KEY_PATH" desc:"PEM file with that certificate's key"`
+	OverrideAuthority string        `env:"ZEEBE_OVERRIDE_AUTHORITY" desc:"name to check the gateway's certificate against"`
+	KeepAlive         time.Duration `env:"ZEEBE_KEEP_ALIVE" default:"45000" as:"milliseconds" from:"10000" to:"2147483647" desc:"milliseconds between two pings, at least 10000"`
 	// OAuth is nil where the gateway asks for no token.
-	OAuth *OAuth
-	// Username and Password of basic authentication; empty: none. It goes without OAuth.
-	Username, Password string
+	OAuth    *OAuth
+	Username string `env:"ZEEBE_BASIC_AUTH_USERNAME" also:"CAMUNDA_BASIC_AUTH_USERNAME" desc:"user of an engine with basic authentication; empty: none"`
+	Password string `env:"ZEEBE_BASIC_AUTH_PASSWORD" file:"yes" also:"CAMUNDA_BASIC_AUTH_PASSWORD" desc:"that user's password"`
 	// Names of settings, each followed by the name to say instead of it, since it was set by that one.
 	Names []string
 	// UserAgent names this program to the gateway.
@@ -72,46 +70,44 @@ func (o Options) String() string {
 	return "gRPC at " + o.Address + " (" + o.Reason + ")"
 }
 
-// gateway is the engine in one protocol. Its errors have the status codes of gRPC.
-type gateway interface {
-	activate(ctx context.Context, r *worker.ActivateRequest) ([]worker.Job, error)
-	complete(ctx context.Context, j *worker.Job, variables string) error
-	throw(ctx context.Context, j *worker.Job, e *worker.BPMNError) error
-	fail(ctx context.Context, j *worker.Job, f *worker.Failure) error
-	setTimeout(ctx context.Context, j *worker.Job, long time.Duration) error
-	// setVariables that reach from the element to the process.
-	setVariables(ctx context.Context, elementInstanceKey int64, variables string) error
-	// touch changes nothing in a process instance, and is refused where it has ended: neither protocol has a query that
-	// every version knows.
-	touch(ctx context.Context, processInstanceKey int64) error
-	topology(ctx context.Context) (Topology, error)
-	deploy(ctx context.Context, name string, content []byte, tenant string) ([]Deployment, error)
-	create(ctx context.Context, processID, variables string) (key int64, err error)
-	publish(ctx context.Context, name, key string, life time.Duration) error
-	close() error
+// connection carries the commands of the gRPC protocol: by gRPC, or as the requests of the REST API that mean the same.
+// Its errors have the status codes of gRPC.
+type connection interface {
+	grpc.ClientConnInterface
+	Close() error
 }
 
 // Client is a connection to an engine: a worker.Engine, and the operator's commands. Safe for
 // concurrent use.
 type Client struct {
-	gateway     gateway
+	gateway     pb.GatewayClient
+	conn        connection
 	tokens      *tokenSource
 	plainErrors bool
 }
 
 // Dial prepares a connection; the engine need not be there yet. It fails on options that can never work.
 func Dial(o Options, log *zap.Logger) (*Client, error) {
-	c := &Client{tokens: o.tokens(log), plainErrors: o.PlainErrors}
-	var err error
+	dial := newGRPC
 	if o.RESTAddress != "" {
-		c.gateway, err = newREST(&o, c.tokens)
-	} else {
-		c.gateway, err = newGRPC(&o, c.tokens)
+		dial = newREST
 	}
-	if err != nil && c.tokens != nil {
-		c.tokens.close()
+	conn, err := dial(&o)
+	if err != nil {
+		return nil, err
 	}
-	return c, err
+	tokens := o.tokens(log)
+	return &Client{pb.NewGatewayClient(shown{conn, tokens}), conn, tokens, o.PlainErrors}, nil
+}
+
+// shown is a connection each command of which shows a token.
+type shown struct {
+	connection
+	tokens *tokenSource
+}
+
+func (c shown) Invoke(ctx context.Context, method string, in, out any, o ...grpc.CallOption) error {
+	return c.tokens.call(ctx, func(ctx context.Context) error { return c.connection.Invoke(ctx, method, in, out, o...) })
 }
 
 // Close ends the connection and every call on it.
@@ -119,7 +115,7 @@ func (c *Client) Close() error {
 	if c.tokens != nil {
 		c.tokens.close()
 	}
-	return c.gateway.close()
+	return c.conn.Close()
 }
 
 func (o *Options) tlsConfig() (*tls.Config, error) {

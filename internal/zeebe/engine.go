@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"strings"
 	"time"
 
+	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -21,40 +23,76 @@ var (
 )
 
 // Activate implements worker.Engine.
-func (c *Client) Activate(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
-	jobs, err := c.gateway.activate(ctx, &r)
+func (c *Client) Activate(ctx context.Context, r worker.ActivateRequest) (jobs []worker.Job, err error) {
+	err = c.tokens.call(ctx, func(ctx context.Context) error {
+		jobs, err = c.jobs(ctx, &r)
+		return err
+	})
 	return jobs, pollError(err)
+}
+
+func (c *Client) jobs(ctx context.Context, r *worker.ActivateRequest) (jobs []worker.Job, err error) {
+	stream, err := c.gateway.ActivateJobs(ctx, &pb.ActivateJobsRequest{
+		Type: r.JobType, Worker: r.Worker, Timeout: r.JobTimeout.Milliseconds(), MaxJobsToActivate: int32(r.MaxJobs),
+		FetchVariable: r.Variables, RequestTimeout: r.PollTimeout.Milliseconds(), TenantIds: r.TenantIDs,
+	})
+	for err == nil {
+		var response *pb.ActivateJobsResponse
+		response, err = stream.Recv()
+		for _, j := range response.GetJobs() {
+			jobs = append(jobs, worker.Job{
+				Key: j.Key, ProcessInstanceKey: j.ProcessInstanceKey, ElementInstanceKey: j.ElementInstanceKey,
+				Type: j.Type, TenantID: j.TenantId, Retries: j.Retries,
+				Headers: j.CustomHeaders, Variables: j.Variables, LockedUntil: j.Deadline,
+			})
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return jobs, err
 }
 
 // Complete implements worker.Engine.
 func (c *Client) Complete(ctx context.Context, j *worker.Job, variables string) error {
-	return replyError(c.gateway.complete(ctx, j, variables))
+	_, err := c.gateway.CompleteJob(ctx, &pb.CompleteJobRequest{JobKey: j.Key, Variables: variables})
+	return replyError(err)
 }
 
 // Throw implements worker.Engine. The engine drops variables of an error that the boundary event does
 // not map, so they are set on the task's element instance first, from where they reach the process.
 func (c *Client) Throw(ctx context.Context, j *worker.Job, e worker.BPMNError) error {
 	if !c.plainErrors {
-		if err := c.gateway.setVariables(ctx, j.ElementInstanceKey, e.Variables); err != nil {
+		_, err := c.gateway.SetVariables(ctx, &pb.SetVariablesRequest{ElementInstanceKey: j.ElementInstanceKey, Variables: e.Variables})
+		if err != nil {
 			return preparationError(err)
 		}
 	}
-	return replyError(c.gateway.throw(ctx, j, &e))
+	_, err := c.gateway.ThrowError(ctx, &pb.ThrowErrorRequest{
+		JobKey: j.Key, ErrorCode: e.Code, ErrorMessage: e.Message, Variables: e.Variables,
+	})
+	return replyError(err)
 }
 
 // Fail implements worker.Engine.
 func (c *Client) Fail(ctx context.Context, j *worker.Job, f worker.Failure) error {
-	return replyError(c.gateway.fail(ctx, j, &f))
+	_, err := c.gateway.FailJob(ctx, &pb.FailJobRequest{
+		JobKey: j.Key, Retries: f.Retries, RetryBackOff: f.Backoff.Milliseconds(), ErrorMessage: f.Message,
+	})
+	return replyError(err)
 }
 
 // Hold implements worker.HoldingEngine.
 func (c *Client) Hold(ctx context.Context, j *worker.Job, long time.Duration) error {
-	return replyError(c.gateway.setTimeout(ctx, j, long))
+	_, err := c.gateway.UpdateJobTimeout(ctx, &pb.UpdateJobTimeoutRequest{JobKey: j.Key, Timeout: long.Milliseconds()})
+	return replyError(err)
 }
 
-// Runs implements worker.ReviewEngine.
+// Runs implements worker.ReviewEngine. It sets no variables, which changes nothing (tried on 8.5.8) and is refused where
+// the process instance has ended: no version has a query that every other knows.
 func (c *Client) Runs(ctx context.Context, processInstanceKey int64) (bool, error) {
-	err := c.gateway.touch(ctx, processInstanceKey)
+	_, err := c.gateway.SetVariables(ctx,
+		&pb.SetVariablesRequest{ElementInstanceKey: processInstanceKey, Variables: "{}", Local: true})
 	if err != nil && kindOf(err) == worker.Gone {
 		return false, nil
 	}
@@ -116,11 +154,22 @@ type Topology struct {
 	Leaders int32
 }
 
-// Topology asks the gateway for its cluster; the cheapest proof that it can be reached.
+// Topology asks the gateway for its topology; the cheapest proof that it can be reached.
 func (c *Client) Topology(ctx context.Context) (Topology, error) {
-	t, err := c.gateway.topology(ctx)
+	r, err := c.gateway.Topology(ctx, &pb.TopologyRequest{})
 	if err != nil {
-		return t, fmt.Errorf("ask for the topology: %w", err)
+		return Topology{}, fmt.Errorf("ask for the topology: %w", err)
+	}
+	t := Topology{
+		GatewayVersion: r.GatewayVersion, Brokers: int32(len(r.Brokers)),
+		Partitions: r.PartitionsCount, ReplicationFactor: r.ReplicationFactor,
+	}
+	for _, b := range r.Brokers {
+		for _, p := range b.Partitions {
+			if p.Role == pb.Partition_LEADER {
+				t.Leaders++
+			}
+		}
 	}
 	return t, nil
 }
@@ -134,13 +183,20 @@ type Deployment struct {
 
 // Deploy gives the engine a model; one it has already keeps its version. An empty tenant is the default.
 func (c *Client) Deploy(ctx context.Context, name string, content []byte, tenant string) ([]Deployment, error) {
-	all, err := c.gateway.deploy(ctx, name, content, tenant)
+	r, err := c.gateway.DeployResource(ctx,
+		&pb.DeployResourceRequest{Resources: []*pb.Resource{{Name: name, Content: content}}, TenantId: tenant})
 	if said := status.Convert(err).Message(); status.Code(err) == codes.InvalidArgument &&
 		!strings.Contains(said, "tenant") {
 		return nil, refusedModel(name, said, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("deploy %s: %w", name, err)
+	}
+	var all []Deployment
+	for _, d := range r.Deployments {
+		if p := d.GetProcess(); p != nil {
+			all = append(all, Deployment{p.BpmnProcessId, p.Version, p.ProcessDefinitionKey})
+		}
 	}
 	return all, nil
 }
@@ -175,21 +231,27 @@ func refusedModel(name, said string, cause error) error {
 	return e
 }
 
-// busyPause is between two tries of a gateway that is too busy.
-const busyPause = 100 * time.Millisecond
+const (
+	// busyPause is between two tries of a gateway that is too busy.
+	busyPause = 100 * time.Millisecond
+	// newestVersion of a process.
+	newestVersion = -1
+)
 
 // Create starts an instance of the newest version of a process and returns its key. variables is a JSON object. A
 // gateway that is too busy to take it is asked again until ctx ends.
 func (c *Client) Create(ctx context.Context, processID, variables string) (int64, error) {
-	key, err := c.gateway.create(ctx, processID, variables)
-	for status.Code(err) == codes.ResourceExhausted && ctx.Err() == nil {
+	for {
+		r, err := c.gateway.CreateProcessInstance(ctx,
+			&pb.CreateProcessInstanceRequest{BpmnProcessId: processID, Version: newestVersion, Variables: variables})
+		switch {
+		case err == nil:
+			return r.ProcessInstanceKey, nil
+		case status.Code(err) != codes.ResourceExhausted || ctx.Err() != nil:
+			return 0, fmt.Errorf("start an instance of %s: %w", processID, err)
+		}
 		clock.Machine{}.Rest(ctx, busyPause)
-		key, err = c.gateway.create(ctx, processID, variables)
 	}
-	if err != nil {
-		return 0, fmt.Errorf("start an instance of %s: %w", processID, err)
-	}
-	return key, nil
 }
 
 // noSuch is the type of a job that no model has.
@@ -197,7 +259,7 @@ const noSuch = "retry-worker-check"
 
 // MayActivate asks for a job that cannot exist: whether token and tenants allow taking jobs.
 func (c *Client) MayActivate(ctx context.Context, tenants []string) error {
-	_, err := c.gateway.activate(ctx, &worker.ActivateRequest{
+	_, err := c.Activate(ctx, worker.ActivateRequest{
 		JobType: noSuch, Worker: noSuch, MaxJobs: 1, JobTimeout: time.Second, TenantIDs: tenants,
 		PollTimeout: -time.Millisecond, // answer at once
 	})
@@ -209,7 +271,9 @@ func (c *Client) MayActivate(ctx context.Context, tenants []string) error {
 
 // Publish sends a message to the instances that wait for it under key, now or within life (0: now only).
 func (c *Client) Publish(ctx context.Context, name, key string, life time.Duration) error {
-	if err := c.gateway.publish(ctx, name, key, life); err != nil {
+	_, err := c.gateway.PublishMessage(ctx,
+		&pb.PublishMessageRequest{Name: name, CorrelationKey: key, TimeToLive: life.Milliseconds()})
+	if err != nil {
 		return fmt.Errorf("publish the message %s: %w", name, err)
 	}
 	return nil

@@ -16,11 +16,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-
-	"retry-worker/internal/worker"
 )
 
 const (
@@ -30,15 +30,14 @@ const (
 	maxIdle = 10 * time.Second
 )
 
-// restGateway speaks the REST API that engines have since 8.6.
-type restGateway struct {
+// rest is a connection to the REST API that engines have since 8.6.
+type rest struct {
 	base      string // URL, with the slash after v2
 	userAgent string
 	http      *http.Client
-	tokens    *tokenSource
 }
 
-func newREST(o *Options, tokens *tokenSource) (*restGateway, error) {
+func newREST(o *Options) (connection, error) {
 	config, err := o.tlsConfig()
 	if err != nil {
 		return nil, err
@@ -60,16 +59,76 @@ func newREST(o *Options, tokens *tokenSource) (*restGateway, error) {
 			return o.Dialer(ctx, address)
 		}
 	}
-	return &restGateway{
-		base: base.JoinPath("v2").String() + "/", userAgent: o.UserAgent, tokens: tokens,
+	return &rest{
+		base: base.JoinPath("v2").String() + "/", userAgent: o.UserAgent,
 		// Nobody is followed: a command is for the engine, and so is the token. The caller's context bounds each call.
 		http: &http.Client{Transport: transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}, nil
 }
 
-func (g *restGateway) close() error {
-	g.http.CloseIdleConnections()
+// Close ends the connections that are not in use.
+func (c *rest) Close() error {
+	c.http.CloseIdleConnections()
+	return nil
+}
+
+// Invoke implements grpc.ClientConnInterface: it sends the request that means the same as the command in.
+func (c *rest) Invoke(ctx context.Context, command string, in, out any, _ ...grpc.CallOption) error {
+	switch in := in.(type) {
+	case *pb.CompleteJobRequest:
+		return c.send(ctx, http.MethodPost, job(in.JobKey)+"/completion", body{"variables": object(in.Variables)}, nil)
+	case *pb.ThrowErrorRequest:
+		return c.send(ctx, http.MethodPost, job(in.JobKey)+"/error",
+			body{"errorCode": in.ErrorCode, "errorMessage": in.ErrorMessage, "variables": object(in.Variables)}, nil)
+	case *pb.FailJobRequest:
+		return c.send(ctx, http.MethodPost, job(in.JobKey)+"/failure",
+			body{"retries": in.Retries, "retryBackOff": in.RetryBackOff, "errorMessage": in.ErrorMessage}, nil)
+	case *pb.UpdateJobTimeoutRequest:
+		return c.send(ctx, http.MethodPatch, job(in.JobKey), body{"changeset": body{"timeout": in.Timeout}}, nil)
+	case *pb.SetVariablesRequest:
+		return c.setVariables(ctx, in)
+	case *pb.TopologyRequest:
+		return c.topology(ctx, out.(*pb.TopologyResponse))
+	case *pb.DeployResourceRequest:
+		return c.deploy(ctx, in, out.(*pb.DeployResourceResponse))
+	case *pb.CreateProcessInstanceRequest:
+		return c.create(ctx, in, out.(*pb.CreateProcessInstanceResponse))
+	case *pb.PublishMessageRequest:
+		return c.send(ctx, http.MethodPost, "messages/publication",
+			body{"name": in.Name, "correlationKey": in.CorrelationKey, "timeToLive": in.TimeToLive}, &struct{}{})
+	}
+	return status.Errorf(codes.Unimplemented, "the REST API is not asked for %s", command)
+}
+
+// NewStream implements grpc.ClientConnInterface for the one command that gRPC answers by a stream.
+func (c *rest) NewStream(ctx context.Context, _ *grpc.StreamDesc, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+	return &activation{rest: c, ctx: ctx}, nil
+}
+
+// activation is the answer to a poll as the stream that gRPC makes of it: one message, if there is any.
+type activation struct {
+	grpc.ClientStream // whose other methods nobody calls
+	rest              *rest
+	ctx               context.Context
+	jobs              []*pb.ActivatedJob
+}
+
+// SendMsg sends the poll, and awaits its answer.
+func (a *activation) SendMsg(message any) (err error) {
+	a.jobs, err = a.rest.activate(a.ctx, message.(*pb.ActivateJobsRequest))
+	return err
+}
+
+// CloseSend does nothing: a poll is one message.
+func (a *activation) CloseSend() error { return nil }
+
+// RecvMsg gives what was answered, once.
+func (a *activation) RecvMsg(message any) error {
+	if a.jobs == nil {
+		return io.EOF
+	}
+	message.(*pb.ActivateJobsResponse).Jobs, a.jobs = a.jobs, nil
 	return nil
 }
 
@@ -82,36 +141,33 @@ func (k *key) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// call sends in as JSON and reads the answer into out, which may be nil.
-func (g *restGateway) call(ctx context.Context, method, path string, in, out any) error {
+// send sends in as JSON and reads the answer into out, which may be nil.
+func (c *rest) send(ctx context.Context, method, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
 		return &restError{http.StatusBadRequest, "", fmt.Errorf("encode the request: %w", err)}
 	}
-	return g.send(ctx, method, path, "application/json", body, out)
+	return c.post(ctx, method, path, "application/json", body, out)
 }
 
-// send does what call does, with a body as it is.
-func (g *restGateway) send(ctx context.Context, method, path, contentType string, body []byte, out any) error {
-	request, err := http.NewRequestWithContext(ctx, method, g.base+path, bytes.NewReader(body))
+// post does what send does, with a body as it is.
+func (c *rest) post(ctx context.Context, method, path, contentType string, body []byte, out any) error {
+	request, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return &restError{0, "", err}
 	}
+	shown, _ := metadata.FromOutgoingContext(ctx)
+	request.Header["Authorization"] = shown["authorization"]
 	request.Header.Set("Content-Type", contentType)
 	request.Header.Set("Accept", "application/json, application/problem+json")
-	request.Header.Set("User-Agent", g.userAgent)
-	return g.tokens.call(ctx, func(ctx context.Context) error {
-		shown, _ := metadata.FromOutgoingContext(ctx)
-		request.Header["Authorization"] = shown["authorization"]
-		request.Body, _ = request.GetBody() // it may be sent twice; a reader of bytes can always be had anew
-		return g.do(ctx, request, out)
-	})
+	request.Header.Set("User-Agent", c.userAgent)
+	return c.do(ctx, request, out)
 }
 
 // do sends a request and reads the answer. A command without one to read succeeds with 204 alone: what a proxy says
 // instead of the engine must not count.
-func (g *restGateway) do(ctx context.Context, request *http.Request, out any) error {
-	response, err := g.http.Do(request)
+func (c *rest) do(ctx context.Context, request *http.Request, out any) error {
+	response, err := c.http.Do(request)
 	if err != nil {
 		return transportError(ctx, err)
 	}
@@ -148,116 +204,80 @@ type restJob struct {
 	Deadline           key             `json:"deadline"`
 }
 
-func (g *restGateway) activate(ctx context.Context, r *worker.ActivateRequest) ([]worker.Job, error) {
+func (c *rest) activate(ctx context.Context, r *pb.ActivateJobsRequest) ([]*pb.ActivatedJob, error) {
 	in := struct {
 		Type              string   `json:"type"`
 		Worker            string   `json:"worker"`
 		Timeout           int64    `json:"timeout"`
-		MaxJobsToActivate int      `json:"maxJobsToActivate"`
+		MaxJobsToActivate int32    `json:"maxJobsToActivate"`
 		FetchVariable     []string `json:"fetchVariable,omitempty"`
 		RequestTimeout    int64    `json:"requestTimeout"`
 		TenantIDs         []string `json:"tenantIds,omitempty"`
-	}{
-		r.JobType, r.Worker, r.JobTimeout.Milliseconds(), r.MaxJobs, r.Variables, r.PollTimeout.Milliseconds(), r.TenantIDs,
-	}
+	}{r.Type, r.Worker, r.Timeout, r.MaxJobsToActivate, r.FetchVariable, r.RequestTimeout, r.TenantIds}
 	var out struct{ Jobs []restJob }
-	if err := g.call(ctx, http.MethodPost, "jobs/activation", in, &out); err != nil {
+	if err := c.send(ctx, http.MethodPost, "jobs/activation", in, &out); err != nil {
 		return nil, err
 	}
-	jobs := make([]worker.Job, len(out.Jobs))
+	jobs := make([]*pb.ActivatedJob, len(out.Jobs))
 	for i := range out.Jobs {
 		j := &out.Jobs[i]
-		jobs[i] = worker.Job{
+		jobs[i] = &pb.ActivatedJob{
 			Key:                int64(cmp.Or(j.JobKey, j.Key)),
 			ProcessInstanceKey: int64(j.ProcessInstanceKey), ElementInstanceKey: int64(j.ElementInstanceKey),
-			Type: j.Type, TenantID: j.TenantID, Retries: j.Retries,
-			Headers: string(j.CustomHeaders), Variables: string(j.Variables),
-			LockedUntil: int64(j.Deadline),
+			Type: j.Type, TenantId: j.TenantID, Retries: j.Retries,
+			CustomHeaders: string(j.CustomHeaders), Variables: string(j.Variables), Deadline: int64(j.Deadline),
 		}
 	}
 	return jobs, nil
 }
 
-// command answers a job.
-type command struct {
-	Variables    json.RawMessage `json:"variables,omitempty"`
-	Retries      *int32          `json:"retries,omitempty"`
-	RetryBackOff int64           `json:"retryBackOff,omitempty"`
-	ErrorCode    string          `json:"errorCode,omitempty"`
-	ErrorMessage string          `json:"errorMessage,omitempty"`
-	Changeset    *changeset      `json:"changeset,omitempty"`
+func job(key int64) string { return "jobs/" + strconv.FormatInt(key, 10) }
+
+// body of a request.
+type body map[string]any
+
+// object returns variables as the JSON that they are; none where they are empty.
+func object(variables string) json.RawMessage { return json.RawMessage(cmp.Or(variables, "{}")) }
+
+// setVariables sets variables. This API refuses to set none, and takes a modification of nothing, which tells as much
+// of a process instance (tried on 8.6.0).
+func (c *rest) setVariables(ctx context.Context, r *pb.SetVariablesRequest) error {
+	instance := strconv.FormatInt(r.ElementInstanceKey, 10)
+	if r.Variables == "{}" {
+		return c.send(ctx, http.MethodPost, "process-instances/"+instance+"/modification", struct{}{}, nil)
+	}
+	return c.send(ctx, http.MethodPut, "element-instances/"+instance+"/variables",
+		body{"variables": object(r.Variables), "local": r.Local}, nil)
 }
 
-type changeset struct {
-	Timeout int64 `json:"timeout"`
-}
-
-func (g *restGateway) answer(ctx context.Context, j *worker.Job, verb string, c command) error {
-	return g.call(ctx, http.MethodPost, "jobs/"+strconv.FormatInt(j.Key, 10)+"/"+verb, c, nil)
-}
-
-func (g *restGateway) complete(ctx context.Context, j *worker.Job, variables string) error {
-	return g.answer(ctx, j, "completion", command{Variables: json.RawMessage(variables)})
-}
-
-func (g *restGateway) throw(ctx context.Context, j *worker.Job, e *worker.BPMNError) error {
-	return g.answer(ctx, j, "error",
-		command{ErrorCode: e.Code, ErrorMessage: e.Message, Variables: json.RawMessage(e.Variables)})
-}
-
-func (g *restGateway) fail(ctx context.Context, j *worker.Job, f *worker.Failure) error {
-	return g.answer(ctx, j, "failure",
-		command{Retries: &f.Retries, RetryBackOff: f.Backoff.Milliseconds(), ErrorMessage: f.Message})
-}
-
-func (g *restGateway) setTimeout(ctx context.Context, j *worker.Job, long time.Duration) error {
-	return g.call(ctx, http.MethodPatch, "jobs/"+strconv.FormatInt(j.Key, 10),
-		command{Changeset: &changeset{long.Milliseconds()}}, nil)
-}
-
-func (g *restGateway) setVariables(ctx context.Context, elementInstanceKey int64, variables string) error {
-	in := struct {
-		Variables json.RawMessage `json:"variables"`
-		Local     bool            `json:"local"`
-	}{Variables: json.RawMessage(variables)}
-	path := "element-instances/" + strconv.FormatInt(elementInstanceKey, 10) + "/variables"
-	return g.call(ctx, http.MethodPut, path, in, nil)
-}
-
-// touch implements gateway: this API refuses to set no variables, and takes a modification of nothing (tried on 8.6.0).
-func (g *restGateway) touch(ctx context.Context, processInstanceKey int64) error {
-	return g.call(ctx, http.MethodPost, "process-instances/"+strconv.FormatInt(processInstanceKey, 10)+"/modification",
-		struct{}{}, nil)
-}
-
-func (g *restGateway) topology(ctx context.Context) (Topology, error) {
+func (c *rest) topology(ctx context.Context, to *pb.TopologyResponse) error {
 	var out struct {
 		GatewayVersion                     string
 		PartitionsCount, ReplicationFactor int32
 		Brokers                            []struct{ Partitions []struct{ Role string } }
 	}
-	err := g.send(ctx, http.MethodGet, "topology", "application/json", nil, &out)
-	t := Topology{
-		GatewayVersion: out.GatewayVersion, Brokers: int32(len(out.Brokers)),
-		Partitions: out.PartitionsCount, ReplicationFactor: out.ReplicationFactor,
-	}
+	err := c.post(ctx, http.MethodGet, "topology", "application/json", nil, &out)
+	to.GatewayVersion, to.PartitionsCount, to.ReplicationFactor = out.GatewayVersion, out.PartitionsCount, out.ReplicationFactor
 	for _, b := range out.Brokers {
+		broker := &pb.BrokerInfo{}
 		for _, p := range b.Partitions {
-			if p.Role == "leader" {
-				t.Leaders++
-			}
+			role := pb.Partition_PartitionBrokerRole_value[strings.ToUpper(p.Role)]
+			broker.Partitions = append(broker.Partitions, &pb.Partition{Role: pb.Partition_PartitionBrokerRole(role)})
 		}
+		to.Brokers = append(to.Brokers, broker)
 	}
-	return t, err
+	return err
 }
 
-func (g *restGateway) deploy(ctx context.Context, name string, content []byte, tenant string) ([]Deployment, error) {
+func (c *rest) deploy(ctx context.Context, r *pb.DeployResourceRequest, to *pb.DeployResourceResponse) error {
 	var form bytes.Buffer
-	parts := multipart.NewWriter(&form)
-	part, _ := parts.CreateFormFile("resources", name) // a buffer takes everything
-	_, _ = part.Write(content)
-	if tenant != "" {
-		_ = parts.WriteField("tenantId", tenant)
+	parts := multipart.NewWriter(&form) // a buffer takes everything
+	for _, model := range r.Resources {
+		part, _ := parts.CreateFormFile("resources", model.Name)
+		_, _ = part.Write(model.Content)
+	}
+	if r.TenantId != "" {
+		_ = parts.WriteField("tenantId", r.TenantId)
 	}
 	_ = parts.Close()
 	var out struct {
@@ -269,33 +289,23 @@ func (g *restGateway) deploy(ctx context.Context, name string, content []byte, t
 			}
 		}
 	}
-	err := g.send(ctx, http.MethodPost, "deployments", parts.FormDataContentType(), form.Bytes(), &out)
-	var all []Deployment
+	err := c.post(ctx, http.MethodPost, "deployments", parts.FormDataContentType(), form.Bytes(), &out)
 	for _, d := range out.Deployments {
 		if p := d.ProcessDefinition; p != nil {
-			all = append(all, Deployment{p.ProcessDefinitionID, p.ProcessDefinitionVersion, int64(p.ProcessDefinitionKey)})
+			to.Deployments = append(to.Deployments, &pb.Deployment{Metadata: &pb.Deployment_Process{Process: &pb.ProcessMetadata{
+				BpmnProcessId: p.ProcessDefinitionID, Version: p.ProcessDefinitionVersion,
+				ProcessDefinitionKey: int64(p.ProcessDefinitionKey)}}})
 		}
 	}
-	return all, err
+	return err
 }
 
-func (g *restGateway) create(ctx context.Context, processID, variables string) (int64, error) {
-	in := struct {
-		ProcessDefinitionID string          `json:"processDefinitionId"`
-		Variables           json.RawMessage `json:"variables,omitempty"`
-	}{processID, json.RawMessage(variables)}
+func (c *rest) create(ctx context.Context, r *pb.CreateProcessInstanceRequest, to *pb.CreateProcessInstanceResponse) error {
 	var out struct{ ProcessInstanceKey key }
-	err := g.call(ctx, http.MethodPost, "process-instances", in, &out)
-	return int64(out.ProcessInstanceKey), err
-}
-
-func (g *restGateway) publish(ctx context.Context, name, correlationKey string, life time.Duration) error {
-	in := struct {
-		Name           string `json:"name"`
-		CorrelationKey string `json:"correlationKey"`
-		TimeToLive     int64  `json:"timeToLive"`
-	}{name, correlationKey, life.Milliseconds()}
-	return g.call(ctx, http.MethodPost, "messages/publication", in, &struct{}{})
+	err := c.send(ctx, http.MethodPost, "process-instances",
+		body{"processDefinitionId": r.BpmnProcessId, "variables": object(r.Variables)}, &out)
+	to.ProcessInstanceKey = int64(out.ProcessInstanceKey)
+	return err
 }
 
 // maxProblem bytes of what is told of an answer's detail; the engine cuts its own at as many.

@@ -215,12 +215,12 @@ func TestCommandsOverREST(t *testing.T) {
 		`POST /v2/process-instances {"processDefinitionId":"P","variables":{"a":1}}`,
 		`GET /v2/topology `,
 		`POST /v2/process-instances/7/modification {}`,
-		`POST /v2/messages/publication {"name":"m","correlationKey":"k","timeToLive":1000}`,
+		`POST /v2/messages/publication {"correlationKey":"k","name":"m","timeToLive":1000}`,
 		`PATCH ` + job + ` {"changeset":{"timeout":60000}}`,
 		`POST ` + job + `/completion {"variables":{"a":"\u003c"}}`,
-		`POST ` + job + `/failure {"retries":0,"retryBackOff":1000,"errorMessage":"why"}`,
-		`PUT /v2/element-instances/5/variables {"variables":{"a":1},"local":false}`,
-		`POST ` + job + `/error {"variables":{"a":1},"errorCode":"E","errorMessage":"why"}`,
+		`POST ` + job + `/failure {"errorMessage":"why","retries":0,"retryBackOff":1000}`,
+		`PUT /v2/element-instances/5/variables {"local":false,"variables":{"a":1}}`,
+		`POST ` + job + `/error {"errorCode":"E","errorMessage":"why","variables":{"a":1}}`,
 	}
 	for i := range max(len(got), len(want)) {
 		if i >= len(got) || i >= len(want) || got[i] != want[i] {

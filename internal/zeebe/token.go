@@ -20,13 +20,12 @@ import (
 
 // OAuth is the client-credentials grant by which the gateway's tokens are had.
 type OAuth struct {
-	ClientID, ClientSecret string
-	// Audience and Scope may be empty.
-	Audience, Scope string
-	// URL of the token endpoint.
-	URL string
-	// RequestTimeout of one token request.
-	RequestTimeout time.Duration
+	ClientID       string        `group:"Engine" env:"ZEEBE_CLIENT_ID" also:"CAMUNDA_CLIENT_ID" desc:"OAuth client id; empty: no token is sent"`
+	ClientSecret   string        `env:"ZEEBE_CLIENT_SECRET" file:"yes" also:"CAMUNDA_CLIENT_SECRET" desc:"OAuth client secret"`
+	Audience       string        `env:"ZEEBE_TOKEN_AUDIENCE" also:"CAMUNDA_TOKEN_AUDIENCE" desc:"audience of the token; empty: the gateway's host"`
+	Scope          string        `env:"ZEEBE_TOKEN_SCOPE" also:"CAMUNDA_TOKEN_SCOPE CAMUNDA_OAUTH_SCOPE" desc:"scope of the token; empty: none"`
+	URL            string        `env:"ZEEBE_AUTHORIZATION_SERVER_URL" also:"CAMUNDA_OAUTH_URL" default:"https://login.cloud.camunda.io/oauth/token/" desc:"token endpoint"`
+	RequestTimeout time.Duration `env:"ZEEBE_AUTH_REQUEST_TIMEOUT" default:"10000" as:"milliseconds" from:"100" to:"600000" desc:"milliseconds for one token request"`
 }
 
 const (

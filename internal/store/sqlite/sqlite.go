@@ -24,8 +24,9 @@ const (
 	// pageCache of the writer in KiB: the upper levels of the indexes.
 	pageCache = 4 << 10
 	// checkpointPages of the write-ahead log, after which it is copied into the database: the larger, the fewer pages are
-	// written twice.
+	// written twice. Where it has mostPages all the same, commits wait for that.
 	checkpointPages = 4000
+	mostPages       = 4 * checkpointPages
 	// applicationID tells a journal from other programs' SQLite files: "RetW" in the file's header.
 	applicationID = 0x52657457
 )
@@ -33,7 +34,7 @@ const (
 var dialect = sqlstore.Dialect{
 	Types: map[string]string{"INT": "INTEGER", "TEXT": "TEXT", "BLOB": "BLOB", "JSON": "TEXT",
 		")STRICT;": ") STRICT;", ")KEYED;": ") STRICT, WITHOUT ROWID;"},
-	Bytes: "x'%x'", Contains: "instr", Sizes: []int{1, 16}, Begin: "BEGIN IMMEDIATE", Detached: true,
+	Bytes: "x'%x'", Contains: "instr", Elements: "json_each(?) a", Sizes: []int{1, 16}, Begin: "BEGIN IMMEDIATE", Detached: true,
 	Judge: judge,
 }
 
@@ -47,6 +48,8 @@ type DB struct {
 	turn   chan struct{}
 	pool   *sql.DB
 	writer *sqlstore.Conn
+	// grown is told of commits until the database is closed; copied is closed when nothing is copied any more.
+	grown, copied chan struct{}
 }
 
 // Open opens the journal in the file at path for this process alone, and makes it where there is none. Its errors are
@@ -66,13 +69,14 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{file: f, held: held, turn: make(chan struct{}, 1)}
-	if db.pool, err = f.pool(forWriting, 1); err == nil {
+	db := &DB{file: f, held: held, turn: make(chan struct{}, 1), grown: make(chan struct{}, 1), copied: make(chan struct{})}
+	if db.pool, err = f.pool(forWriting, 2); err == nil {
 		if err = db.begin(ctx); err != nil {
 			_ = db.pool.Close() // the first error is the one that tells
 		}
 	}
 	if err == nil {
+		go db.copyLog()
 		return db, nil
 	}
 	_ = unlock(held)
@@ -125,25 +129,53 @@ func (db *DB) acquire(ctx context.Context) (*sqlstore.Conn, func(bool), error) {
 		if !ended { // SQLite may have done so itself
 			_, _ = db.writer.ExecContext(context.Background(), "ROLLBACK")
 		}
+		select {
+		case db.grown <- struct{}{}:
+		default:
+		}
 		<-db.turn
 	}, nil
+}
+
+// copyLog copies the write-ahead log into the database whenever it has grown: most of it while others commit, then, in a
+// turn of its own, the little that came meanwhile, behind which the log begins anew. What fails is tried again with the
+// next commit.
+func (db *DB) copyLog() {
+	defer close(db.copied)
+	ctx := context.Background()
+	for range db.grown {
+		var busy, pages, copied int
+		err := db.pool.QueryRowContext(ctx, "PRAGMA wal_checkpoint(NOOP)").Scan(&busy, &pages, &copied)
+		if err != nil || pages-copied < checkpointPages {
+			continue
+		}
+		_, _ = db.pool.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
+		db.turn <- struct{}{}
+		if db.writer != nil {
+			_, _ = db.writer.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
+		}
+		<-db.turn
+	}
 }
 
 // Close ends the transaction that runs, copies the write-ahead log into the database and lets another
 // process have it. Every call after it fails; closing again does nothing.
 func (db *DB) Close() error {
 	db.turn <- struct{}{}
-	defer func() { <-db.turn }()
-	if db.writer == nil {
+	writer := db.writer
+	if db.writer = nil; writer != nil {
+		close(db.grown)
+	}
+	<-db.turn
+	if <-db.copied; writer == nil {
 		return nil
 	}
 	err := db.Free() // first: who closes last copies the log
-	_, copied := db.writer.ExecContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)")
-	for _, s := range db.writer.Prepared {
+	_, copied := writer.ExecContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)")
+	for _, s := range writer.Prepared {
 		err = errors.Join(err, s.Close())
 	}
-	err = errors.Join(err, copied, db.writer.Close(), db.pool.Close(), unlock(db.held))
-	db.writer = nil
+	err = errors.Join(err, copied, writer.Close(), db.pool.Close(), unlock(db.held))
 	if err != nil {
 		return dialect.Failed("close "+db.file.path+"; what it holds is safe", errors.New(oneLine(err.Error())), false)
 	}
@@ -185,7 +217,7 @@ var (
 	forWriting = url.Values{"_txlock": {"immediate"}, "_pragma": {
 		fmt.Sprintf("busy_timeout(%d)", busyTime.Milliseconds()),
 		"journal_mode(WAL)", "synchronous(FULL)", "temp_store(MEMORY)", "foreign_keys(1)", "trusted_schema(0)",
-		fmt.Sprintf("cache_size(-%d)", pageCache), fmt.Sprintf("wal_autocheckpoint(%d)", checkpointPages),
+		fmt.Sprintf("cache_size(-%d)", pageCache), fmt.Sprintf("wal_autocheckpoint(%d)", mostPages),
 	}}
 	forReading = url.Values{"mode": {"ro"}, "_pragma": {
 		fmt.Sprintf("busy_timeout(%d)", busyTime.Milliseconds()), "query_only(1)", "trusted_schema(0)",

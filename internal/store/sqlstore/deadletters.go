@@ -3,12 +3,12 @@ package sqlstore
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
@@ -71,6 +71,12 @@ func (d *Dialect) finds(p *deadletter.Query) (w where) {
 	if !f.FollowUp.IsZero() {
 		w.and("d.follow_up <> 0 AND d.follow_up < ?", journal.CeilMilli(f.FollowUp))
 	}
+	if !f.DueUntil.IsZero() {
+		w.and("d.deadline >= ? AND d.deadline < ?", journal.CeilMilli(f.DueSince), journal.CeilMilli(f.DueUntil))
+	}
+	if f.After != 0 {
+		w.and("d.record > ?", f.After)
+	}
 	if p.Before != math.MaxInt64 {
 		w.and("d.record < ?", p.Before)
 	}
@@ -128,26 +134,57 @@ func (s *snapshot) letters(w where, limit int, by string, args ...any) ([]deadle
 		if err := scanDeadLetter(scan, &i.Subject, &i.DeadLetter, &attempt); err != nil || attempt == nil {
 			return err
 		}
-		var a journal.Attempt
-		if err := json.Unmarshal([]byte(*attempt), &a); err != nil {
-			return fmt.Errorf("%w attempt: %w", journal.ErrUnreadable, err)
+		r, err := (&journal.Entry{Record: i.Record, Kind: journal.AttemptEntry, Subject: i.Subject, Body: *attempt}).Decode()
+		if err != nil {
+			return err
 		}
+		a := r.Attempt
 		i.Error, i.Classification, i.MatchedRule = a.Error, a.Decision.ErrorClassification, a.Decision.MatchedRule
 		i.PossiblyAccepted = a.Decision.PossiblyAccepted
 		return nil
 	})
 }
 
-const letterColumns = "s.tenant, s.policy, s.id, d.chance, d.body"
+const (
+	letterColumns = "s.tenant, s.policy, s.id, " + ofLetter
+	ofLetter      = "d.record, d.id, d.state, d.team, d.reason, d.fingerprint, d.at, d.chance, d.deadline, d.cents, d.body"
+)
+
+// letterRow are the columns of ofLetter, which may all be null.
+type letterRow struct {
+	record, at, chance, deadline, cents        sql.Null[int64]
+	id, state, team, reason, fingerprint, body sql.Null[string]
+}
+
+func (r *letterRow) columns() []any {
+	return []any{&r.record, &r.id, &r.state, &r.team, &r.reason, &r.fingerprint, &r.at, &r.chance, &r.deadline, &r.cents, &r.body}
+}
+
+// letter returns the dead letter; nil where there is none.
+func (r *letterRow) letter() (*journal.DeadLetter, error) {
+	if !r.record.Valid {
+		return nil, nil
+	}
+	d := &journal.DeadLetter{}
+	if err := json.Unmarshal([]byte(r.body.V), d); err != nil {
+		return nil, fmt.Errorf("%w dead letter: %w", journal.ErrUnreadable, err)
+	}
+	d.Record, d.ID, d.State, d.Fingerprint = r.record.V, r.id.V, journal.DeadLetterState(r.state.V), r.fingerprint.V
+	d.Team, d.Reason, d.CreatedAt = decision.Team(r.team.V), decision.Reason(r.reason.V), journal.FromMilli(r.at.V)
+	if d.Chance, d.Cents = r.chance.V, r.cents.V; r.deadline.V != journal.NoDeadline {
+		d.Deadline = journal.FromMilli(r.deadline.V)
+	}
+	return d, nil
+}
 
 // scanDeadLetter scans a dead letter from letterColumns, and what stands behind them.
 func scanDeadLetter(scan scanner, of *journal.Subject, d *journal.DeadLetter, behind ...any) error {
-	var chance int64
-	var text string
-	if err := scan(append([]any{&of.Tenant, &of.Policy, &of.ID, &chance, &text}, behind...)...); err != nil {
+	var row letterRow
+	err := scan(slices.Concat([]any{&of.Tenant, &of.Policy, &of.ID}, row.columns(), behind)...)
+	if err != nil {
 		return err
 	}
-	read, err := readLetter(text, chance)
+	read, err := row.letter()
 	if err == nil {
 		*d = *read
 	}
@@ -193,26 +230,6 @@ func (r *Reader) DeadLetter(ctx context.Context, id string) (item deadletter.Ite
 	}))
 }
 
-// DeadLetterAssignees implements deadletter.Reader.
-func (r *Reader) DeadLetterAssignees(
-	ctx context.Context, f journal.DeadLetterFilter,
-) (all []deadletter.Assigned, err error) {
-	p, _ := deadletter.NewQuery(f, "", 1) // which fails for a cursor alone
-	w := r.finds(p)
-	oneOf(&w, "d.state", p.States)
-	err = r.read(ctx, "count what people have", func(s *snapshot) error {
-		all = nil
-		return s.each("SELECT d.assignee, d.follow_up, count(*) FROM dead_letters d"+w.String()+
-			" GROUP BY 1, 2 ORDER BY 1, 2", func(scan scanner) error {
-			var a deadletter.Assigned
-			err := scan(&a.Assignee, milli{&a.FollowUpAt}, &a.N)
-			all = append(all, a)
-			return err
-		}, w.args...)
-	})
-	return all, err
-}
-
 // DeadLetterGroups implements deadletter.Reader.
 func (r *Reader) DeadLetterGroups(
 	ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
@@ -235,35 +252,22 @@ func (r *Reader) DeadLetterGroups(
 	return all, next, err
 }
 
-// groups returns the causes of a page and behind it: how many dead letters each has, what they are worth, whose they are,
-// and the record of the newest.
+// groups returns the causes of a page and behind it, without what describe fills in.
 func (s *snapshot) groups(p *deadletter.GroupQuery) (all []deadletter.Group, err error) {
-	var teams []deadletter.TeamCounts
-	w := s.finds(p.Query)
-	oneOf(&w, "d.state", p.States)
-	w.and("d.fingerprint <> ''")
-	err = s.each("SELECT d.fingerprint, d.team, count(*), CAST(sum(d.cents) AS BIGINT), min(d.at), max(d.at), max(d.record) "+
-		"FROM dead_letters d"+w.String()+" GROUP BY 1, 2 ORDER BY 1, 2", func(scan scanner) error {
-		var g deadletter.Group
-		var team decision.Team
-		err := scan(&g.Cause.ID, &team, &g.N, &g.Cents, milli{&g.First}, milli{&g.Last}, &g.Sample.Record)
-		if len(all) == 0 || all[len(all)-1].Cause.ID != g.Cause.ID {
-			all, teams = append(all, g), append(teams, deadletter.TeamCounts{team: g.N})
-			return err
+	counts, err := s.counts(p.Query, "d.fingerprint <> ''")
+	for len(counts) > 0 {
+		var sum deadletter.Count
+		id, teams := counts[0].Fingerprint, deadletter.TeamCounts{}
+		for len(counts) > 0 && counts[0].Fingerprint == id {
+			sum.Add(&counts[0])
+			teams[counts[0].Team] += counts[0].N
+			counts = counts[1:]
 		}
-		of := &all[len(all)-1]
-		of.N, of.Cents, teams[len(all)-1][team] = of.N+g.N, of.Cents+g.Cents, g.N
-		of.First = slices.MinFunc([]time.Time{of.First, g.First}, time.Time.Compare)
-		of.Last = slices.MaxFunc([]time.Time{of.Last, g.Last}, time.Time.Compare)
-		of.Sample.Record = max(of.Sample.Record, g.Sample.Record)
-		return err
-	}, w.args...)
-	for i := range all {
-		all[i].Teams = teams[i].Teams()
+		if sum.N < p.Most || sum.N == p.Most && id > p.After {
+			all = append(all, deadletter.Group{Cause: journal.Fingerprint{ID: id}, N: sum.N, Cents: sum.Cents, First: sum.Oldest,
+				Last: sum.Newest, Teams: teams.Teams(), Sample: deadletter.Item{DeadLetter: journal.DeadLetter{Record: sum.Last}}})
+		}
 	}
-	all = slices.DeleteFunc(all, func(g deadletter.Group) bool {
-		return g.N > p.Most || g.N == p.Most && g.Cause.ID <= p.After
-	})
 	slices.SortFunc(all, func(a, b deadletter.Group) int {
 		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Cause.ID, b.Cause.ID))
 	})
@@ -286,31 +290,22 @@ func (s *snapshot) describe(all []deadletter.Group) error {
 	return nil
 }
 
-// counts are how many dead letters d have what w says, by a cause and what Count has beside.
-func (r *Reader) counts(ctx context.Context, doing, cause string, w where) ([]deadletter.Count, error) {
-	query := "SELECT " + cause + ` AS cause, d.policy, d.state, d.team, d.reason, count(*), CAST(sum(d.cents) AS BIGINT),
-			CASE d.state WHEN 'open' THEN min(d.at) ELSE 0 END
-		FROM dead_letters d` + w.String() + " GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5"
-	return reading(ctx, r, doing, func(s *snapshot) ([]deadletter.Count, error) {
-		return collect(s, query, w.args, func(scan scanner, c *deadletter.Count) error {
-			return scan(&c.Fingerprint, &c.Policy, &c.State, &c.Team, &c.Reason, &c.N, &c.Cents, milli{&c.Oldest})
-		})
-	})
-}
-
 // DeadLetterCounts implements deadletter.Reader.
-func (r *Reader) DeadLetterCounts(ctx context.Context) ([]deadletter.Count, error) {
-	return r.counts(ctx, "count the dead letters", "''", where{})
+func (r *Reader) DeadLetterCounts(ctx context.Context, f journal.DeadLetterFilter) ([]deadletter.Count, error) {
+	p, _ := deadletter.NewQuery(f, "", 1) // which fails for a cursor alone
+	return reading(ctx, r, "count dead letters", func(s *snapshot) ([]deadletter.Count, error) { return s.counts(p) })
 }
 
-// DeadLettersDue implements deadletter.Reader.
-func (r *Reader) DeadLettersDue(ctx context.Context, of string, since, until time.Time) ([]deadletter.Count, error) {
-	w := where{conditions: []string{"d.state = 'open'"}}
-	if of != "" {
-		w.and(r.brings(of))
-	}
-	if !until.IsZero() {
-		w.and("d.deadline >= ? AND d.deadline < ?", journal.CeilMilli(since), journal.CeilMilli(until))
-	}
-	return r.counts(ctx, "sum up what is due", "d.fingerprint", w)
+// counts are how many dead letters d a query finds that have what conditions say beside.
+func (s *snapshot) counts(p *deadletter.Query, conditions ...string) ([]deadletter.Count, error) {
+	w := s.finds(p)
+	oneOf(&w, "d.state", p.States)
+	w.conditions = append(w.conditions, conditions...)
+	query := `SELECT d.fingerprint, d.policy, d.state, d.team, d.reason, d.assignee, count(*), CAST(sum(d.cents) AS BIGINT),
+			min(d.at), max(d.at), max(d.record)
+		FROM dead_letters d` + w.String() + " GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1, 2, 3, 4, 5, 6"
+	return collect(s, query, w.args, func(scan scanner, c *deadletter.Count) error {
+		return scan(&c.Fingerprint, &c.Policy, &c.State, &c.Team, &c.Reason, &c.Assignee, &c.N, &c.Cents, milli{&c.Oldest},
+			milli{&c.Newest}, &c.Last)
+	})
 }

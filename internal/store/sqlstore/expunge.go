@@ -3,8 +3,8 @@ package sqlstore
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"retry-worker/internal/journal"
@@ -115,17 +115,14 @@ func (w *writer) expungeable(keys []int64) (all []journal.Expungeable, err error
 		return nil, nil
 	}
 	slices.Sort(keys)
-	place := map[int64]int{}
+	place, asked := map[int64]int{}, make([][]int64, len(keys))
 	for i, key := range keys {
-		place[key] = i
+		place[key], asked[i] = i, []int64{key}
 		all = append(all, journal.Expungeable{Key: key})
 	}
-	for n := len(keys); n&(n-1) != 0; n++ { // few statements are kept: of 1, 2, 4, 8 … keys
-		keys = append(keys, keys[0])
-	}
-	var these where
-	oneOf(&these, "d.subject", keys)
-	records, err := w.signed(strings.ReplaceAll(these.String(), "d.", "r.")+" ORDER BY r.record", these.args...)
+	text, _ := json.Marshal(asked) // of numbers
+	list, these := string(text), "subject IN (SELECT CAST(a.value ->> 0 AS BIGINT) FROM "+w.Elements+")"
+	records, err := w.signed("WHERE r."+these+" ORDER BY r.record", list)
 	if err != nil {
 		return nil, err
 	}
@@ -134,13 +131,13 @@ func (w *writer) expungeable(keys []int64) (all []journal.Expungeable, err error
 		s.Subject, s.Records = r.Subject, append(s.Records, r)
 	}
 	return all, w.each("SELECT d.subject, r.id FROM dead_letters d JOIN bulk_items i ON i.record = d.record "+
-		"JOIN bulk_runs r ON r.id = i.run"+these.String()+" AND r.state IN "+unfinished, func(scan scanner) error {
+		"JOIN bulk_runs r ON r.id = i.run WHERE d."+these+" AND r.state IN "+unfinished, func(scan scanner) error {
 		var key int64
 		var run string
 		err := scan(&key, &run)
 		all[place[key]].Run = max(all[place[key]].Run, run)
 		return err
-	}, these.args...)
+	}, list)
 }
 
 // asked finds all that there is of the one subject that is to be erased.

@@ -36,8 +36,9 @@ type Dialect struct {
 	// Now is an expression for the database's clock, in milliseconds, by which leases go; empty where one process has the
 	// database, whose clock it is then. Lock takes a row, such as the ledger's head.
 	Now, Lock string
-	// Contains is the function that returns where a text contains another, from 1 on; 0 where it does not.
-	Contains string
+	// Contains is the function that returns where a text contains another, from 1 on; 0 where it does not. Elements is a
+	// table a, whose column value has the elements of a parameter that is a JSON array.
+	Contains, Elements string
 	// Sizes are how many rows of a statement are made in one, the fewest first; the first is 1.
 	Sizes []int
 	// Begin begins a transaction that writes. Detached tells that its statements do not look at the context.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 )
 
@@ -79,63 +78,26 @@ func (s *snapshot) head(lock string) (h journal.Head, err error) {
 	return h, err
 }
 
-const (
-	recallHead = "WITH asked (n, id, policy, tenant, letter) AS (VALUES "
-	recallRow  = "(CAST(? AS BIGINT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT))"
-	recallTail = `)
-SELECT a.n, s.key, s.body, l.record, l.at, l.body, d.chance, d.body
-FROM asked a CROSS JOIN subjects s
+const recalled = `SELECT CAST(a.value ->> 0 AS BIGINT), s.key, s.body, l.record, l.at, l.body, ` + ofLetter + `
+FROM %s CROSS JOIN subjects s
 LEFT JOIN records l ON l.record = s.last AND l.subject = s.key
-LEFT JOIN dead_letters d ON d.id = CASE a.letter WHEN '' THEN s.dead_letter ELSE a.letter END AND d.subject = s.key
-WHERE s.id = a.id AND s.policy = a.policy AND s.tenant = a.tenant`
-)
+LEFT JOIN dead_letters d ON d.id = CASE a.value ->> 4 WHEN '' THEN s.dead_letter ELSE a.value ->> 4 END AND d.subject = s.key
+WHERE s.id = a.value ->> 1 AND s.policy = a.value ->> 2 AND s.tenant = a.value ->> 3`
 
 // recall loads the history of each lookup.
 func (w *writer) recall(lookups []journal.Lookup) ([]journal.History, error) {
-	histories := make([]journal.History, len(lookups))
-	for at := 0; at < len(lookups); {
-		size := w.Sizes[0]
-		for _, n := range w.Sizes {
-			if size < len(lookups)-at {
-				size = n
-			}
-		}
-		n := min(size, len(lookups)-at)
-		if err := w.recallSome(lookups[at:at+n], histories[at:at+n], size); err != nil {
-			return nil, err
-		}
-		at += n
-	}
+	histories, asked := make([]journal.History, len(lookups)), make([][]any, len(lookups))
 	for i := range lookups {
-		if err := w.recallMore(&lookups[i], &histories[i]); err != nil {
-			return nil, err
-		}
-	}
-	return histories, nil
-}
-
-// recallSome asks for size lookups, of which the last may be none.
-func (w *writer) recallSome(lookups []journal.Lookup, histories []journal.History, size int) error {
-	query, args := recallHead, make([]any, 0, 5*size)
-	for i := range size {
-		if i > 0 {
-			query += ", "
-		}
-		query += recallRow
-		if i >= len(lookups) {
-			args = append(args, nil, nil, nil, nil, nil)
-			continue
-		}
 		l := &lookups[i]
-		args = append(args, int64(i), l.Subject.ID, l.Subject.Policy, l.Subject.Tenant, l.DeadLetter)
+		asked[i] = []any{i, l.Subject.ID, l.Subject.Policy, l.Subject.Tenant, l.DeadLetter}
 	}
-	return w.each(query+recallTail, func(scan scanner) error {
+	list, _ := json.Marshal(asked) // of texts and numbers
+	err := w.each(fmt.Sprintf(recalled, w.Elements), func(scan scanner) error {
 		var n, key int64
 		var last nullRecord
-		var chance *int64
+		var letter letterRow
 		var state string
-		var letter *string
-		err := scan(&n, &key, &state, &last.record, &last.at, &last.body, &chance, &letter)
+		err := scan(append([]any{&n, &key, &state, &last.record, &last.at, &last.body}, letter.columns()...)...)
 		if err != nil {
 			return err
 		}
@@ -148,11 +110,17 @@ func (w *writer) recallSome(lookups []journal.Lookup, histories []journal.Histor
 		if h.Last != nil && h.Last.Identity == lookups[n].Identity {
 			h.Same = h.Last
 		}
-		if err == nil && letter != nil {
-			h.DeadLetter, err = readLetter(*letter, *chance)
+		if err == nil {
+			h.DeadLetter, err = letter.letter()
 		}
 		return err
-	}, args...)
+	}, string(list))
+	for i := range lookups {
+		if err == nil {
+			err = w.recallMore(&lookups[i], &histories[i])
+		}
+	}
+	return histories, err
 }
 
 // nullRecord is a record that may not be there.
@@ -177,15 +145,6 @@ func readState(body string) (s journal.SubjectState, err error) {
 	return s, err
 }
 
-func readLetter(body string, chance int64) (*journal.DeadLetter, error) {
-	d := &journal.DeadLetter{}
-	if err := json.Unmarshal([]byte(body), d); err != nil {
-		return nil, fmt.Errorf("%w dead letter: %w", journal.ErrUnreadable, err)
-	}
-	d.Chance = chance
-	return d, nil
-}
-
 // recallMore loads what few lookups ask for.
 func (w *writer) recallMore(l *journal.Lookup, h *journal.History) (err error) {
 	if l.Run != "" {
@@ -198,18 +157,6 @@ func (w *writer) recallMore(l *journal.Lookup, h *journal.History) (err error) {
 		}
 		if found {
 			h.Run = &run
-		}
-	}
-	if l.Filter != nil {
-		p := deadletter.OpenQuery(*l.Filter, l.Through)
-		of := w.finds(p)
-		of.and("d.state = 'open'")
-		by, args := order(&of, p)
-		h.Found, err = collect(&w.snapshot, "SELECT d.record FROM dead_letters d"+of.String()+" ORDER BY "+by+" LIMIT ?",
-			append(append(of.args, args...), journal.MostBulkItems),
-			func(scan scanner, record *int64) error { return scan(record) })
-		if err != nil {
-			return err
 		}
 	}
 	if l.Item != 0 {
@@ -358,6 +305,10 @@ func (b *batch) records(records []journal.Entry) error {
 func (b *batch) runs(c *journal.Changes) {
 	b.upsert(journal.RunsTable, rows(c.Runs), replaceRun)
 	b.upsert(journal.ItemsTable, rows(c.NewItems), "")
+	if len(c.NewItems) > 0 { // one may have been expunged since it was found
+		b.add("DELETE FROM bulk_items WHERE run = ? "+
+			"AND NOT EXISTS (SELECT 1 FROM dead_letters d WHERE d.record = bulk_items.record)", c.NewItems[0].Run)
+	}
 	for i := range c.Items {
 		n := &c.Items[i]
 		b.add("UPDATE bulk_items SET outcome = ?, code = ?, changed = ?, decided = ? WHERE record = ? AND run = ?",

@@ -34,7 +34,7 @@ func letterNumber(n, m int) (journal.Subject, journal.Attempt) {
 		a.Deadline = at(int64(3600 + n%40))
 		a.Context = append(a.Context, decision.ContextValue{Variable: "amount", Type: decision.ContextMoney, Value: decision.Amount(int64(n % 7))})
 	}
-	a.Fingerprint = journal.FingerprintOf(of.Policy, &a).ID
+	a.Fingerprint = journal.CauseOf(of.Policy, a.MatchedRule, a.Error).ID
 	return of, a
 }
 

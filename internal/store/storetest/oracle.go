@@ -77,7 +77,7 @@ var oracleTeams = []decision.Team{"", "faturamento", "cadastro", "none"}
 var oracleVerbs = []journal.BulkVerb{journal.BulkPause, journal.BulkResume, journal.BulkCancel, journal.BulkFinish}
 
 // steps that there are, the more frequent ones several times.
-var steps = []string{"fail", "fail", "fail", "fail", "outcome", "reject", "seen", "review", "review", "note", "note", "deliver", "deliver", "publish",
+var steps = []string{"fail", "fail", "fail", "fail", "fail", "fail", "fail", "fail", "outcome", "reject", "seen", "review", "review", "note", "note", "deliver", "deliver", "publish",
 	"arrive", "arrive", "depart", "destination", "start", "start", "decide", "decide", "refuse", "hold", "verb", "teach", "tell", "purge", "erase", "weigh"}
 
 // step does something to a subject, or to a bulk run. What the rules refuse changes nothing.
@@ -195,7 +195,7 @@ func (o *oracle) analysis(r *rapid.T, of journal.Subject, job int64) *journal.An
 		return &a
 	}
 	p := decisiontest.TISSSubmission()
-	p.Name = o.policy
+	p.Name, p.LimitTeam = o.policy, rapid.SampledFrom(oracleTeams[1:3]).Draw(r, "limit's team")
 	e := rapid.OneOf(rapid.SampledFrom(oracleErrors), text()).Draw(r, "error")
 	v := decision.Variables{ID: decision.Text("CLM-1-1"), Error: decision.Text(e)}
 	if count := rapid.IntRange(-1, 5).Draw(r, "count"); count >= 0 {
@@ -258,7 +258,7 @@ func (o *oracle) start(ctx context.Context, r *rapid.T) {
 	action := rapid.SampledFrom([]journal.BulkAction{journal.BulkRetry, journal.BulkDiscard}).Draw(r, "action")
 	run := journal.BulkRun{ID: id, Through: o.memory.End().Record + rapid.Int64Range(-3, 3).Draw(r, "through"),
 		BulkCommand: journal.BulkCommand{Action: action, Filter: f, Reason: "x" + text().Draw(r, "why"), PerMinute: 1}}
-	step := &journal.BulkStep{Verb: journal.BulkStart, Run: run, By: text().Draw(r, "by")}
+	step := &journal.BulkStep{Verb: journal.BulkStart, Run: run, Items: testkit.Open(o.t, o.memory, f, run.Through), By: text().Draw(r, "by")}
 	if _, err := o.journal.Bulk(ctx, step); err == nil && !slices.Contains(o.runs, id) {
 		o.runs = append(o.runs, id)
 	}

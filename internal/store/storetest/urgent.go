@@ -67,7 +67,7 @@ func testUrgent(t *testing.T, s Store) {
 			c.cents = []int64{0, 1, int64(random.IntN(2000)), random.Int64N(1e13)}[random.IntN(4)]
 			a.Deadline, a.Destination, a.Error = c.deadline, destinations[random.IntN(3)], letterErrors[random.IntN(4)]
 			a.Context = decision.Context{{Variable: "amount", Type: decision.ContextMoney, Value: decision.Amount(c.cents)}}
-			a.Fingerprint = journal.FingerprintOf(of.Policy, &a).ID
+			a.Fingerprint = journal.CauseOf(of.Policy, a.MatchedRule, a.Error).ID
 			key := [2]string{a.Fingerprint, a.Destination}
 			if _, known := chances[key]; !known {
 				chances[key] = []string{"", "0.001", "0.083", "0.5", "0.999"}[random.IntN(5)]
@@ -96,7 +96,7 @@ func testUrgent(t *testing.T, s Store) {
 		}
 		return b.worth().Cmp(a.worth())
 	})
-	n, cursor, records := 0, "", []int64{}
+	n, cursor := 0, ""
 	for later := now; ; later = later.Add(time.Hour) {
 		page, next, err := s.DeadLetterPage(ctx, journal.DeadLetterFilter{Now: later}, cursor, 173)
 		testkit.Must(t, err)
@@ -104,16 +104,15 @@ func testUrgent(t *testing.T, s Store) {
 			if page[i].ID != cases[n].id {
 				t.Fatalf("number %d is %+v with the chance %d, want %+v", n, page[i].DeadLetter, page[i].Chance, cases[n])
 			}
-			records = append(records, page[i].Record)
 			n++
 		}
 		if cursor = next; cursor == "" {
 			break
 		}
 	}
-	head, histories := recall(t, s, journal.Lookup{Run: "none", Filter: &journal.DeadLetterFilter{Now: now}, Through: 1 << 40})
-	if n != len(cases) || !slices.Equal(histories[0].Found, records) {
-		t.Errorf("%d of %d are listed; a run takes them in another order: %t", n, len(cases), !slices.Equal(histories[0].Found, records))
+	head, _ := recall(t, s)
+	if n != len(cases) {
+		t.Errorf("%d of %d are listed", n, len(cases))
 	}
 	testkit.Must(t, s.Weigh(ctx, func(*journal.Fingerprint, string) float64 { return 0.7 }))
 	items, _, err := s.DeadLettersOpen(ctx, journal.DeadLetterFilter{}, 0, len(cases))

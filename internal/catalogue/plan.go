@@ -94,9 +94,6 @@ func ReadJob(p *decision.Policy, maxAttempts, delay decision.Value) (decision.Ow
 	return f.Own, rejection
 }
 
-// PlanOf returns the plan of p for a job that brings own; the zero value for one that brings nothing.
-func PlanOf(p *decision.Policy, own decision.OwnPolicy) *Plan { return PlanAt(p, own, "", time.Time{}) }
-
 // PlanAt returns the plan of policy for a claim that fails first at an instant, zero for any: a retry that would be made
 // while the destination is closed is made when that opens (R29), and closed hours do not count toward the total limit
 // (R27).

@@ -94,12 +94,9 @@ func ReadJob(p *decision.Policy, maxAttempts, delay decision.Value) (decision.Ow
 	return f.Own, rejection
 }
 
-// PlanOf returns the plan of p for a job that brings own; the zero value for one that brings nothing.
-func PlanOf(p *decision.Policy, own decision.OwnPolicy) *Plan { return PlanAt(p, own, "", time.Time{}) }
-
-// PlanAt returns the plan of policy for a claim that fails first at an instant, zero for any: a retry that would be made
-// while the destination is closed is made when that opens (R29), and closed hours do not count toward the total limit
-// (R27).
+// PlanAt returns the plan of policy for a job that brings own (its zero value: nothing) and fails first at an instant (its
+// zero value: any). A retry that falls into hours in which the destination is closed is made when it opens (R29). Closed
+// hours do not count toward the total limit (R27).
 func PlanAt(policy *decision.Policy, own decision.OwnPolicy, destination string, first time.Time) *Plan {
 	maxRetries, backoff := policy.Limits(own)
 	p := &Plan{

@@ -46,13 +46,13 @@ func plans(t *testing.T) map[string]*catalogue.Plan {
 		List: []time.Duration{5 * time.Second, 30 * time.Second, 5 * time.Minute}, Min: time.Second, Max: 5 * time.Minute, Rounding: time.Millisecond}}
 	wide := &decision.Policy{Name: "wide", MaxRetries: 12, TotalLimit: 48 * time.Hour, Backoff: exponential(time.Second, 3, 8*time.Hour, 0.5)}
 	return map[string]*catalogue.Plan{
-		"tiss":          catalogue.PlanOf(decisiontest.TISSSubmission(), decision.OwnPolicy{}),
-		"list":          catalogue.PlanOf(list, decision.OwnPolicy{}),
-		"queue-none":    catalogue.PlanOf(queue(), decision.OwnPolicy{}),
-		"queue-brought": catalogue.PlanOf(queue(), brought),
-		"none":          catalogue.PlanOf(&decision.Policy{Name: "none"}, decision.OwnPolicy{}),
-		"near":          catalogue.PlanOf(near(), decision.OwnPolicy{}),
-		"wide":          catalogue.PlanOf(wide, decision.OwnPolicy{}),
+		"tiss":          catalogue.PlanAt(decisiontest.TISSSubmission(), decision.OwnPolicy{}, "", time.Time{}),
+		"list":          catalogue.PlanAt(list, decision.OwnPolicy{}, "", time.Time{}),
+		"queue-none":    catalogue.PlanAt(queue(), decision.OwnPolicy{}, "", time.Time{}),
+		"queue-brought": catalogue.PlanAt(queue(), brought, "", time.Time{}),
+		"none":          catalogue.PlanAt(&decision.Policy{Name: "none"}, decision.OwnPolicy{}, "", time.Time{}),
+		"near":          catalogue.PlanAt(near(), decision.OwnPolicy{}, "", time.Time{}),
+		"wide":          catalogue.PlanAt(wide, decision.OwnPolicy{}, "", time.Time{}),
 	}
 }
 
@@ -86,7 +86,7 @@ func TestLadderEnds(t *testing.T) {
 		{"a limit below the first", hourly(time.Minute), decision.OwnPolicy{}, 0, 0},
 		{"a job's own count", queue(), decision.OwnPolicy{MaxAttempts: 4}, 3, 3 * time.Minute},
 	} {
-		ladder := catalogue.PlanOf(tt.policy, tt.own).Retries
+		ladder := catalogue.PlanAt(tt.policy, tt.own, "", time.Time{}).Retries
 		if len(ladder) != tt.rungs {
 			t.Errorf("%s: %d rungs, want %d", tt.name, len(ladder), tt.rungs)
 			continue
@@ -130,7 +130,7 @@ func TestReadJob(t *testing.T) {
 			t.Errorf("%s, %s: %v", tt.maxAttempts, tt.delay, rejection)
 			continue
 		}
-		p := catalogue.PlanOf(queue(), own)
+		p := catalogue.PlanAt(queue(), own, "", time.Time{})
 		if int64(len(p.Retries)) != tt.retries || p.MaxRetries != tt.retries {
 			t.Errorf("%s, %s: %d retries, want %d", tt.maxAttempts, tt.delay, len(p.Retries), tt.retries)
 		}

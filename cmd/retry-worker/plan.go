@@ -80,9 +80,45 @@ func (c *cli) plan(f *planFlags, file string) error {
 		if i > 0 {
 			fmt.Fprintln(c.out)
 		}
-		_ = p.Table(c.out) // which remembers what could not be written
+		if err := c.ladder(p); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// ladder prints a plan for people: what holds, a line for each retry, and the remarks.
+func (c *cli) ladder(p *catalogue.Plan) error {
+	var rows []map[string]any
+	for _, r := range p.Retries {
+		row := map[string]any{"retry": r.Number, "mayPassLimit": r.MayPassLimit, "closed": r.Why}
+		for name, of := range map[string]catalogue.Range{"wait": r.Wait, "total": r.FromFirst} {
+			row[name+"Earliest"], row[name+"Nominal"], row[name+"Latest"] = of.Earliest.String(), of.Nominal.String(), of.Latest.String()
+		}
+		if r.At != nil {
+			row["at"] = r.At.Format("Mon 2006-01-02 15:04 -0700")
+		}
+		rows = append(rows, row)
+	}
+	columns := "retries: retry waitEarliest waitNominal waitLatest totalEarliest totalNominal totalLatest mayPassLimit"
+	if p.FirstFailure != nil {
+		columns += " at closed"
+	}
+	limit, backoff := "none", p.Backoff
+	if p.TotalLimit > 0 {
+		limit = p.TotalLimit.String() + " from the first failure"
+	}
+	if rows == nil {
+		backoff = "none"
+	}
+	fmt.Fprintln(c.out, p.Policy)
+	err := c.print(map[string]any{"description": p.Description, "destination": p.Destination, "backoff": backoff,
+		"maxRetries": p.MaxRetries, "totalLimit": limit, "retries": rows}, columns)
+	fmt.Fprintln(c.out)
+	for _, sentence := range p.Remarks {
+		fmt.Fprintln(c.out, sentence)
+	}
+	return err
 }
 
 // own returns the retry policy of a job with the flags' values. That a policy lets no job say them is wrong where it is

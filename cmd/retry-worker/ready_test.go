@@ -16,7 +16,7 @@ import (
 func probes(t *testing.T, host string) (readiness *metrics.Readiness, addr string) {
 	t.Helper()
 	m := metrics.New(build())
-	readiness = m.Readiness()
+	readiness = &m.Readiness
 	readiness.NotReady("engine", "the engine has not been seen yet")
 	s, err := m.Listen(net.Listen, net.JoinHostPort(host, "0"), false)
 	testkit.Must(t, err)

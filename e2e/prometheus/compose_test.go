@@ -108,39 +108,6 @@ func TestComposeIsHardened(t *testing.T) {
 	}
 }
 
-// TestComposePrometheus: the configuration is where the image looks for it, promtool accepts it with the rules beside it, and
-// what it scrapes are services.
-func TestComposePrometheus(t *testing.T) {
-	c := readCompose(t, composeFile)
-	config := c.mounted(t, "prometheus", "/etc/prometheus/prometheus.yml")
-	if config == "" {
-		t.Fatal("nothing is mounted at /etc/prometheus")
-	}
-	promtool(t, "check", "config", filepath.Base(config))
-	var p struct {
-		RuleFiles     []string `yaml:"rule_files"`
-		ScrapeConfigs []struct {
-			JobName       string                       `yaml:"job_name"`
-			StaticConfigs []struct{ Targets []string } `yaml:"static_configs"`
-		} `yaml:"scrape_configs"`
-	}
-	readYAML(t, config, &p)
-	jobs := map[string]string{}
-	for _, s := range p.ScrapeConfigs {
-		service, port, _ := strings.Cut(s.StaticConfigs[0].Targets[0], ":")
-		if !slices.ContainsFunc(c.Services[service].Ports, func(published string) bool { return strings.HasSuffix(published, ":"+port) }) {
-			t.Errorf("Prometheus scrapes %s:%s, which no service has", service, port)
-		}
-		jobs[s.JobName] = service
-	}
-	if jobs[workerJob] == "" || jobs[engineJob] == "" {
-		t.Errorf("Prometheus scrapes %v, expected %s and %s", jobs, workerJob, engineJob)
-	}
-	if matched, err := filepath.Glob(filepath.Join(filepath.Dir(config), p.RuleFiles[0])); err != nil || len(matched) != len(ruleFiles(t)) {
-		t.Errorf("Prometheus loads %q (%v), expected every rule file", matched, err)
-	}
-}
-
 // TestComposeGrafana: the data source is Prometheus's address, and the dashboards are where their provider looks.
 func TestComposeGrafana(t *testing.T) {
 	c := readCompose(t, composeFile)

@@ -58,6 +58,7 @@ func (s *processes) expectDemo(out string, w *harness.Worker) {
 	for _, want := range []string{
 		"SUB_06: 52 claims; the demo plays ", "WHATSAPP_MESSAGE: 7 messages; the demo plays ", "FAILED_JOB: 5 jobs; the demo plays ", "JOB_QUEUE: 8 jobs ",
 		"review by cadastro (dead letter ", "discarded", "accepted by the portal", "moves the clock 5 s ahead", " min ahead. ---",
+		"\n\nSUB_06: claims\n  CLM-",
 		"dependencies open: 2; WAITING", "dependencies open: 1; WAITING", "no dependency open: PENDING", "review by ti (dead letter ", // UC-004
 	} {
 		if !strings.Contains(told, want) {

@@ -372,7 +372,9 @@ func (g *Gate) tokenBy(r *http.Request, secret string) (*Token, *Refusal) {
 		return t, nil
 	}
 	if wait := g.wrong.wait(web.Network(peer(r)), g.Now()); wait > 0 {
-		return nil, g.slowed(r, wait)
+		g.warn(peer(r), "login_slowed", "an address tries tokens too fast; it has to wait")
+		return nil, &Refusal{Status: http.StatusTooManyRequests, Code: CodeTooManyAttempts, RetryAfter: wait,
+			Message: fmt.Sprintf("too many wrong tokens; try again in %d s", seconds(wait))}
 	}
 	g.warn(peer(r), "token_refused", "a token was refused: unknown, or past its last day")
 	return nil, wrongToken(t, err)
@@ -387,12 +389,6 @@ func wrongToken(t *Token, err error) *Refusal {
 	return &Refusal{Status: http.StatusUnauthorized, Code: CodeTokenUnknown,
 		Message: "the token is not known here; check that all of it was copied, or ask for a new one (`retry-worker token " +
 			"new`)"}
-}
-
-func (g *Gate) slowed(r *http.Request, wait time.Duration) *Refusal {
-	g.warn(peer(r), "login_slowed", "an address tries tokens too fast; it has to wait")
-	return &Refusal{Status: http.StatusTooManyRequests, Code: CodeTooManyAttempts, RetryAfter: wait,
-		Message: fmt.Sprintf("too many wrong tokens; try again in %d s", seconds(wait))}
 }
 
 // seconds, rounded up.

@@ -281,13 +281,9 @@ func (g *Gate) notLoggedIn(r *http.Request, err error) *Refusal {
 	case errors.Is(err, errAway):
 		return providerAway()
 	}
-	g.loginFailed(r, err)
+	g.warn(peer(r), "oidc_refused", "OpenID log-in refused", zap.Error(err))
 	return &Refusal{Status: http.StatusUnauthorized, Code: CodeLoginRefused,
 		Message: "the OpenID provider's answer does not let you in; the worker's log says why"}
-}
-
-func (g *Gate) loginFailed(r *http.Request, err error) {
-	g.warn(peer(r), "oidc_refused", "OpenID log-in refused", zap.Error(err))
 }
 
 func providerAway() *Refusal {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"retry-worker/internal/access"
-	"retry-worker/internal/smallfile"
 	"retry-worker/internal/testkit"
 )
 
@@ -45,10 +44,12 @@ func TestTokensAreTakenUp(t *testing.T) {
 		defer running.Wait()
 		defer cancel()
 		running.Go(func() {
-			w.Run(ctx, smallfile.Hooks[access.Tokens]{
-				Changed:   func(before, after *access.Tokens) { tell("changed " + summary(before) + " to " + summary(after)) },
-				Rejected:  func(err error) { tell("rejected " + err.Error()) },
-				Recovered: func(current *access.Tokens) { tell("recovered " + summary(current)) },
+			w.Run(ctx, func(next *access.Tokens, err error) {
+				if err != nil {
+					tell("rejected " + err.Error())
+					return
+				}
+				tell("in force " + summary(next))
 			})
 		})
 		for _, step := range []struct {
@@ -60,9 +61,9 @@ func TestTokensAreTakenUp(t *testing.T) {
 			{func() error { return os.WriteFile(path, nil, 0o600) }, "rejected PATH:1: there is no", "maria=operator"},
 			{func() error { return os.Chmod(path, 0o644) }, "rejected tokens file PATH lets", "maria=operator"},
 			{func() error { return os.Remove(path) }, "rejected tokens file PATH canno", "maria=operator"},
-			{func() error { rewrite(t, path, maria+hashes[0]); return nil }, "recovered maria=operator", "maria=operator"},
+			{func() error { rewrite(t, path, maria+hashes[0]); return nil }, "in force maria=operator", "maria=operator"},
 			{func() error { rewrite(t, path, "maria viewer - "+hashes[0], "ana admin - "+hashes[1]); return nil },
-				"changed maria=operator to maria=viewer,ana=admin", "maria=viewer,ana=admin"},
+				"in force maria=viewer,ana=admin", "maria=viewer,ana=admin"},
 		} {
 			testkit.Must(t, step.do())
 			time.Sleep(11 * time.Second)

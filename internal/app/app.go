@@ -95,7 +95,7 @@ func New(o Options) (_ *App, err error) {
 			err = errors.Join(err, a.close())
 		}
 	}()
-	a.metrics.Readiness().NotReady(metrics.AboutEngine, "the engine has not been seen yet; `retry-worker check` says why")
+	a.metrics.Readiness.NotReady(metrics.AboutEngine, "the engine has not been seen yet; `retry-worker check` says why")
 	if a.ops, err = a.metrics.Listen(o.Listen, s.OpsAddr, s.Profiles); err != nil {
 		return nil, err
 	}
@@ -132,8 +132,8 @@ func (a *App) newWorker(memory *journal.Journal, gates *gate.Gates) *worker.Work
 		a.health.set(&a.health.shown.Engine, up)
 		if up {
 			seen.Do(func() { // a later loss is an alert, not an unready service
-				a.metrics.Readiness().Note(metrics.AboutEngine, "engine: "+a.settings.Engine.String())
-				a.metrics.Readiness().Ready(metrics.AboutEngine)
+				a.metrics.Readiness.Note(metrics.AboutEngine, "engine: "+a.settings.Engine.String())
+				a.metrics.Readiness.Ready(metrics.AboutEngine)
 			})
 		}
 	}
@@ -172,7 +172,7 @@ func (a *App) Run(stop, kill context.Context) error {
 	hard, cancel := context.WithCancel(kill)
 	defer cancel()
 	defer context.AfterFunc(stop, func() {
-		a.metrics.Readiness().NotReady(metrics.AboutStop, "stopping")
+		a.metrics.Readiness.NotReady(metrics.AboutStop, "stopping")
 		a.log.Info("stopping: no new jobs, those begun are finished, the others handed back",
 			zap.Duration("atMost", a.settings.ShutdownTimeout))
 		time.AfterFunc(a.drainTime(), cancel)

@@ -21,35 +21,29 @@ import (
 // changes nothing, and the log, /readyz and a gauge say so until it is right.
 type watchedFile struct{ about, name string }
 
-// watch opens the file that a setting names, and takes its changes up while the service runs: changed is told of them,
-// and refused why the file is not in force, or nil when it is again.
+// watch opens the file that a setting names, and takes its changes up while the service runs; told is told of them
+// (smallfile.Watcher.Run).
 func watch[T any](
-	a *App, f watchedFile, setting string, open func() (*smallfile.Watcher[T], error), changed func(*T), refused func(error),
+	a *App, f watchedFile, setting string, open func() (*smallfile.Watcher[T], error), told func(*T, error),
 ) (current func() *T, err error) {
 	w, err := open()
 	if err != nil {
 		return nil, problemsWith(setting, err)
 	}
-	event := func(what string) zap.Field { return zap.String("event", f.about+"_"+what) }
-	hooks := smallfile.Hooks[T]{
-		Changed: func(_, next *T) {
-			a.log.Info(f.name+" has changed and is in force", event("changed"))
-			changed(next)
-		},
-		Rejected: func(err error) {
-			lines := strings.Split(err.Error(), "\n")
-			refused(err)
-			a.metrics.Readiness().Note(f.about, f.about+" rejected: "+strings.Join(lines, "; ")+"; the one before stays in force")
-			a.log.Error(f.name+" has changed and is refused; the one before stays in force", event("rejected"),
-				zap.Strings("problems", lines))
-		},
-		Recovered: func(*T) {
-			refused(nil)
-			a.metrics.Readiness().Note(f.about, "")
-			a.log.Info(f.name+" is right again and in force", event("recovered"))
-		},
-	}
-	a.watches = append(a.watches, func(ctx context.Context) { w.Run(ctx, hooks) })
+	a.watches = append(a.watches, func(ctx context.Context) {
+		w.Run(ctx, func(next *T, err error) {
+			if err != nil {
+				lines := strings.Split(err.Error(), "\n")
+				a.metrics.Readiness.Note(f.about, f.about+" rejected: "+strings.Join(lines, "; ")+"; the one before stays in force")
+				a.log.Error(f.name+" has changed and is refused; the one before stays in force",
+					zap.String("event", f.about+"_rejected"), zap.Strings("problems", lines))
+			} else {
+				a.metrics.Readiness.Note(f.about, "")
+				a.log.Info(f.name+" has changed and is in force", zap.String("event", f.about+"_changed"))
+			}
+			told(next, err)
+		})
+	})
 	return w.Current, nil
 }
 
@@ -67,7 +61,12 @@ func (a *App) openCatalogue() (err error) {
 	if path := a.settings.PoliciesFile; path != "" {
 		a.catalogue, err = watch(a, watchedFile{metrics.AboutCatalogue, "the policies file"}, "RETRY_WORKER_POLICIES_FILE",
 			func() (*smallfile.Watcher[catalogue.Catalogue], error) { return catalogue.Open(path) },
-			func(next *catalogue.Catalogue) { a.takeCatalogue(next); a.logCatalogue(next) }, a.health.reject)
+			func(next *catalogue.Catalogue, err error) {
+				if a.health.reject(err); err == nil {
+					a.takeCatalogue(next)
+					a.logCatalogue(next)
+				}
+			})
 	}
 	if err != nil {
 		return err
@@ -109,7 +108,7 @@ func (a *App) openTokens() (current func() *access.Tokens, err error) {
 		return nil, nil
 	}
 	return watch(a, watchedFile{metrics.AboutTokens, "the tokens file"}, "RETRY_WORKER_AUTH_TOKENS_FILE",
-		func() (*smallfile.Watcher[access.Tokens], error) { return access.Open(path) }, func(*access.Tokens) {}, func(error) {})
+		func() (*smallfile.Watcher[access.Tokens], error) { return access.Open(path) }, func(*access.Tokens, error) {})
 }
 
 // openCertificate reads what the console shows where it speaks TLS; nil where it does not.
@@ -121,5 +120,5 @@ func (a *App) openCertificate() (web.Certificate, error) {
 	return watch(a, watchedFile{metrics.AboutCertificate, "the console's certificate"}, "RETRY_WORKER_TLS_CERT_FILE",
 		func() (*smallfile.Watcher[tls.Certificate], error) {
 			return web.OpenCertificate(s.TLSCertFile, s.TLSKeyFile)
-		}, func(*tls.Certificate) {}, func(error) {})
+		}, func(*tls.Certificate, error) {})
 }

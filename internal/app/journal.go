@@ -27,13 +27,13 @@ func (a *App) openStore(ctx context.Context) error {
 	defer cancel()
 	s, err := store.Open(ctx, a.settings.DatabaseURL)
 	if err != nil {
-		a.metrics.Readiness().NotReady(metrics.AboutJournal, "the journal is not open: "+err.Error())
+		a.metrics.Readiness.NotReady(metrics.AboutJournal, "the journal is not open: "+err.Error())
 		a.health.set(&a.health.shown.Journal, false)
 		return err
 	}
 	a.store = s
 	a.cleanups = append(a.cleanups, cleanup{"journal", func(context.Context) error { return s.Close() }})
-	a.metrics.Readiness().Ready(metrics.AboutJournal)
+	a.metrics.Readiness.Ready(metrics.AboutJournal)
 	a.health.set(&a.health.shown.Journal, true)
 	return nil
 }
@@ -79,11 +79,11 @@ func (a *App) journalHooks() journal.Hooks {
 		Open: func(open bool, reason error) {
 			a.health.set(&a.health.shown.Journal, open)
 			if open {
-				a.metrics.Readiness().Ready(metrics.AboutJournal)
+				a.metrics.Readiness.Ready(metrics.AboutJournal)
 				a.log.Info("the journal can be written again, jobs are taken again")
 				return
 			}
-			a.metrics.Readiness().NotReady(metrics.AboutJournal, reason.Error())
+			a.metrics.Readiness.NotReady(metrics.AboutJournal, reason.Error())
 			a.log.Error("the journal cannot be written: jobs go back as they came and none is taken until it can",
 				zap.Error(reason))
 		},

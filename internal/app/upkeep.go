@@ -185,7 +185,7 @@ func (a *App) purge(ctx context.Context, memory *journal.Journal) (refused bool)
 	case err != nil && ctx.Err() == nil:
 		a.log.Warn("the purge of old records was interrupted and goes on with the next", zap.Error(err))
 	}
-	a.metrics.Readiness().Note(metrics.AboutPurge, note)
+	a.metrics.Readiness.Note(metrics.AboutPurge, note)
 	if deleted > 0 {
 		a.log.Info("old records purged, their digests stay", zap.Int("records", deleted),
 			zap.Duration("retention", a.settings.Retention))

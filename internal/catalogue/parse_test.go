@@ -304,7 +304,7 @@ func wantSound(t *testing.T, name string, p *decision.Policy) {
 			}
 		}
 	}
-	PlanOf(p, decision.OwnPolicy{})
+	PlanAt(p, decision.OwnPolicy{}, "", time.Time{})
 	for _, r := range p.Rules.Rules() {
 		if r.Name == "" || r.Reason == "" || (r.Class == decision.Permanent) != (r.Team != "") {
 			t.Errorf("%s: %#v", name, r)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -93,12 +94,9 @@ func ReadJob(p *decision.Policy, maxAttempts, delay decision.Value) (decision.Ow
 	return f.Own, rejection
 }
 
-// PlanOf returns the plan of p for a job that brings own; the zero value for one that brings nothing.
-func PlanOf(p *decision.Policy, own decision.OwnPolicy) *Plan { return PlanAt(p, own, "", time.Time{}) }
-
-// PlanAt returns the plan of policy for a claim that fails first at an instant, zero for any: a retry that would be made
-// while the destination is closed is made when that opens (R29), and closed hours do not count toward the total limit
-// (R27).
+// PlanAt returns the plan of policy for a job that brings own (its zero value: nothing) and fails first at an instant (its
+// zero value: any). A retry that falls into hours in which the destination is closed is made when it opens (R29). Closed
+// hours do not count toward the total limit (R27).
 func PlanAt(policy *decision.Policy, own decision.OwnPolicy, destination string, first time.Time) *Plan {
 	maxRetries, backoff := policy.Limits(own)
 	p := &Plan{
@@ -231,4 +229,38 @@ func (j *Job) words() string {
 		return "Shown for a job that brings no retry policy of its own (" + variables + ")."
 	}
 	return "Shown for a job that brings " + strings.Join(said, " and ") + "."
+}
+
+// Backoff returns a rule in words: exponential, constant or a list, with its bounds, jitter and rounding.
+func Backoff(r *decision.BackoffRule) string {
+	clauses := []string{growthOf(r)}
+	if r.Factor > 1 && len(r.List) == 0 || len(r.List) > 0 && r.Max < slices.Max(r.List) {
+		clauses[0] += ", at most " + text.Duration(r.Max)
+	}
+	if r.Jitter > 0 {
+		clauses = append(clauses, "jitter ±"+strconv.FormatFloat(r.Jitter*100, 'g', 4, 64)+" %")
+	}
+	if r.Min > 0 && (r.Jitter > 0 || r.Min > r.Raw(0)) {
+		clauses = append(clauses, "at least "+text.Duration(r.Min))
+	}
+	if r.Rounding > time.Millisecond {
+		clauses = append(clauses, "rounded to "+text.Duration(r.Rounding))
+	}
+	return strings.Join(clauses, "; ")
+}
+
+func growthOf(r *decision.BackoffRule) string {
+	switch {
+	case len(r.List) > 0:
+		waits := make([]string, 0, len(r.List))
+		for _, d := range r.List {
+			waits = append(waits, text.Duration(d))
+		}
+		return "list: " + strings.Join(waits, ", ")
+	case r.Factor > 1:
+		return "exponential: " + text.Duration(r.Base) + ", each " + strconv.FormatFloat(r.Factor, 'g', -1, 64) +
+			" times the one before"
+	default:
+		return "constant: " + text.Duration(r.Base)
+	}
 }

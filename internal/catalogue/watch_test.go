@@ -25,7 +25,7 @@ type watched struct {
 	told []string
 }
 
-// tell is what the hooks do.
+// tell is what is told.
 func (w *watched) tell(text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -56,16 +56,16 @@ func watchPath(t *testing.T, path string, test func(w *watched)) {
 		watcher, err := Open(path)
 		mustDo(t, err)
 		w := &watched{t: t, path: path, Watcher: watcher}
-		hooks := smallfile.Hooks[Catalogue]{
-			Changed: func(previous, next *Catalogue) {
-				w.tell(fmt.Sprintf("changed %s to %s", retriesOf(previous), retriesOf(next)))
-			},
-			Rejected:  func(err error) { w.tell("rejected " + strings.Split(err.Error(), "\n")[0]) },
-			Recovered: func(current *Catalogue) { w.tell("recovered " + retriesOf(current)) },
+		told := func(next *Catalogue, err error) {
+			if err != nil {
+				w.tell("rejected " + strings.Split(err.Error(), "\n")[0])
+				return
+			}
+			w.tell("in force " + retriesOf(next))
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { defer close(done); w.Run(ctx, hooks) }()
+		go func() { defer close(done); w.Run(ctx, told) }()
 		test(w)
 		cancel()
 		<-done
@@ -113,7 +113,7 @@ func TestWatcherTakesAChangeUp(t *testing.T) {
 		w.wait(5*time.Second + smallfile.Settle - time.Millisecond)
 		w.want("5")
 		w.wait(time.Millisecond)
-		w.want("2", "changed 5 to 2")
+		w.want("2", "in force 2")
 		if kept.Policies["tiss-submission"].MaxRetries != 5 {
 			t.Error("the catalogue that an activation began with was changed")
 		}
@@ -152,7 +152,7 @@ func TestWatcherKeepsTheOldOne(t *testing.T) {
 				mustDo(t, os.RemoveAll(w.path))
 				write(t, w.path, withRetries(5))
 				w.wait(time.Minute)
-				w.want("5", "recovered 5")
+				w.want("5", "in force 5")
 			})
 		})
 	}
@@ -178,7 +178,7 @@ func TestWatcherWaitsForAnEditor(t *testing.T) {
 			w.want("5")
 		}
 		w.wait(2 * smallfile.Settle)
-		w.want("4", "changed 5 to 4")
+		w.want("4", "in force 4")
 	})
 }
 
@@ -192,7 +192,7 @@ func TestWatcherGivesUpOnWhatKeepsChanging(t *testing.T) {
 		}
 		w.want("5")
 		w.look()
-		w.want("114", "changed 5 to 114")
+		w.want("114", "in force 114")
 	})
 }
 
@@ -212,7 +212,7 @@ func TestWatcherFollowsAConfigMap(t *testing.T) {
 		publish("..2026_01_02", withRetries(6))
 		mustDo(t, os.RemoveAll(filepath.Join(dir, "..2026_01_01")))
 		w.look()
-		w.want("6", "changed 5 to 6")
+		w.want("6", "in force 6")
 		publish("..2026_01_03", []byte("version: 1\n"))
 		w.look()
 		if told := w.heard(); len(told) != 1 || !strings.HasPrefix(told[0], "rejected ") {
@@ -220,6 +220,6 @@ func TestWatcherFollowsAConfigMap(t *testing.T) {
 		}
 		publish("..2026_01_04", withRetries(6))
 		w.wait(2 * smallfile.LookEvery)
-		w.want("6", "recovered 6")
+		w.want("6", "in force 6")
 	})
 }

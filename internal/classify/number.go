@@ -25,9 +25,6 @@ const (
 
 // readNumbers looks at the whole numbers of the message.
 func (s *search) readNumbers() {
-	if len(s.numbers) == 0 {
-		return
-	}
 	eachNumber(s.Text, func(from, to int) {
 		if n := s.numbers[s.Text[from:to]]; n != nil && n[asItCame] != none {
 			s.add(n[asItCame], span{from, to}, "")
@@ -195,8 +192,14 @@ func isTISSCode(plain []byte, from, to int) (isCode, isDenial bool) {
 	if at(plain, to) == '/' && isDigit(at(plain, to+1)) { // 1701/2025 is numbered by the year
 		return false, false
 	}
-	rest, word, gap := lastWord(inTag(withoutList(before(plain, from))))
-	for near(strings.Replace(gap, ".", "", 1)) && (tissOpeners[word] || tissJoints[word]) {
+	rest, word, gap := lastWord(inTag(before(plain, from)))
+	isOpener := func() bool {
+		return near(strings.Replace(gap, ".", "", 1)) && (tissOpeners[word] || tissJoints[word])
+	}
+	isListed := func() bool { // glosas 1402, 1407 e
+		return strings.Trim(gap, " ,") == "" && (tissLists[word] || len(word) == 4 && isNumber(word))
+	}
+	for isOpener() || isListed() {
 		rest, word, gap = lastWord(rest)
 	}
 	rest, owner, _ := lastWord(rest)
@@ -208,18 +211,6 @@ func isTISSCode(plain []byte, from, to int) (isCode, isDenial bool) {
 	}
 	isCode = near(gap) && tissElements[word] && !tissUncounted[owner]
 	return isCode, isCode && strings.Contains(word, "glosa")
-}
-
-// withoutList returns s without the codes at its end that are listed before the one behind it: glosas 1402, 1407 e.
-func withoutList(s string) string {
-	for {
-		rest, word, gap := lastWord(s)
-		if len(word) != 4 && !tissLists[word] || word == "" || !tissLists[word] && !isNumber(word) ||
-			strings.Trim(gap, " ,") != "" {
-			return s
-		}
-		s = rest
-	}
 }
 
 // inTag returns s with the opening tag at its end, if there is one, as its bare name: "<ans:codigoGlosa xsi:type=…>"

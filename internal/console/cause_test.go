@@ -49,7 +49,7 @@ func TestACauseIsTaught(t *testing.T) {
 		}
 	}
 	d := s.page("/audit")
-	d.mustSay("Causa marcada para não repetir: equipe Cadastro", "a operadora confirmou", "Orientação sobre a causa retirada")
+	d.mustSay("Causa marcada para não reenviar: equipe Cadastro", "a operadora confirmou", "Orientação sobre a causa removida")
 	s.doc(s.get("/causes/0123456789abcdef"), http.StatusNotFound)
 }
 
@@ -110,7 +110,7 @@ func TestNewCausesAreShown(t *testing.T) {
 	s.lang = "pt-BR"
 	at := "/causes/" + fail(5)
 	d := s.page("/")
-	d.mustSay("Causas novas, ou de volta", "5 falhas em 5 guias", "Nunca tinha acontecido.")
+	d.mustSay("Causas novas ou que voltaram", "5 falhas em 5 guias", "Nunca tinha acontecido.")
 	if !strings.Contains(d.raw, `href="`+at+`"`) {
 		t.Errorf("the overview does not lead to %s", at)
 	}

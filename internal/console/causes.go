@@ -66,12 +66,11 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 		return nil, err
 	}
 	v.choices(&d.listData, counts)
-	for i := range groups {
-		row := v.causeRow(&groups[i], f)
+	d.Causes = v.causeRows(groups, f)
+	for i := range d.Causes {
 		one := f
 		one.Fingerprint = groups[i].Cause.ID
-		row.Due = due.of(v, one)
-		d.Causes = append(d.Causes, row)
+		d.Causes[i].Due = due.of(v, one)
 	}
 	d.pager = v.pager("cursor", next, "")
 	pg := &page{name: "groups", section: "dead-letters", title: v.T("groups.title"), data: d,
@@ -105,16 +104,6 @@ func (v *visit) causeName(g *deadletter.Group) string {
 	return v.reason(reason)
 }
 
-// cause that a fingerprint stands for, whatever became of its dead letters; nil where nothing is known of it.
-func (v *visit) cause(o *open, fingerprint string) (*causeRow, error) {
-	f := journal.DeadLetterFilter{State: deadletter.AllStates, Fingerprint: fingerprint}
-	group, err := v.group(o, f)
-	if group == nil {
-		return nil, err
-	}
-	return new(v.causeRow(group, f)), nil
-}
-
 // group of what f, which names a fingerprint, lets through; nil where that is nothing, or no dead letter could be so.
 func (v *visit) group(o *open, f journal.DeadLetterFilter) (*deadletter.Group, error) {
 	groups, _, err := o.Groups(v.r.Context(), f, "", 1)
@@ -136,23 +125,12 @@ func (v *visit) pattern(o *open, fingerprint string) (string, error) {
 	return v.patterns[fingerprint], err
 }
 
-// causeCount is how many open dead letters f, which names a fingerprint, lets through.
-func (v *visit) causeCount(o *open, f journal.DeadLetterFilter) (int64, error) {
-	group, err := v.group(o, f)
-	if group == nil {
-		return 0, err
-	}
-	return group.N, nil
-}
-
-// biggestCauses of the open ones that a filter lets through.
-func (v *visit) biggestCauses(o *open, f journal.DeadLetterFilter) ([]causeRow, error) {
-	groups, _, err := o.Groups(v.r.Context(), f, "", mostCauses)
-	rows := make([]causeRow, 0, len(groups))
+// causeRows of groups that a filter found.
+func (v *visit) causeRows(groups []deadletter.Group, f journal.DeadLetterFilter) (rows []causeRow) {
 	for i := range groups {
 		rows = append(rows, v.causeRow(&groups[i], f))
 	}
-	return rows, err
+	return rows
 }
 
 // causeData is the page of a cause: what it is, what came of it, and what is taught.
@@ -173,9 +151,9 @@ type causeData struct {
 
 // advice is that a cause may be taught as permanent, for the team that acts at its policy's limit.
 type advice struct {
-	Cause, Says, Reason string
-	Team                decision.Team
-	May                 bool // tells that the reader may teach it, with one click
+	Cause, Says string
+	Team        decision.Team
+	May         bool // tells that the reader may teach it, with one click
 }
 
 func causeURL(id string) string { return "/causes/" + id }
@@ -198,12 +176,12 @@ func (p *Pages) causePage(v *visit, o *open) (*page, error) {
 		d.News = v.news(c.News)
 	}
 	open := journal.DeadLetterFilter{Fingerprint: c.ID}
-	waiting, err := v.causeCount(o, open)
+	waiting, err := v.group(o, open)
 	if err != nil {
 		return nil, err
 	}
-	if waiting > 0 {
-		d.Waiting = &link{v.Count("groups.show", waiting), listURL(open)}
+	if waiting != nil {
+		d.Waiting = &link{v.Count("groups.show", waiting.N), listURL(open)}
 	}
 	if done := v.r.URL.Query().Get("done"); done == "teach" && c.Taught != nil || done == "forget" && c.Taught == nil {
 		d.Done = v.T("cause.done." + done)
@@ -233,7 +211,7 @@ func (v *visit) advice(c *journal.Cause, learnt journal.Prospects) *advice {
 	if p == nil || !learnt.Hopeless() || c.Taught != nil {
 		return nil
 	}
-	return &advice{Cause: c.ID, Says: v.Advice(learnt), Reason: v.learnt(learnt), Team: p.LimitTeam,
+	return &advice{Cause: c.ID, Says: v.learnt(learnt), Team: p.LimitTeam,
 		May: v.who.Role.May(access.Teach)}
 }
 

@@ -46,7 +46,7 @@ func TestDeadLettersAreChosen(t *testing.T) {
 func TestAFilterIsAChip(t *testing.T) {
 	s := open(t, sampleDead(t, now))
 	list := s.page("/dead-letters?team=ti&sort=deadline&reason=MAX_RETRIES")
-	if chip := list.link("Take away the filter Team: IT (ti)"); chip == nil || attr(chip, "href") != "/dead-letters?reason=MAX_RETRIES&sort=deadline" {
+	if chip := list.link("Remove the filter Team: IT (ti)"); chip == nil || attr(chip, "href") != "/dead-letters?reason=MAX_RETRIES&sort=deadline" {
 		t.Errorf("the team's chip is %v", chip)
 	}
 }

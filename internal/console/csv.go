@@ -34,7 +34,7 @@ func (p *Pages) exportLetters(v *visit, o *open) (*page, error) {
 }
 
 func (v *visit) writeLetters(o *open, f journal.DeadLetterFilter, to io.Writer) error {
-	items, next, err := someOf(v.r.Context(), o, f, "")
+	items, next, err := o.List(v.r.Context(), f, "", deadletter.MostItems)
 	if err != nil {
 		return err
 	}

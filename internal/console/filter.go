@@ -149,16 +149,13 @@ func groupsURL(f journal.DeadLetterFilter) string {
 // planURL is the plan for all open ones among them.
 func planURL(f journal.DeadLetterFilter) string { return address("/bulk-runs/new", fieldsOf(&f)...) }
 
-// filterFacts say a filter in words; its fingerprint by what that stands for, where it is known.
+// filterFacts say a filter in words.
 func (v *visit) filterFacts(o *open, f *journal.DeadLetterFilter) (all []fact, err error) {
-	for _, c := range v.chips(f) {
+	chips, err := v.chips(o, f)
+	for _, c := range chips {
 		all = append(all, c.fact)
 	}
-	if f.Fingerprint == "" {
-		return all, nil
-	}
-	cause, err := v.pattern(o, f.Fingerprint)
-	return append(all, fact{v.T("col.cause"), cmp.Or(cause, f.Fingerprint)}), err
+	return all, err
 }
 
 // factLink is a fact that leads to a list.
@@ -167,11 +164,18 @@ type factLink struct {
 	URL string
 }
 
-// chips are the parts of a filter in words, without what its page says at length; each leads to the list without it.
-func (v *visit) chips(f *journal.DeadLetterFilter) (all []factLink) {
+// chips are the parts of a filter in words, a fingerprint by what it stands for; each leads to the list without it.
+func (v *visit) chips(o *open, f *journal.DeadLetterFilter) (all []factLink, err error) {
+	cause := ""
+	if f.Fingerprint != "" {
+		if cause, err = v.pattern(o, f.Fingerprint); err != nil {
+			return nil, err
+		}
+	}
 	variable, value, _ := strings.Cut(f.Context, "=")
 	words := map[string]fact{
-		"q": {v.T("list.q"), f.Query}, "policy": {v.T("col.policy"), v.policy(f.Policy)},
+		"fingerprint": {v.T("col.cause"), cmp.Or(cause, f.Fingerprint)},
+		"q":           {v.T("list.q"), f.Query}, "policy": {v.T("col.policy"), v.policy(f.Policy)},
 		"team":     {v.T("col.team"), v.Or("team."+string(f.Team), string(f.Team))},
 		"reason":   {v.T("col.reason"), v.reason(f.Reason)},
 		"ids":      {v.T("filter.ids"), v.Number(int64(strings.Count(f.IDs, ",") + 1))},
@@ -186,7 +190,7 @@ func (v *visit) chips(f *journal.DeadLetterFilter) (all []factLink) {
 			all = append(all, factLink{said, address("/dead-letters", slices.Delete(slices.Clone(fields), i, i+1)...)})
 		}
 	}
-	return all
+	return all, nil
 }
 
 // when is date and time to the second.
@@ -253,7 +257,7 @@ func (v *visit) next(o *open, at place, id string) (after following, err error) 
 	if wrong != "" {
 		return after, nil
 	}
-	items, cursor, err := someOf(v.r.Context(), o, f, url.Values(at).Get("cursor"))
+	items, cursor, err := o.List(v.r.Context(), f, url.Values(at).Get("cursor"), listPage)
 	if deadletter.RefusalOf(err) != nil {
 		items, cursor, err = nil, "", nil // a cursor that is none of ours
 	}
@@ -275,7 +279,7 @@ func (v *visit) next(o *open, at place, id string) (after following, err error) 
 	if cursor == "" {
 		return after, nil
 	}
-	if items, _, err = someOf(v.r.Context(), o, f, cursor); err != nil || len(items) == 0 {
+	if items, _, err = o.List(v.r.Context(), f, cursor, listPage); err != nil || len(items) == 0 {
 		return after, err
 	}
 	after.Item, after.at = &items[0], maps.Clone(at)

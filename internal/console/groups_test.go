@@ -28,7 +28,7 @@ func TestOneCauseIsOneRow(t *testing.T) {
 	if n := len(show.rowLinks()); n != 50 {
 		t.Errorf("the list of one cause has %d rows, want the first 50 of 60", n)
 	}
-	if !show.says("Of this cause only: Invalid user or password") || show.link("Act on all 60 of this filter") == nil {
+	if !show.says("Cause: logininvalido: usuário # bloqueado") || show.link("Act on all 60 of this filter") == nil {
 		t.Errorf("the list does not say which cause it is of: %s", text(show.id("list"))[:200])
 	}
 	s.page(attr(d.link("Act on all 60"), "href")).mustSay("Try 60 again")

@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -39,13 +38,9 @@ type listData struct {
 	Matching int64
 	// Reset is the list in this state with no other filter.
 	Reset   string
-	Show    bool // the state column, where states differ
 	Views   []viewLink
 	Context contextFilter
-	// Cause that the filter's fingerprint stands for, and the list without it; nil where nothing is known of it.
-	Cause    *causeRow
-	AnyCause string
-	Chips    []factLink
+	Chips   []factLink
 	// Pick tells that the reader may choose dead letters to act on together.
 	Pick bool
 	// Since and Until as the fields have them.
@@ -133,7 +128,7 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 		pg.status = http.StatusUnprocessableEntity
 		return pg, nil
 	}
-	items, next, err := someOf(v.r.Context(), o, f, q.Get("cursor"))
+	items, next, err := o.List(v.r.Context(), f, q.Get("cursor"), listPage)
 	if err = unlessUnfit(err); err != nil {
 		return nil, err
 	}
@@ -211,11 +206,13 @@ func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &listData{V: v, Filter: f, Filtered: narrowed(f), Show: f.State == "all", Since: v.local(f.Since),
+	d := &listData{V: v, Filter: f, Filtered: narrowed(f), Since: v.local(f.Since),
 		Until: v.local(f.Until)}
 	d.Here, d.Views = v.listPlace(), v.views("list", f)
 	v.choices(d, counts)
-	d.Chips = v.chips(&f)
+	if d.Chips, err = v.chips(o, &f); err != nil {
+		return nil, err
+	}
 	if (f.Context != "" || f.Fingerprint != "") && f.State == states[0] && !searched(&f) {
 		all, err := o.DeadLetterCounts(v.r.Context(), journal.DeadLetterFilter{Context: f.Context})
 		if err != nil {
@@ -226,14 +223,6 @@ func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
 		d.States[0].N, d.States[0].Known = n, true
 	}
 	d.Reset = listURL(journal.DeadLetterFilter{State: f.State})
-	if f.Fingerprint != "" {
-		if d.Cause, err = v.cause(o, f.Fingerprint); err != nil {
-			return nil, err
-		}
-		without := f
-		without.Fingerprint = ""
-		d.AnyCause = listURL(without)
-	}
 	d.File = exportURL(f)
 	for _, sort := range append([]string{deadletter.Urgent}, deadletter.Sorts()...) {
 		sorted := f
@@ -284,23 +273,6 @@ func (v *visit) act(f *journal.DeadLetterFilter, matching int64) *link {
 		return nil
 	}
 	return &link{URL: planURL(*f), Text: v.Count("list.act", matching)}
-}
-
-// mostLooks at what a search may have to skip, before the reader is asked whether to go on.
-const mostLooks = 5
-
-// someOf is the next page that has anything on it: a search may give pages with nothing, and more behind them.
-func someOf(
-	ctx context.Context, o *open, f journal.DeadLetterFilter, cursor string,
-) (items []deadletter.Item, next string, err error) {
-	for range mostLooks {
-		items, next, err = o.List(ctx, f, cursor, listPage)
-		if err != nil || len(items) > 0 || next == "" {
-			break
-		}
-		cursor = next
-	}
-	return items, next, err
 }
 
 // choices are the states with their numbers, and what the other filters may be: what there is.

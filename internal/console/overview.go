@@ -111,12 +111,13 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	if len(d.Teams) > 0 && d.Teams[0].Team == v.mine {
 		d.Own = &d.Teams[0]
 	}
-	var health, causes, fresh, runs, whose error
+	var health, fresh, runs, whose error
 	if v.who.Role == access.Admin {
 		d.Grafana, d.Untold = p.Grafana, v.teams(v.catalogue.Untold())
 		d.Health, health = p.health(v, o)
 	}
-	d.Causes, causes = v.biggestCauses(o, own)
+	biggest, _, causes := o.Groups(ctx, own, "", mostCauses)
+	d.Causes = v.causeRows(biggest, own)
 	d.New, fresh = v.newCauses(o)
 	d.Runs, runs = v.activeRuns(o)
 	d.Whose, whose = v.whose(o, own)

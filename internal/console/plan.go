@@ -210,9 +210,9 @@ func (v *visit) plan(p *deadletter.Plan) *planShown {
 		row.Text, row.N = text, row.N+r.Count
 	}
 	for i := range p.Causes {
-		s.Causes = append(s.Causes, v.causeRow(&p.Causes[i], p.Command.Filter))
 		named += p.Causes[i].N
 	}
+	s.Causes = v.causeRows(p.Causes, p.Command.Filter)
 	s.MoreCauses = named < p.Total
 	return s
 }

@@ -88,7 +88,7 @@ func (l Lang) exact(d time.Duration) string {
 
 // Ladder returns the waits of a policy's retries.
 func (v *visit) Ladder(p *decision.Policy) *catalogue.Plan {
-	return catalogue.PlanOf(p, decision.OwnPolicy{})
+	return catalogue.PlanAt(p, decision.OwnPolicy{}, "", time.Time{})
 }
 
 // Notes are sentences on a ladder.

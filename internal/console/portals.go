@@ -36,22 +36,14 @@ type portalData struct {
 	portalRow
 	Claims []gate.Claim
 	V      *visit
-	Orders []orderForm
+	Orders []destination.Verb
 	// MayNot says why the reader may order nothing; empty where he may.
 	MayNot, Done string
 	Sent         *sent
 }
 
-// orderForm is one order that may be given; Most is the destination's own pace.
-type orderForm struct {
-	Verb              destination.Verb
-	HasUntil, HasPace bool
-	Most              string
-}
-
 // orders are all that may be ordered.
-var orders = []orderForm{{Verb: destination.HoldClaims, HasUntil: true}, {Verb: destination.SendCanary},
-	{Verb: destination.ReleaseAt, HasPace: true}, {Verb: destination.TreatAsUp, HasUntil: true}}
+var orders = []destination.Verb{destination.HoldClaims, destination.SendCanary, destination.ReleaseAt, destination.TreatAsUp}
 
 func portalURL(name string) string { return "/destinations/" + segment(name) }
 
@@ -182,13 +174,9 @@ func (p *Pages) portal(v *visit, o *open) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &portalData{V: v, portalRow: v.portalRow(&found), Claims: claims, Sent: &sent}
-	done := destination.Verb(v.r.URL.Query().Get("done"))
-	for _, order := range orders {
-		if order.Most = v.short(found.Settings.Pace.Most, 1); order.Verb == done {
-			d.Done = v.T("portal.done." + string(done))
-		}
-		d.Orders = append(d.Orders, order)
+	d := &portalData{V: v, portalRow: v.portalRow(&found), Claims: claims, Orders: orders, Sent: &sent}
+	if done := v.r.URL.Query().Get("done"); slices.Contains(orders, destination.Verb(done)) {
+		d.Done = v.T("portal.done." + done)
 	}
 	if !v.who.Role.May(access.Order) {
 		d.Orders, d.MayNot = nil, v.T("portal.may_not", v.Role())

@@ -1,13 +1,10 @@
 package console
 
 import (
-	"bytes"
 	"cmp"
-	"compress/flate"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/url"
 	"path"
@@ -49,9 +46,8 @@ const (
 	sentCookie = "sent"
 	// sentSeconds that the browser keeps it.
 	sentSeconds = 600
-	// maxSentText bytes of one field, so that all fit into a cookie, of which browsers keep 4 KB; maxSentBytes of all.
-	maxSentText  = 2100
-	maxSentBytes = 16 << 10
+	// maxSentText bytes of one field, so that all fit into a cookie, of which browsers keep 4 KB.
+	maxSentText = 2100
 	// againField of an address names the form.
 	againField = "again"
 )
@@ -68,21 +64,17 @@ func (v *visit) again(to string, s sent) *page {
 	}
 	for _, name := range sentFields {
 		if v.r.PostForm.Has(name) {
-			s.Form.Set(name, plainLines(v.r.PostForm.Get(name), maxSentText))
+			value := v.r.PostForm.Get(name)
+			s.Form.Set(name, strings.ToValidUTF8(value[:min(len(value), maxSentText)], ""))
 		}
 	}
 	text, _ := json.Marshal(s) // texts, which can be
-	var packed bytes.Buffer
-	w, _ := flate.NewWriter(&packed, flate.BestCompression) // a level that there is
-	_, _ = w.Write(text)
-	_ = w.Close()
-	v.keep(sentCookie, packed.String(), sentSeconds)
-	to, fragment, _ := strings.Cut(to, "#")
-	mark := "?"
-	if strings.Contains(to, "?") {
-		mark = "&"
-	}
-	return &page{redirect: to + mark + againField + "=" + s.Page + "#" + fragment}
+	v.keep(sentCookie, string(text), sentSeconds)
+	address, _ := url.Parse(to) // ours
+	q := address.Query()
+	q.Set(againField, s.Page)
+	address.RawQuery = q.Encode()
+	return &page{redirect: address.String()}
 }
 
 // refused leads back to the page of a form that was refused, by a text behind prefix. Where err is no refusal, the change
@@ -106,19 +98,12 @@ func (v *visit) refused(err error, to, prefix, mayBe string) (*page, error) {
 
 // sent is the form that the page has again; nothing where it has none.
 func (v *visit) sent() (s sent) {
-	if !v.r.URL.Query().Has(againField) {
-		return sent{}
-	}
-	packed := strings.NewReader(kept(v.r, sentCookie)) // what is none of ours cannot be read
-	text, _ := io.ReadAll(io.LimitReader(flate.NewReader(packed), maxSentBytes))
-	if json.Unmarshal(text, &s) != nil || s.Page != v.r.URL.Query().Get(againField) {
+	page := v.r.URL.Query().Get(againField)
+	if page == "" || json.Unmarshal([]byte(kept(v.r, sentCookie)), &s) != nil || s.Page != page {
 		return sent{}
 	}
 	return s
 }
-
-// plainLines cuts a text to so many bytes.
-func plainLines(s string, most int) string { return strings.ToValidUTF8(s[:min(len(s), most)], "") }
 
 // aYear in seconds.
 const aYear = 365 * 24 * 3600

@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -78,43 +79,49 @@ type entryBody struct {
 	FollowUpAt time.Time               `json:"followUpAt"`
 }
 
-// chapters are the episodes in order, each with its events by their records.
-func (v *visit) chapters(story *journal.Story) []chapter {
-	var all []chapter
-	in := func(episode int64) *chapter {
-		if n := len(all); n > 0 && (episode == 0 || all[n-1].Number == episode) {
-			return &all[n-1]
-		}
-		ch := chapter{Number: episode}
-		for i := range story.Episodes {
-			if e := &story.Episodes[i]; e.Number == episode {
-				ch.State = v.T("state.word." + string(e.StateAt(v.now)))
-			}
-		}
-		all = append(all, ch)
-		return &all[len(all)-1]
+// chapters are the episodes in order, each with its events by their records. What is of no episode stands where it
+// happened.
+func (v *visit) chapters(story *journal.Story) (all []chapter) {
+	type told struct {
+		event
+		episode int64
 	}
-	var last *journal.Attempt
-	attempts, entries := story.Attempts, story.Entries
-	for len(attempts) > 0 || len(entries) > 0 {
-		if len(entries) == 0 || len(attempts) > 0 && attempts[0].Record < entries[0].Record {
-			a := &attempts[0]
-			ch := in(a.Episode)
-			e := v.attempt(story.Subject.Policy, a)
-			if last != nil && last.Episode == a.Episode && last.Error == a.Error &&
-				last.Decision.MatchedRule == a.Decision.MatchedRule {
+	events := make([]told, 0, len(story.Attempts)+len(story.Entries))
+	for i := range story.Attempts {
+		a := &story.Attempts[i]
+		e := v.attempt(story.Subject.Policy, a)
+		if i > 0 {
+			before := &story.Attempts[i-1]
+			if before.Episode == a.Episode && before.Error == a.Error && before.Decision.MatchedRule == a.Decision.MatchedRule {
 				e.again()
 			}
-			ch.Events = append(ch.Events, e)
-			last, attempts = a, attempts[1:]
-			continue
 		}
-		b := bodyOf(&entries[0])
-		ch := in(b.Episode)
-		ch.Events = append(ch.Events, v.entry(&entries[0], b))
-		entries = entries[1:]
+		events = append(events, told{e, a.Episode})
+	}
+	for i := range story.Entries {
+		b := bodyOf(&story.Entries[i])
+		events = append(events, told{v.entry(&story.Entries[i], b), b.Episode})
+	}
+	slices.SortStableFunc(events, func(a, b told) int { return cmp.Compare(a.Record, b.Record) })
+	for _, e := range events {
+		if n := len(all); n == 0 || e.episode != 0 && all[n-1].Number != e.episode {
+			all = append(all, v.chapter(story, e.episode))
+		}
+		last := &all[len(all)-1]
+		last.Events = append(last.Events, e.event)
 	}
 	return all
+}
+
+// chapter is an episode of a story, without its events.
+func (v *visit) chapter(story *journal.Story, episode int64) chapter {
+	c := chapter{Number: episode}
+	for i := range story.Episodes {
+		if e := &story.Episodes[i]; e.Number == episode {
+			c.State = v.T("state.word." + string(e.StateAt(v.now)))
+		}
+	}
+	return c
 }
 
 // again leaves out what the attempt before said word for word.

@@ -92,6 +92,10 @@ func named[T any](set []T, keys ...string) (all []string) {
 	return all
 }
 
+// marks that a story's steps have.
+var marks = []string{markHeld, markReleased, markRetry, markFinal, markReview, markDiscard, markAccepted, markRecovered, markNext,
+	markDeadline}
+
 // namesOfSets are the keys that are put together, by the sets that they name.
 func namesOfSets() []string {
 	claims := []journal.State{journal.Scheduled, journal.Due, journal.Dead, journal.Reprocessing, journal.Recovered, journal.Discarded, journal.Accepted, journal.Superseded, journal.Abandoned, journal.Expired}

@@ -22,10 +22,6 @@ const (
 	markNote      = "note"      // anything else
 )
 
-// marks that a story's steps have.
-var marks = []string{markHeld, markReleased, markRetry, markFinal, markReview, markDiscard, markAccepted, markRecovered, markNext,
-	markDeadline}
-
 // step is one thing of a story in short.
 type step struct {
 	Mark string
@@ -53,7 +49,7 @@ func deadline(story *journal.Story) time.Time {
 // steps of a story by its chapters, with the retry that lies ahead and the deadline; none where it is told by one.
 func (v *visit) steps(story *journal.Story, chapters []chapter) (steps []step) {
 	add := func(mark, number string, at time.Time) {
-		if slices.Contains(marks, mark) && !at.IsZero() {
+		if mark != markNote && !at.IsZero() {
 			steps = append(steps, step{Mark: mark, Number: number, At: v.moment(at, "at", v.brief(at)), at: at})
 		}
 	}

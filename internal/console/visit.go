@@ -128,6 +128,7 @@ var templates = func() map[Lang]func() *template.Template {
 				"t": l.T, "asset": assetURL,
 				"path": url.PathEscape, "subject": subjectURL, "reason": l.reason, "policy": l.policy, "team": l.team,
 				"badge": l.badge, "dict": dict, "lasting": l.lasting,
+				"decimal": func(x float64) string { return l.short(x, 1) },
 				"line":    func(s string) template.HTML { return inert(strings.TrimSpace(s), lineShown, false) },
 				"detail":  func(s string) template.HTML { return inert(strings.TrimSpace(s), detailShown, false) },
 				"whole":   func(s string) template.HTML { return inert(s, mostShown, true) },
@@ -292,6 +293,9 @@ func (p *Pages) fail(v *visit, err error) {
 	p.write(v, &page{status: known.status, name: "problem", title: v.T("problem." + known.key + ".title"), data: d})
 }
 
+// maxWritten bytes of a refused form are read for who wrote it.
+const maxWritten = 16 << 10
+
 // Refuse answers what access.Gate refuses, as a page.
 func (p *Pages) Refuse(w http.ResponseWriter, r *http.Request, refusal access.Refusal) {
 	v := p.visit(w, r)
@@ -300,7 +304,7 @@ func (p *Pages) Refuse(w http.ResponseWriter, r *http.Request, refusal access.Re
 		d.Key, d.Detail = "refused", refusal.Message
 	}
 	if refusal.Code == access.CodeLoginRequired && r.Method == http.MethodPost {
-		r.Body = http.MaxBytesReader(w, r.Body, maxSentBytes)
+		r.Body = http.MaxBytesReader(w, r.Body, maxWritten)
 		if r.ParseForm() == nil {
 			d.Written = cmp.Or(r.PostForm.Get("reason"), r.PostForm.Get("why"), r.PostForm.Get("text"))
 		}

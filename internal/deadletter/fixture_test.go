@@ -102,12 +102,6 @@ func retryAll(f journal.DeadLetterFilter) journal.BulkCommand {
 	return journal.BulkCommand{Action: journal.BulkRetry, Filter: f, Reason: "senha corrigida", By: "maria"}
 }
 
-func (f *fixture) set(change func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	change()
-}
-
 // decide decides as deadletter.Service does, unless it takes long or fails as the test says.
 func (f *fixture) decide(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
 	f.mu.Lock()

@@ -8,6 +8,7 @@
 package decision
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -143,16 +144,15 @@ func Decide(f *Failure, p *Policy, past Past, now time.Time) Decision {
 
 	switch {
 	case d.RetryCount >= maxRetries: // BIL-005-V1, R10
-		d.giveUp(MaxRetriesExceeded, ReasonMaxRetries, p.LimitTeam,
-			"Maximum of "+strconv.FormatInt(maxRetries, 10)+" retries reached")
+		d.giveUp(MaxRetriesExceeded, ReasonMaxRetries, p.LimitTeam, "")
 	case f.Error == "" && p.EmptyError == RejectEmptyError: // BIL-005-V4, BIL-004-V6, R11
 		return reject(d, f.errorRejection(p))
 	case d.ErrorClassification == Permanent: // BIL-005-V2, R2
-		sentence := "Permanent error, not retried"
+		d.giveUp(PermanentError, match.Reason, match.Team, "")
 		if match.Presumed() && p.PresumedRetries > 0 { // it was, to be sure
-			sentence += " again"
+			d.RetryReason += " again"
 		}
-		d.giveUp(PermanentError, match.Reason, match.Team, sentence+d.taught())
+		d.RetryReason += d.taught()
 	case match.Class == Transient:
 		d.schedule(p, &backoff, f)
 	case f.Error == "":
@@ -194,8 +194,9 @@ func (d Decision) Rebase(p *Policy, f *Failure, now time.Time) Decision {
 }
 
 func (d *Decision) giveUp(o Outcome, why Reason, team Team, sentence string) {
-	d.Outcome, d.Reason, d.Team, d.RetryReason = o, why, team, sentence
+	d.Outcome, d.Reason, d.Team = o, why, team
 	d.Backoff, d.NextRetryTime, d.SuccessProbability = Backoff{}, time.Time{}, 0
+	d.RetryReason = cmp.Or(sentence, d.Sentence())
 }
 
 // schedule schedules a retry, or gives up where it would come too late.
@@ -227,13 +228,22 @@ func (d *Decision) plan(p *Policy, f *Failure) {
 		d.giveUp(MaxRetriesExceeded, ReasonTimeLimit, p.LimitTeam, "Time limit of "+text.Duration(p.TotalLimit)+" reached")
 		return
 	}
-	kind := "Unknown"
-	if d.ErrorClassification == Transient {
-		kind = "Transient"
-	}
-	d.RetryReason = kind + " error, retry " + strconv.FormatInt(d.RetryCount, 10) + " of " +
-		strconv.FormatInt(d.MaxRetries, 10) + d.taught() + why + closed
+	d.RetryReason = d.Sentence() + d.taught() + why + closed
 	d.SuccessProbability = f.SuccessProbability
+}
+
+// Sentence returns the RetryReason that R8 has for the outcome, to which others may be added.
+func (d *Decision) Sentence() string {
+	most := strconv.FormatInt(d.MaxRetries, 10)
+	switch {
+	case d.Outcome == PermanentError:
+		return "Permanent error, not retried"
+	case !d.ShouldRetry():
+		return "Maximum of " + most + " retries reached"
+	case d.ErrorClassification == Transient:
+		return "Transient error, retry " + strconv.FormatInt(d.RetryCount, 10) + " of " + most
+	}
+	return "Unknown error, retry " + strconv.FormatInt(d.RetryCount, 10) + " of " + most
 }
 
 // later returns when a retry is made that was wanted at an instant, and why: then, or when the claim was told to come again

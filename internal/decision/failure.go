@@ -227,8 +227,7 @@ func (p *Policy) Evidence(f *Failure) []classify.Found {
 
 // isKey reports whether an id can be a database key and stand in a log line.
 func isKey(id string) bool {
-	hidden := func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
-	return id != "" && len(id) <= maxIDBytes && !strings.ContainsFunc(id, hidden)
+	return id != "" && len(id) <= maxIDBytes && !strings.ContainsFunc(id, text.Hidden)
 }
 
 // SaysNothing reports whether an error's text is what scripts print of none.

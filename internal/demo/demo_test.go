@@ -6,52 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/internal/api"
 	"retry-worker/internal/worker"
 )
-
-// The story of two samples: what belongs together is printed together, whatever came first, and each is summed up.
-func TestStory(t *testing.T) {
-	processes := Processes(1)[1:2]
-	processes[0].Samples = processes[0].Samples[:2]
-	var out strings.Builder
-	s := newStory(&out, processes)
-	p := newPlayers(context.Background(), &Options{Ask: func(context.Context, string, any) ([]byte, error) { return []byte("{}"), nil }}, s)
-	first, second := p.samples[processes[0].Samples[0].ID], p.samples[processes[0].Samples[1].ID]
-	p.try(second)
-	p.try(first)
-	s.decided(second.Sample, logLine{
-		Event: "retry_scheduled", Message: "Transient error, retry 1 of 3", MatchedRule: "http-503", BackoffMinutes: 1,
-		NextRetryTime: "2026-01-01T00:00:05.01Z", Timestamp: time.Date(2026, 1, 1, 0, 0, 0, 20e6, time.UTC),
-	})
-	s.note("Time passes.")
-	p.people.take(t.Context(), &api.DeadLetter{ID: "0123456789", Subject: api.SubjectName{ID: second.ID}, ResponsibleTeam: "atendimento", Process: "waiting"})
-	if p.try(second); s.waiting() != 0 {
-		t.Error("samples are open")
-	}
-	s.summarize()
-	want := `
-WHATSAPP_MESSAGE: messages
-  ` + first.ID + `        attempt 1: accepted by the Evolution API
-  ` + second.ID + `        attempt 1 fails: "Service Unavailable" (HTTP status 503)
-                        decided: Transient error, retry 1 of 3, in 5 s, at 2026-01-01T00:00:05.01Z (http-503)
-
-Time passes.
-
-WHATSAPP_MESSAGE: messages
-  ` + second.ID + `        review by atendimento (dead letter 01234567): corrected, to be tried again
-                      attempt 2: accepted by the Evolution API
-
-What became of them:
-
-WHATSAPP_MESSAGE: 2 messages
-   1  sent at once    accepted by the Evolution API at attempt 1
-   1  503, then sent  accepted by the Evolution API at attempt 2
-`
-	if got := out.String(); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-}
 
 // publisher notes the messages that are published.
 type publisher struct {

@@ -102,37 +102,12 @@ func (c *cast) told() string {
 	return c.out.String()
 }
 
-// TestPeopleDecideThroughTheAPI: on every page of the list, on what is theirs and waits, once each; and what is sent again
-// succeeds, though it would have failed again.
-func TestPeopleDecideThroughTheAPI(t *testing.T) {
-	twice := texts("TIMEOUT", "TIMEOUT")
-	c := newCast(t, "", &Sample{ID: "AGAIN", Failures: twice}, &Sample{ID: "GONE", Failures: twice, Discard: true}, &Sample{ID: "LATER", Failures: twice},
-		&Sample{ID: "THERE", Failures: twice, Protocol: "2026-7"})
-	c.api.letters[0].ForceNeeded = true
-	c.api.letters[2].Process = "expected"
-	c.api.letters = append(c.api.letters, api.DeadLetter{ID: "letter-STRANGE", Subject: api.SubjectName{ID: "STRANGE"}, Process: "waiting"})
-	for _, id := range []string{"AGAIN", "GONE", "LATER", "THERE"} {
-		c.submit(t, id)
-	}
-	c.look(t)
-	want := `/dead-letters/letter-AGAIN/retry {"forceRetry":true,"reason":"demonstration: the cause is corrected","when":"now"}
-/dead-letters/letter-GONE/discard {"reason":"demonstration: not worth another try"}
-/dead-letters/letter-THERE/accept {"protocolNumber":"2026-7","reason":"demonstration: looked up at the portal"}`
-	if got := strings.Join(c.api.asked, "\n"); got != want {
-		t.Errorf("they decided\n%s\nwant\n%s", got, want)
-	}
-	if !c.submit(t, "AGAIN") || c.submit(t, "LATER") {
-		t.Error("the portal refused what was corrected, or took what was not")
-	}
-	if said := c.told(); !strings.Contains(said, "review by cadastro (dead letter letter-A): corrected, to be tried again\n") ||
-		!strings.Contains(said, "review by cadastro (dead letter letter-G): discarded\n") || c.story.waiting() != 1 {
-		t.Errorf("%d samples are open, and it was told:\n%s", c.story.waiting(), said)
-	}
-}
-
-// TestRefusedDecisionIsToldOnceAndTriedAgain: the process may not have come to its review task yet.
+// TestRefusedDecisionIsToldOnceAndTriedAgain: the process may not have come to its review task yet. Those whose process is on
+// its way there, and strangers, are not decided on; the next page is asked for.
 func TestRefusedDecisionIsToldOnceAndTriedAgain(t *testing.T) {
-	c := newCast(t, "", &Sample{ID: "A", Failures: times(9, Failure{Text: "TIMEOUT"})})
+	c := newCast(t, "", &Sample{ID: "LATER"}, &Sample{ID: "A", Failures: times(9, Failure{Text: "TIMEOUT"})})
+	c.api.letters[0].Process = "expected"
+	c.api.letters = append(c.api.letters, api.DeadLetter{ID: "letter-STRANGE", Subject: api.SubjectName{ID: "STRANGE"}, Process: "waiting"})
 	c.api.refuses = errors.New("invalid_retry_state: the process has not come to its review task yet")
 	c.submit(t, "A")
 	c.look(t)

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -65,6 +62,10 @@ func (s *Sink) Publish(ctx context.Context, m *journal.Message) error {
 		jetstream.WithRetryAttempts(0))
 	if err != nil {
 		s.doubt()
+		if errors.Is(err, jetstream.ErrNoStreamResponse) {
+			err = fmt.Errorf("%w; add the subject %s to the stream %s, or remove the stream and it is created anew", err,
+				event.Subject, Stream)
+		}
 		return fmt.Errorf("send an event of type %s to %s: %w", m.Type, s.host, err)
 	}
 	return nil
@@ -156,7 +157,7 @@ const (
 	duplicateWindow = 5 * time.Minute
 )
 
-// subjects are what a stream that we create takes, and what another's must.
+// subjects are what a stream that we create takes.
 var subjects = []string{eventSubjects + "*", auditSubject}
 
 // ensureStream makes the stream where there is none. One that is there is its owner's, and never changed: it is
@@ -180,28 +181,9 @@ func ensureStream(ctx context.Context, js jetstream.JetStream) error {
 	case err != nil:
 		return fmt.Errorf("look for the stream %s, or create it: %w", Stream, err)
 	}
-	return checkStream(&s.CachedInfo().Config)
-}
-
-// checkStream tells why a stream cannot take our events.
-func checkStream(c *jetstream.StreamConfig) error {
-	if c.NoAck {
+	if s.CachedInfo().Config.NoAck {
 		return fmt.Errorf("the stream %s acknowledges nothing (no_ack), and events without that stay in the outbox; "+
 			"change the stream", Stream)
 	}
-	for _, subject := range subjects {
-		if !slices.ContainsFunc(c.Subjects, func(pattern string) bool { return covers(pattern, subject) }) {
-			return fmt.Errorf("the stream %s takes the subjects %q, expected %s among them; add it to the stream, or remove "+
-				"the stream and it is created anew",
-				Stream, c.Subjects, subject)
-		}
-	}
 	return nil
-}
-
-// covers reports whether a pattern of NATS matches all that subject does, which is one of ours.
-func covers(pattern, subject string) bool {
-	p := strings.NewReplacer(`\*`, `[^.]+`, `>`, `.+`).Replace(regexp.QuoteMeta(pattern))
-	matched, err := regexp.MatchString("^"+p+"$", subject)
-	return err == nil && matched
 }

@@ -211,16 +211,16 @@ func (s *Story) Context() decision.Context {
 // SubjectState is the projection of a subject's records that the next decision needs: its row in a store.
 type SubjectState struct {
 	// Attempts made, revisions not counted: the last attempt's number.
-	Attempts int64 `json:"attempts,omitempty"`
+	Attempts int64 `json:"n,omitempty"`
 	// LastRecord is that of the latest attempt, in its latest revision; 0 where there is none.
 	LastRecord int64 `json:"last,omitempty"`
 	// Seen are the beginnings of the latest attempts' identities (MayBe).
 	Seen string `json:"seen,omitempty"`
 	// Episode is the latest.
-	Episode Episode `json:"episode,omitzero"`
+	Episode Episode `json:"ep,omitzero"`
 	// PossiblyAccepted tells that a failure left open whether the portal took the claim, and that nobody settled it since
 	// (R33).
-	PossiblyAccepted bool `json:"possiblyAccepted,omitempty"`
+	PossiblyAccepted bool `json:"perhaps,omitempty"`
 	// Held are the processes that wait at a gate, Sent the claim that one let through last, where its outcome is wanted.
 	Held []HeldJob `json:"held,omitempty"`
 	Sent *SentJob  `json:"sent,omitempty"`

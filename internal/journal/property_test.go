@@ -30,7 +30,7 @@ var faults = rapid.SampledFrom([]testkit.Fault{
 // cut is a life in pieces of up to eight calls.
 var cut = rapid.Custom(func(t *rapid.T) [][]call {
 	var groups [][]call
-	for life := lives(1, 40).Draw(t, "calls"); len(life) > 0; {
+	for life := lives(1, 120).Draw(t, "calls"); len(life) > 0; {
 		n := min(rapid.IntRange(1, 8).Draw(t, "group"), len(life))
 		groups, life = append(groups, life[:n]), life[n:]
 	}

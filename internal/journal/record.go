@@ -120,18 +120,19 @@ type Episode struct {
 	Number int64 `json:"n,omitempty"`
 	State  State `json:"state,omitempty"`
 	// ProcessInstanceKey of who asked last.
-	ProcessInstanceKey int64 `json:"process"`
+	ProcessInstanceKey int64 `json:"proc"`
 	// Retries made once the last decision is carried out (R12).
-	Retries int64 `json:"retries,omitempty"`
+	Retries int64 `json:"count,omitempty"`
 	// Scheduled is how many retries this worker scheduled in it, and how many had been made when it was first analysed:
 	// a journal begun late must not lose them. The episode has retries where that is above 0 (R19).
-	Scheduled int64 `json:"scheduled,omitempty"`
+	Scheduled int64 `json:"sched,omitempty"`
 	// Presumed is how many of its failures were presumed permanent (R25).
 	Presumed int64 `json:"presumed,omitempty"`
-	// FirstFailure starts its clock (R23); OpenedAt and ClosedAt are the journal's own instants.
+	// FirstFailure starts its clock (R23). OpenedAt and ClosedAt are the journal's own instants, which its story tells; no
+	// decision needs them.
 	FirstFailure time.Time `json:"failed,omitzero"`
-	OpenedAt     time.Time `json:"opened,omitzero"`
-	ClosedAt     time.Time `json:"closed,omitzero"`
+	OpenedAt     time.Time `json:"-"`
+	ClosedAt     time.Time `json:"-"`
 	// NextRetryTime of the last decision; zero where none is scheduled.
 	NextRetryTime time.Time `json:"next,omitzero"`
 	// Retried tells that a retry was scheduled since it was begun, or sent again by a person.
@@ -163,32 +164,32 @@ func DeadLetterStates() []DeadLetterState {
 
 // DeadLetter is what the worker gave up on and hands to people.
 type DeadLetter struct {
-	// ID is a name-based UUID over the analysis's identity.
-	ID    string          `json:"id"`
-	State DeadLetterState `json:"state"`
+	// ID is a name-based UUID over the analysis's identity. What has a column of its own is not in the row's JSON.
+	ID    string          `json:"-"`
+	State DeadLetterState `json:"-"`
 	// Episode of the subject, and the Record of the attempt, or of the outcome, that it was born with.
 	Episode int64            `json:"episode"`
-	Record  int64            `json:"record"`
+	Record  int64            `json:"-"`
 	Outcome decision.Outcome `json:"outcome"`
-	Reason  decision.Reason  `json:"reason"`
-	Team    decision.Team    `json:"responsibleTeam"`
+	Reason  decision.Reason  `json:"-"`
+	Team    decision.Team    `json:"-"`
 	// Fingerprint groups the dead letters of one cause (Fingerprint.ID); empty where nothing is known of it.
-	Fingerprint string `json:"fingerprint,omitempty"`
+	Fingerprint string `json:"-"`
 	// RetryCount and MaxRetries of the decision.
 	RetryCount int64 `json:"retryCount"`
 	MaxRetries int64 `json:"maxRetries"`
 	// Context of the claim, and what it is worth (decision.Context.Cents).
 	Context decision.Context `json:"context,omitempty"`
-	Cents   int64            `json:"cents,omitempty"`
+	Cents   int64            `json:"-"`
 	// Chance that a retry is accepted, in thousandths (ChanceOf). It follows what is learnt, and is no record.
 	Chance int64 `json:"-"`
 	// Deadline is the claim's own (R29); the zero time for none.
-	Deadline time.Time `json:"deadline,omitzero"`
+	Deadline time.Time `json:"-"`
 	// ProcessInstanceKey of the process that was told.
 	ProcessInstanceKey int64 `json:"processInstanceKey,string"`
 	// FirstFailure of its episode.
 	FirstFailure time.Time `json:"firstFailure,omitzero"`
-	CreatedAt    time.Time `json:"createdAt,omitzero"`
+	CreatedAt    time.Time `json:"-"`
 	ChangedAt    time.Time `json:"changedAt,omitzero"`
 	// ReviewJobKey of the job by which the process waits for a review; 0 where none was seen.
 	ReviewJobKey int64 `json:"reviewJobKey,string,omitempty"`
@@ -313,12 +314,19 @@ func EntryOf(s Subject, a *Attempt) Entry {
 // keptAttempt is an Attempt as its record keeps it: nil is what mostly follows from the rest.
 type keptAttempt struct {
 	*Attempt
-	Rule          *decision.BusinessRule `json:"rule,omitempty"`
-	GivenCount    *int64                 `json:"given,omitempty"`
-	AnalysedAt    *time.Time             `json:"at,omitempty"`
-	NextRetryTime *time.Time             `json:"next,omitempty"`
-	MatchedText   *string                `json:"text,omitempty"`
-	DeadLetter    *string                `json:"letter,omitempty"`
+	Rule          *decision.BusinessRule        `json:"rule,omitempty"`
+	GivenCount    *int64                        `json:"given,omitempty"`
+	AnalysedAt    *time.Time                    `json:"at,omitempty"`
+	NextRetryTime *time.Time                    `json:"next,omitempty"`
+	MatchedText   *string                       `json:"text,omitempty"`
+	Outcome       *decision.Outcome             `json:"out,omitempty"`
+	Class         *decision.ErrorClassification `json:"class,omitempty"`
+	Reason        *decision.Reason              `json:"why,omitempty"`
+	RetryReason   *string                       `json:"says,omitempty"`
+	FirstFailure  *time.Time                    `json:"first,omitempty"`
+	DeadLetter    *string                       `json:"letter,omitempty"`
+	// Backoff is its Delay and its Raw, and 1 where it is AtMaximum.
+	Backoff []int64 `json:"backoff,omitempty"`
 }
 
 func (a *Attempt) kept() keptAttempt {
@@ -328,7 +336,17 @@ func (a *Attempt) kept() keptAttempt {
 	keep(&k.AnalysedAt, &a.AnalysedAt, a.At.Truncate(time.Second))
 	keep(&k.NextRetryTime, &a.NextRetryTime, a.afterBackoff())
 	keep(&k.MatchedText, &a.MatchedText, a.MatchedRule)
+	keep(&k.Outcome, &a.Outcome, decision.Retry)
+	keep(&k.Class, &a.ErrorClassification, decision.Transient)
+	keep(&k.Reason, &a.Reason, decision.Reason(a.MatchedRule))
+	keep(&k.RetryReason, &a.RetryReason, a.Sentence())
+	keep(&k.FirstFailure, &a.FirstFailure, a.AnalysedAt)
 	keep(&k.DeadLetter, &a.DeadLetter, a.deadLetterID())
+	if b := &a.Backoff; *b != (decision.Backoff{}) {
+		if k.Backoff = []int64{int64(b.Delay), int64(b.Raw)}; b.AtMaximum {
+			k.Backoff = append(k.Backoff, 1)
+		}
+	}
 	return k
 }
 
@@ -350,12 +368,20 @@ func (a *Attempt) afterBackoff() time.Time {
 // restore sets what was left out.
 func (k *keptAttempt) restore() {
 	a := k.Attempt
+	a.Outcome = *cmp.Or(k.Outcome, new(decision.Retry))
+	a.ErrorClassification = *cmp.Or(k.Class, new(decision.Transient))
+	if b := k.Backoff; len(b) > 1 {
+		a.Backoff = decision.Backoff{Delay: time.Duration(b[0]), Raw: time.Duration(b[1]), AtMaximum: len(b) > 2}
+	}
 	a.Rule = *cmp.Or(k.Rule, new(decision.RNBIL005))
 	a.AnalysedCount, a.ReceivedAt = analysedCount(&a.Decision), a.At.Add(-a.Took).Truncate(time.Millisecond)
 	a.GivenCount = *cmp.Or(k.GivenCount, &a.AnalysedCount)
 	a.AnalysedAt = *cmp.Or(k.AnalysedAt, new(a.At.Truncate(time.Second)))
 	a.NextRetryTime = *cmp.Or(k.NextRetryTime, new(a.afterBackoff()))
 	a.MatchedText = *cmp.Or(k.MatchedText, &a.MatchedRule)
+	a.Reason = *cmp.Or(k.Reason, new(decision.Reason(a.MatchedRule)))
+	a.RetryReason = *cmp.Or(k.RetryReason, new(a.Sentence()))
+	a.FirstFailure = *cmp.Or(k.FirstFailure, &a.AnalysedAt)
 	a.DeadLetter = *cmp.Or(k.DeadLetter, new(a.deadLetterID()))
 }
 

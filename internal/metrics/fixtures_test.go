@@ -61,7 +61,7 @@ func served(t *testing.T) (*metrics.Metrics, string) {
 		m.StartJobType(jobType)
 	}
 	m.SetCatalogue("0123456789ab")
-	m.Readiness().NotReady(metrics.AboutEngine, "not yet")
+	m.Readiness.NotReady(metrics.AboutEngine, "not yet")
 	return m, listen(t, m, false)
 }
 

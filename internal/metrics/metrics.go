@@ -67,8 +67,9 @@ type Metrics struct {
 	notices                           *prometheus.CounterVec
 	engineUp                          prometheus.Gauge
 
-	figures   atomic.Pointer[Figures]
-	readiness Readiness
+	figures atomic.Pointer[Figures]
+	// Readiness is what /readyz answers by.
+	Readiness Readiness
 }
 
 // Build describes the binary.

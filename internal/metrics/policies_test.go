@@ -131,12 +131,12 @@ func TestWhatIsRefused(t *testing.T) {
 		"retry_worker_certificate_rejected": metrics.AboutCertificate, "retry_worker_purge_refused": metrics.AboutPurge,
 	} {
 		for _, note := range []string{"it is wrong", ""} {
-			m.Readiness().Note(about, note)
+			m.Readiness.Note(about, note)
 			wantLines(t, scrape(t, url), map[string]bool{name + " 1": note != "", name + " 0": note == ""})
 		}
 	}
-	m.Readiness().Ready(metrics.AboutJournal)
+	m.Readiness.Ready(metrics.AboutJournal)
 	wantLines(t, scrape(t, url), map[string]bool{"retry_worker_journal_up 1": true})
-	m.Readiness().NotReady(metrics.AboutJournal, "disk full")
+	m.Readiness.NotReady(metrics.AboutJournal, "disk full")
 	wantLines(t, scrape(t, url), map[string]bool{"retry_worker_journal_up 0": true})
 }

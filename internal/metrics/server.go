@@ -16,12 +16,12 @@ import (
 )
 
 // Readiness says whether the service can do its work. Without a reason against it it can; safe for concurrent
-// use. Some of what it is about has a gauge, too.
+// use.
 type Readiness struct {
 	mu sync.Mutex
 	// reasons against it, and notes, by what they are about.
 	reasons, notes map[string]string
-	// gauges of some, too: the journal's is 1 without a reason, the others are with a note.
+	// gauges of some: the journal's is 1 while there is no reason, the others while there is a note.
 	gauges map[string]prometheus.Gauge
 }
 
@@ -37,8 +37,8 @@ const (
 )
 
 func (m *Metrics) registerReadiness() {
-	m.readiness.reasons, m.readiness.notes = map[string]string{}, map[string]string{}
-	m.readiness.gauges = map[string]prometheus.Gauge{
+	m.Readiness.reasons, m.Readiness.notes = map[string]string{}, map[string]string{}
+	m.Readiness.gauges = map[string]prometheus.Gauge{
 		AboutJournal: m.gauge("retry_worker_journal_up", "1 while the journal can be written."),
 		AboutPurge: m.gauge("retry_worker_purge_refused",
 			"1 while old records are not purged, because the clock leapt since the last purge."),
@@ -50,9 +50,6 @@ func (m *Metrics) registerReadiness() {
 			"1 while the console's certificate is refused; the one before stays in force."),
 	}
 }
-
-// Readiness returns what /readyz answers by.
-func (m *Metrics) Readiness() *Readiness { return &m.readiness }
 
 // NotReady is what /readyz answers, in one line with the other reasons, until what it is about is ready again. The
 // reason is not empty.
@@ -100,7 +97,7 @@ func (m *Metrics) routes(profiles bool) http.Handler {
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		ready, body := m.readiness.answer()
+		ready, body := m.Readiness.answer()
 		if !ready {
 			http.Error(w, body, http.StatusServiceUnavailable)
 			return

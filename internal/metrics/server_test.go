@@ -16,7 +16,7 @@ import (
 
 func TestProbes(t *testing.T) {
 	m, url := served(t)
-	readiness := m.Readiness()
+	readiness := &m.Readiness
 	expect := func(path string, wantStatus int, wantBody string) {
 		t.Helper()
 		if status, body := testkit.Get(t, url+path); status != wantStatus || body != wantBody {

@@ -10,7 +10,7 @@ const (
 	leastQuoted = 4   // digits that a quoted number has at least
 )
 
-var quoted = regexp.MustCompile(`^\w+["']? ?[:=]? ?(?:'%?([^'%\n]+)%?'|"([^"\n]+)")`)
+var quoted = regexp.MustCompile(`^\w+ ?[:=]? ?(?:'%?([^'%\n]+)%?'|"([^"\n]+)")`)
 
 // quotedBehind returns what is quoted right behind the word i.
 func (r *reader) quotedBehind(i int) (start, end int) {
@@ -52,11 +52,13 @@ func (r *reader) fieldBehind(i, start, end int) kind {
 		switch {
 		case r.start(i) < end:
 		case is(c, hard) && bytes.Count(r.Chars[end+1:r.start(i)], []byte("'"))%2 == 1: // a pattern: '[!-~]{20}'
-		case is(c, hard+marks+"\n"):
+		case is(c, hard+marks+"\nv"): // another value
 			return none
 		case is(c, "FEJ"):
 			if from, to := r.quotedBehind(i); to > 0 {
-				return r.fieldKind(from, to)
+				if k := r.fieldKind(from, to); k != none {
+					return k
+				}
 			}
 		case is(c, labels), c == named && r.guessed(start, end) == name:
 			return r.tokens[i].kind

@@ -31,8 +31,7 @@ func (r *reader) readNumber(i int) edit {
 	if groups == 0 && !r.tokens[i].path {
 		k, groups = r.labelledBehind(i, n)
 	}
-	switch {
-	case groups == 0, k == phone && r.isTime(n.end(groups)):
+	if groups == 0 {
 		return edit{end: n.end(1)}
 	}
 	for j := 1; j < groups && k != none && !isPunctuated; j++ {
@@ -47,11 +46,6 @@ func (r *reader) readNumber(i int) edit {
 	return edit{start, end, k}
 }
 
-// isTime reports whether what stands before i is a date, perhaps a wrong one: a time is behind it.
-func (r *reader) isTime(i int) bool {
-	return lower(r.char(i)) == 't' && looks[r.char(i+1)] == isDigit && r.char(i+3) == ':'
-}
-
 // judge says what the number begins with: a datum of so many groups, or with none so many groups that stay; 0 groups
 // where there is nothing to say.
 func (r *reader) judge(i int, c *context, n *cluster) (kind, int) {
@@ -61,9 +55,7 @@ func (r *reader) judge(i int, c *context, n *cluster) (kind, int) {
 		return cpf, 4
 	case r.isMoney(i):
 		return none, n.amount()
-	case c.kept == engineKey && 13 <= size && size <= 19,
-		c.kept == registry && size == 6,
-		c.kept == company && size == 14:
+	case c.kept == engineKey && 13 <= size && size <= 19, c.kept == company && size == 14:
 		return none, 1
 	}
 	if n.holdsAddress(0) && !(c.isPersons() && n.sum[4] == 11) {
@@ -130,13 +122,15 @@ func (r *reader) dialled(i int, n *cluster) edit {
 	if k != phone {
 		groups = n.international()
 	}
+	end := n.end(max(1, groups))
+	isTime := lower(r.char(end)) == 't' && r.char(end+3) == ':' // of a wrong date: +12025-01-12T00:00:00Z
 	switch {
-	case groups == 0, k != phone && !isForeign, r.isTime(n.end(groups)):
+	case groups == 0, k != phone && !isForeign, isTime:
 		return edit{}
 	case isForeign && isArea:
 		start--
 	}
-	return edit{start, n.end(groups), phone}
+	return edit{start, end, phone}
 }
 
 // labelBehind is a number and the rest of a sentence up to a label of another.

@@ -80,7 +80,7 @@ var yearFirst, yearLast, clock = func() (first, last, clock *regexp.Regexp) {
 		regular(minute + second + zone)
 }()
 
-// instantEnd returns the end of the date, the time or both at i; 0 where there is none.
+// instantEnd returns the end of the date, the time or both at i; i where there is none.
 func (r *reader) instantEnd(i int) int {
 	form := yearLast
 	if r.char(i+2) == ':' {
@@ -88,11 +88,7 @@ func (r *reader) instantEnd(i int) int {
 	} else if looks[r.char(i+2)] == isDigit {
 		form = yearFirst
 	}
-	size := len(form.Find(r.ahead(i, maxInstant)))
-	if size == 0 || looks[r.char(i+size)] == isDigit {
-		return 0
-	}
-	return i + size
+	return i + len(form.Find(r.ahead(i, maxInstant)))
 }
 
 // writtenDate is "12 de março de 1980", "12-Mar-1980" and the arguments of a date's constructor.

@@ -14,7 +14,7 @@ type context struct {
 	direct bool  // nothing but connecting words and punctuation stands behind it
 	passed bool  // a number does
 	words  int   // that do
-	kept   class // keepOne, keepAll, engineKey, registry, company, counter: what the next number is instead
+	kept   class // keepOne, keepAll, engineKey, company, counter, offset: what the next number is instead
 	since  int   // words behind that
 	signed bool  // a sign stands behind the last word
 	line   bool  // a line's end does
@@ -48,8 +48,6 @@ func (c *context) crosses(sign class) {
 	case is(sign, hard), is(sign, ")]}|"), sign == ',' && c.kept != keepAll:
 		c.kept = 0
 		c.direct = c.direct && !is(sign, hard)
-	case sign == url:
-		c.direct = false
 	case sign == '\n':
 		c.line = true
 	case is(sign, assigning):

@@ -10,12 +10,12 @@ import (
 type class = byte
 
 const (
-	unknown, article, given, saint, initial               = 'u', 'a', 'g', 'h', 'I'
-	element, quoting, house, stop, paper, health          = 'E', 'v', 'd', 'x', 'p', 'e'
-	counter, offset                                       = 'o', 'j'
-	keepOne, keepAll, registry, engineKey, company, claim = 'Q', 'A', 'Z', 'J', 'C', 'c'
-	person, named, vague, login, kin, staff, worker       = 'P', 'N', 'V', 'W', 'K', 'T', 'X'
-	secretive, header, opaque, scheme, digest, keyOwner   = 'S', 'D', 'O', 'B', 'M', 'w'
+	unknown, article, given, saint, initial             = 'u', 'a', 'g', 'h', 'I'
+	element, quoting, house, stop, paper, health        = 'E', 'v', 'd', 'x', 'p', 'e'
+	counter, offset                                     = 'o', 'j'
+	keepOne, keepAll, engineKey, company, claim         = 'Q', 'A', 'J', 'C', 'c'
+	person, named, vague, login, kin, staff, worker     = 'P', 'N', 'V', 'W', 'K', 'T', 'X'
+	secretive, header, opaque, scheme, digest, keyOwner = 'S', 'D', 'O', 'B', 'M', 'w'
 
 	number, date   = '0', '1' // digits, and those of a date or time
 	fixed, hosted  = '2', '3' // what stays whatever it holds: a UUID, a hash, a claim's id; a URL's host

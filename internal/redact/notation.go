@@ -107,9 +107,6 @@ func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read i
 		}
 	}
 	for g, group := range form.SubexpNames() {
-		if m[2*g] < 0 || group == "" || group == "field" {
-			continue
-		}
 		from, end, k := start+m[2*g], start+m[2*g+1], kindNamed(group)
 		if end == start+within { // it goes on
 			over := bytes.IndexAny(r.Chars[end:], " \n\"'")

@@ -148,10 +148,7 @@ func (s *sim) checkCount(a, b *journal.Attempt) {
 		b.ProcessInstanceKey != a.ProcessInstanceKey || a.At.Sub(b.At) > retention-clocksApart {
 		return
 	}
-	first := e.first
-	if earliest.Before(first) {
-		first = earliest
-	}
+	first := slices.MinFunc([]time.Time{e.first, earliest}, time.Time.Compare)
 	if a.AnalysedCount != max(a.GivenCount, e.retries) || !a.FirstFailure.Equal(first) {
 		s.fail("%s fails after %d retries, %d are known and %d came with it; it failed first at %s, and that was %s", a.Decision.SubjectID,
 			a.AnalysedCount, e.retries, a.GivenCount, a.FirstFailure, first)

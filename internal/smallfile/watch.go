@@ -18,22 +18,12 @@ const (
 	mostSettles = 10
 )
 
-// Hooks tell what a Watcher did. They are called one at a time by Run's goroutine, which needs all of them.
-type Hooks[T any] struct {
-	// Changed tells that next is in force in place of previous.
-	Changed func(previous, next *T)
-	// Rejected tells, once for each content, why the file is not taken up; what is in force stays.
-	Rejected func(err error)
-	// Recovered tells, after Changed if there was a change, that a file which was rejected is the one in force now.
-	Recovered func(current *T)
-}
-
 // Watcher keeps the value that a file was made of last.
 type Watcher[T any] struct {
 	path    string
 	read    func(path string) ([]byte, error)
 	parse   func(path string, content []byte) (*T, error)
-	hooks   Hooks[T]
+	told    func(inForce *T, rejected error)
 	current atomic.Pointer[T]
 	// inForce is the content that current was made of, rejected what was refused last; zero if nothing is.
 	inForce  [sha256.Size]byte
@@ -69,9 +59,11 @@ func Watch[T any](
 // until the work is done.
 func (w *Watcher[T]) Current() *T { return w.current.Load() }
 
-// Run looks at the file every 10 s until ctx ends, and tells hooks what it did. It must be called once.
-func (w *Watcher[T]) Run(ctx context.Context, hooks Hooks[T]) {
-	w.hooks = hooks
+// Run looks at the file every 10 s until ctx ends. It calls told with the value that a change, or the end of a rejection,
+// has put in force; or, once for each content, with the reason why the file is not taken up: what is in force stays. It
+// must be called once.
+func (w *Watcher[T]) Run(ctx context.Context, told func(inForce *T, rejected error)) {
+	w.told = told
 	ticker := time.NewTicker(LookEvery)
 	defer ticker.Stop()
 	for {
@@ -90,7 +82,9 @@ func (w *Watcher[T]) look(ctx context.Context) {
 	for range mostSettles {
 		switch {
 		case err == nil && seen.sum == w.inForce:
-			w.recovered()
+			if w.rejected != (snapshot{}) {
+				w.take(w.Current(), seen)
+			}
 			return
 		case seen == w.rejected:
 			return // said already
@@ -103,36 +97,26 @@ func (w *Watcher[T]) look(ctx context.Context) {
 		before := seen
 		var content []byte
 		if content, seen, err = w.see(); seen == before {
-			w.take(content, seen, err)
+			var next *T
+			if err == nil {
+				next, err = w.parse(w.path, content)
+			}
+			if err == nil {
+				w.take(next, seen)
+				return
+			}
+			w.rejected = seen
+			w.told(nil, err)
 			return
 		}
 	}
 }
 
-// take puts a settled content in force, or rejects it.
-func (w *Watcher[T]) take(content []byte, seen snapshot, err error) {
-	var next *T
-	if err == nil {
-		next, err = w.parse(w.path, content)
-	}
-	if err != nil {
-		w.rejected = seen
-		w.hooks.Rejected(err)
-		return
-	}
-	w.inForce = seen.sum
-	previous := w.current.Swap(next)
-	w.hooks.Changed(previous, next)
-	w.recovered()
-}
-
-// recovered ends a rejection, if there was one.
-func (w *Watcher[T]) recovered() {
-	if w.rejected == (snapshot{}) {
-		return
-	}
-	w.rejected = snapshot{}
-	w.hooks.Recovered(w.Current())
+// take puts a value in force, which ends a rejection.
+func (w *Watcher[T]) take(value *T, seen snapshot) {
+	w.inForce, w.rejected = seen.sum, snapshot{}
+	w.current.Store(value)
+	w.told(value, nil)
 }
 
 func (w *Watcher[T]) see() (content []byte, seen snapshot, err error) {

@@ -51,6 +51,13 @@ func (m *Memory) keepRuns(c *journal.Changes) {
 	}
 }
 
+// named returns the item with its dead letter's id and subject.
+func (m *Memory) named(i journal.BulkItem) journal.BulkItem {
+	d := m.letters[i.Record]
+	i.DeadLetter, i.Subject = d.DeadLetter.ID, d.Subject
+	return i
+}
+
 // Open returns the records of the open dead letters that the filter lets through, up to one, in their order.
 func Open(t testing.TB, s deadletter.BulkStore, f journal.DeadLetterFilter, through int64) (records []int64) {
 	t.Helper()
@@ -133,9 +140,7 @@ func (m *Memory) BulkItems(ctx context.Context, id string, outcome journal.BulkO
 		if r := m.runs[id]; r != nil {
 			for _, i := range r.items {
 				if i.Number > after && (outcome == "" || i.Outcome == outcome) {
-					d := m.letters[i.Record]
-					i.DeadLetter, i.Subject = d.DeadLetter.ID, d.Subject
-					all = append(all, i)
+					all = append(all, m.named(i))
 				}
 			}
 		}

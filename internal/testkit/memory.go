@@ -5,6 +5,8 @@ package testkit
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -115,6 +117,9 @@ func (m *Memory) save(lookups []journal.Lookup, decide func(journal.Head, []jour
 // keep saves what was checked.
 func (m *Memory) keep(c *journal.Changes) {
 	for _, s := range c.Subjects {
+		var kept journal.SubjectState // what is kept of it
+		_ = json.Unmarshal([]byte(fmt.Sprint(s.Row()[7])), &kept)
+		s.State = kept
 		m.subjects[s.Key], m.keys[s.Subject] = &s, s.Key
 		m.head.Subject = max(m.head.Subject, s.Key)
 	}
@@ -164,7 +169,7 @@ func (m *Memory) histories(lookups []journal.Lookup) []journal.History {
 				hs[i].Run = new(r.told())
 			}
 			if n := slices.IndexFunc(r.items, func(b journal.BulkItem) bool { return b.Number == lookups[i].Item }); n >= 0 {
-				hs[i].Item = new(r.items[n])
+				hs[i].Item = new(m.named(r.items[n]))
 			}
 		}
 	}

@@ -84,15 +84,17 @@ func TestCertificateIsTakenUp(t *testing.T) {
 		issue := func(name string) { authority.Issue(t, p.cert, p.key, name) }
 		issue("first")
 		var told []string
-		c, hooks := load(t, p), smallfile.Hooks[tls.Certificate]{
-			Changed:   func(_, _ *tls.Certificate) { told = append(told, "changed") },
-			Rejected:  func(err error) { told = append(told, err.Error()) },
-			Recovered: func(*tls.Certificate) { told = append(told, "recovered") },
+		c := load(t, p)
+		tell := func(_ *tls.Certificate, err error) {
+			if err == nil {
+				err = errors.New("in force")
+			}
+			told = append(told, err.Error())
 		}
 		ctx, end := context.WithCancel(context.Background())
 		defer synctest.Wait()
 		defer end()
-		go c.Run(ctx, hooks)
+		go c.Run(ctx, tell)
 		expect := func(name, last string) {
 			t.Helper()
 			time.Sleep(15 * time.Second)
@@ -106,11 +108,11 @@ func TestCertificateIsTakenUp(t *testing.T) {
 			}
 		}
 		issue("second")
-		expect("second", "changed")
+		expect("second", "in force")
 		write(t, p.key, "-----BEGIN PRIVATE KEY-----\ncanary\n-----END PRIVATE KEY-----\n")
 		expect("second", "expected two PEM files that belong together")
 		issue("third")
-		expect("third", "recovered")
+		expect("third", "in force")
 		if text := strings.Join(told, " "); strings.Contains(text, "canary") {
 			t.Errorf("what was told holds the key: %s", text)
 		}

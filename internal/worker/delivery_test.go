@@ -226,49 +226,6 @@ func late(wait, after time.Duration, batch []worker.Job) func(context.Context, w
 	}
 }
 
-// TestNoAnswerPastTheDeadline: wherever a job's time ran out, nothing more is said about it, and a
-// decision that nobody would hear of is not made.
-func TestNoAnswerPastTheDeadline(t *testing.T) {
-	tests := []struct {
-		name    string
-		arrives time.Duration
-		handler time.Duration // what each handling takes
-		want    map[worker.Action]int
-		begun   int
-	}{
-		{"in time", 0, 9400 * time.Millisecond, map[worker.Action]int{worker.Completed: 1, worker.Released: 1}, 2},
-		{"frozen between handler and delivery, and in the queue", 0, 9500 * time.Millisecond, map[worker.Action]int{worker.Released: 2}, 1},
-		{"frozen for a minute", 0, time.Minute, map[worker.Action]int{worker.Released: 2}, 1},
-		{"the poll's reply came when the jobs were no longer ours", 9500 * time.Millisecond, 0, map[worker.Action]int{worker.Released: 2}, 0},
-		{"the poll's reply came a minute late", time.Minute, 0, map[worker.Action]int{worker.Released: 2}, 0},
-	}
-	for _, tt := range tests {
-		each(t, tt.name, func(t *testing.T, e *engine) {
-			e.onPoll = late(pollTimeout, tt.arrives, jobs(jobType, 1, 2))
-			cfg := config()
-			cfg.Concurrency = 1 // the second job waits for the first
-			begun := 0
-			r := start(t, e, cfg, one(func(context.Context, *worker.Job) worker.Reply {
-				begun++
-				time.Sleep(tt.handler) // deaf to its context, as a frozen process is
-				return completion
-			}))
-			time.Sleep(5 * time.Minute)
-			r.finish(t)
-			r.wantActions(t, tt.want)
-			if begun != tt.begun {
-				t.Errorf("%d jobs were begun, want %d", begun, tt.begun)
-			}
-			if n := len(e.told()); n != tt.want[worker.Completed] {
-				t.Errorf("%d answers were sent, want %d", n, tt.want[worker.Completed])
-			}
-			if n := r.logs.FilterMessageSnippet("not answered in time").Len(); n != tt.want[worker.Released] {
-				t.Errorf("%d log lines tell of jobs left to their time-out, want %d", n, tt.want[worker.Released])
-			}
-		})
-	}
-}
-
 // TestCallThatHangs: one hanging call leaves time for another, and so does that one.
 func TestCallThatHangs(t *testing.T) {
 	for name, tt := range map[string]struct {

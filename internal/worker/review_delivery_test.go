@@ -1,7 +1,6 @@
 package worker_test
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -117,24 +116,6 @@ func TestStopWhileDelivering(t *testing.T) {
 	})
 }
 
-// TestWhatNobodyDecides: a process that waits for a dead letter which settled otherwise gets an answer: it must not wait
-// for ever.
-func TestWhatNobodyDecides(t *testing.T) {
-	withReviews(t, func(f *reviewFixture) {
-		id, job := f.waiting()
-		f.begin("a")
-		time.Sleep(time.Minute)
-		f.reports(id)
-		f.within(time.Minute, "it is delivered", f.delivered)
-		if !f.taken(job) {
-			t.Error("the process still waits")
-		}
-		// And one that comes to its review task only then.
-		late := f.waits(f.job(job).ProcessInstanceKey, f.job(job).Variables)
-		f.within(time.Minute, "the late one has its answer", func() bool { return f.taken(late) && f.delivered() })
-	})
-}
-
 // TestLostAnswer: a try whose answer was lost, and then the job is gone. Where the process runs on, or has reported since
 // how it went, it has the decision; where it was cancelled meanwhile, nobody has.
 func TestLostAnswer(t *testing.T) {
@@ -180,22 +161,4 @@ func TestLostAnswer(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestLostAnswerOfAnotherProcess: the process that waits is another than the one that was told of the dead letter, which has
-// ended since. It runs on, so it has the decision.
-func TestLostAnswerOfAnotherProcess(t *testing.T) {
-	withReviews(t, func(f *reviewFixture) {
-		id, subject, instance := f.dead()
-		job := f.waits(0, fmt.Sprintf(`{"deadLetterId":%q,"claimId":%q}`, id, subject))
-		f.gateway.Cancel(instance)
-		f.begin("a")
-		time.Sleep(time.Minute)
-		f.gateway.Inject(gateway.Fault{Method: gateway.CompleteJob, DropAck: true, Times: 1})
-		f.retry(id)
-		f.within(time.Minute, "the first try", func() bool { return f.taken(job) })
-		f.within(time.Minute, "it is settled", f.delivered)
-		f.wantItem(id, journal.DeadLetterReprocessing, journal.DeliveryTaken, deadletter.Answered)
-		f.wantActions(f.t, map[worker.Action]int{worker.Unconfirmed: 1})
-	})
 }

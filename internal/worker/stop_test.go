@@ -93,20 +93,6 @@ func TestPollThatHangs(t *testing.T) {
 	}
 }
 
-// TestStopInAPause: a stop is obeyed at once.
-func TestStopInAPause(t *testing.T) {
-	onEngine(t, func(t *testing.T, e *engine) {
-		e.onPoll = func(context.Context, worker.ActivateRequest) ([]worker.Job, error) { return nil, refused }
-		r := start(t, e, config(), one(completing))
-		time.Sleep(time.Minute)
-		stopped, polls := time.Now(), len(e.asked())
-		r.finish(t)
-		if took := time.Since(stopped); took != 0 || len(e.asked()) != polls {
-			t.Errorf("ended %s after the stop, with %d polls more; want at once", took, len(e.asked())-polls)
-		}
-	})
-}
-
 // TestKill: the hard end waits for no poll, handler, delivery or queue; with a stop before it or none.
 func TestKill(t *testing.T) {
 	for name, before := range map[string]time.Duration{"after a stop": time.Second, "without a stop": 0} {

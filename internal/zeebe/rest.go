@@ -236,14 +236,14 @@ func job(key int64) string { return "jobs/" + strconv.FormatInt(key, 10) }
 // body of a request.
 type body map[string]any
 
-// object returns variables as the JSON that they are; none where they are empty.
+// object returns variables as the JSON object that they are, {} where there are none.
 func object(variables string) json.RawMessage { return json.RawMessage(cmp.Or(variables, "{}")) }
 
 // setVariables sets variables. This API refuses to set none, and takes a modification of nothing, which tells as much
 // of a process instance (tried on 8.6.0).
 func (c *rest) setVariables(ctx context.Context, r *pb.SetVariablesRequest) error {
 	instance := strconv.FormatInt(r.ElementInstanceKey, 10)
-	if r.Variables == "{}" {
+	if r.Local && r.Variables == "{}" {
 		return c.send(ctx, http.MethodPost, "process-instances/"+instance+"/modification", struct{}{}, nil)
 	}
 	return c.send(ctx, http.MethodPut, "element-instances/"+instance+"/variables",

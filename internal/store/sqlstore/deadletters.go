@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -133,26 +134,57 @@ func (s *snapshot) letters(w where, limit int, by string, args ...any) ([]deadle
 		if err := scanDeadLetter(scan, &i.Subject, &i.DeadLetter, &attempt); err != nil || attempt == nil {
 			return err
 		}
-		var a journal.Attempt
-		if err := json.Unmarshal([]byte(*attempt), &a); err != nil {
-			return fmt.Errorf("%w attempt: %w", journal.ErrUnreadable, err)
+		r, err := (&journal.Entry{Record: i.Record, Kind: journal.AttemptEntry, Subject: i.Subject, Body: *attempt}).Decode()
+		if err != nil {
+			return err
 		}
+		a := r.Attempt
 		i.Error, i.Classification, i.MatchedRule = a.Error, a.Decision.ErrorClassification, a.Decision.MatchedRule
 		i.PossiblyAccepted = a.Decision.PossiblyAccepted
 		return nil
 	})
 }
 
-const letterColumns = "s.tenant, s.policy, s.id, d.chance, d.body"
+const (
+	letterColumns = "s.tenant, s.policy, s.id, " + ofLetter
+	ofLetter      = "d.record, d.id, d.state, d.team, d.reason, d.fingerprint, d.at, d.chance, d.deadline, d.cents, d.body"
+)
+
+// letterRow are the columns of ofLetter, which may all be null.
+type letterRow struct {
+	record, at, chance, deadline, cents        sql.Null[int64]
+	id, state, team, reason, fingerprint, body sql.Null[string]
+}
+
+func (r *letterRow) columns() []any {
+	return []any{&r.record, &r.id, &r.state, &r.team, &r.reason, &r.fingerprint, &r.at, &r.chance, &r.deadline, &r.cents, &r.body}
+}
+
+// letter returns the dead letter; nil where there is none.
+func (r *letterRow) letter() (*journal.DeadLetter, error) {
+	if !r.record.Valid {
+		return nil, nil
+	}
+	d := &journal.DeadLetter{}
+	if err := json.Unmarshal([]byte(r.body.V), d); err != nil {
+		return nil, fmt.Errorf("%w dead letter: %w", journal.ErrUnreadable, err)
+	}
+	d.Record, d.ID, d.State, d.Fingerprint = r.record.V, r.id.V, journal.DeadLetterState(r.state.V), r.fingerprint.V
+	d.Team, d.Reason, d.CreatedAt = decision.Team(r.team.V), decision.Reason(r.reason.V), journal.FromMilli(r.at.V)
+	if d.Chance, d.Cents = r.chance.V, r.cents.V; r.deadline.V != journal.NoDeadline {
+		d.Deadline = journal.FromMilli(r.deadline.V)
+	}
+	return d, nil
+}
 
 // scanDeadLetter scans a dead letter from letterColumns, and what stands behind them.
 func scanDeadLetter(scan scanner, of *journal.Subject, d *journal.DeadLetter, behind ...any) error {
-	var chance int64
-	var text string
-	if err := scan(append([]any{&of.Tenant, &of.Policy, &of.ID, &chance, &text}, behind...)...); err != nil {
+	var row letterRow
+	err := scan(slices.Concat([]any{&of.Tenant, &of.Policy, &of.ID}, row.columns(), behind)...)
+	if err != nil {
 		return err
 	}
-	read, err := readLetter(text, chance)
+	read, err := row.letter()
 	if err == nil {
 		*d = *read
 	}

@@ -58,7 +58,7 @@ func readKeyed(scan scanner, k *journal.KeyedState) error {
 // PendingRetries implements journal.Reader.
 func (r *Reader) PendingRetries(ctx context.Context, after int64, limit int) ([]journal.KeyedState, error) {
 	return reading(ctx, r, "list the pending retries", func(s *snapshot) ([]journal.KeyedState, error) {
-		return collect(s, selectStates+" WHERE key > ? AND body -> 'episode' ->> 'state' IN ('scheduled', 'reprocessing') "+
+		return collect(s, selectStates+" WHERE key > ? AND body -> 'ep' ->> 'state' IN ('scheduled', 'reprocessing') "+
 			"ORDER BY key LIMIT ?", []any{after, max(limit, 0)}, readKeyed)
 	})
 }

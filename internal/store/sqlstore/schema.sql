@@ -10,7 +10,7 @@ CREATE TABLE records (
     body    JSON NOT NULL
 )STRICT;
 
-CREATE INDEX records_of_subject ON records (subject, record);
+CREATE INDEX records_of_subject ON records (subject);
 
 CREATE INDEX records_of_expunges ON records (record) WHERE kind IN ('purge', 'erasure');
 

@@ -78,7 +78,7 @@ func (s *snapshot) head(lock string) (h journal.Head, err error) {
 	return h, err
 }
 
-const recalled = `SELECT CAST(a.value ->> 0 AS BIGINT), s.key, s.body, l.record, l.at, l.body, d.chance, d.body
+const recalled = `SELECT CAST(a.value ->> 0 AS BIGINT), s.key, s.body, l.record, l.at, l.body, ` + ofLetter + `
 FROM %s CROSS JOIN subjects s
 LEFT JOIN records l ON l.record = s.last AND l.subject = s.key
 LEFT JOIN dead_letters d ON d.id = CASE a.value ->> 4 WHEN '' THEN s.dead_letter ELSE a.value ->> 4 END AND d.subject = s.key
@@ -95,10 +95,9 @@ func (w *writer) recall(lookups []journal.Lookup) ([]journal.History, error) {
 	err := w.each(fmt.Sprintf(recalled, w.Elements), func(scan scanner) error {
 		var n, key int64
 		var last nullRecord
-		var chance *int64
+		var letter letterRow
 		var state string
-		var letter *string
-		err := scan(&n, &key, &state, &last.record, &last.at, &last.body, &chance, &letter)
+		err := scan(append([]any{&n, &key, &state, &last.record, &last.at, &last.body}, letter.columns()...)...)
 		if err != nil {
 			return err
 		}
@@ -111,8 +110,8 @@ func (w *writer) recall(lookups []journal.Lookup) ([]journal.History, error) {
 		if h.Last != nil && h.Last.Identity == lookups[n].Identity {
 			h.Same = h.Last
 		}
-		if err == nil && letter != nil {
-			h.DeadLetter, err = readLetter(*letter, *chance)
+		if err == nil {
+			h.DeadLetter, err = letter.letter()
 		}
 		return err
 	}, string(list))
@@ -144,15 +143,6 @@ func readState(body string) (s journal.SubjectState, err error) {
 		err = fmt.Errorf("%w state of a subject: %w", journal.ErrUnreadable, err)
 	}
 	return s, err
-}
-
-func readLetter(body string, chance int64) (*journal.DeadLetter, error) {
-	d := &journal.DeadLetter{}
-	if err := json.Unmarshal([]byte(body), d); err != nil {
-		return nil, fmt.Errorf("%w dead letter: %w", journal.ErrUnreadable, err)
-	}
-	d.Chance = chance
-	return d, nil
 }
 
 // recallMore loads what few lookups ask for.

@@ -43,13 +43,12 @@ func (w *bulkWorld) analyze(id string, job int64, text string, retries int) (jou
 	return w.j.Analyze(w.t.Context(), a)
 }
 
-func (w *bulkWorld) step(verb journal.BulkVerb, r journal.BulkRun) journal.BulkRun {
+func (w *bulkWorld) step(verb journal.BulkVerb, r journal.BulkRun) {
 	w.t.Helper()
-	r, err := w.j.Bulk(w.t.Context(), &journal.BulkStep{Verb: verb, Run: r, Items: testkit.Open(w.t, w.s, r.Filter, r.Through), By: "ana"})
+	_, err := w.j.Bulk(w.t.Context(), &journal.BulkStep{Verb: verb, Run: r, Items: testkit.Open(w.t, w.s, r.Filter, r.Through), By: "ana"})
 	if err != nil {
 		w.t.Fatalf("%s: %v", verb, err)
 	}
-	return r
 }
 
 // begin starts a run that discards everything that is open.

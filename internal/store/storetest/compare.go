@@ -96,14 +96,24 @@ func (o *oracle) comparePending(ctx context.Context, r *rapid.T) {
 }
 
 func (o *oracle) compareSums(ctx context.Context, r *rapid.T) {
-	from := journal.SlotOf(o.now) - rapid.Int64Range(-1, 6).Draw(r, "from slot")
+	from := journal.SlotOf(o.now) - rapid.SampledFrom([]int64{-1, 0, 6, 500, 1 << 40}).Draw(r, "from slot")
 	same(o, r, "the sums", func(s ports) ([]journal.Sum, error) { return s.Sums(ctx, from) })
-	weeks := []int64{journal.WeekOf(o.now) - journal.WeekSlots, journal.WeekOf(o.now)}
+	weeks := []int64{}
+	for ago := range int64(12) {
+		weeks = append(weeks, journal.WeekOf(o.now)-ago*journal.WeekSlots)
+	}
 	few := rapid.IntRange(0, 9).Draw(r, "cases")
 	same(o, r, "what is learnt from", func(s ports) ([]journal.Cases, error) { return s.Cases(ctx, weeks, few) })
-	policy, limit := rapid.SampledFrom([]string{"", o.policy, "none"}).Draw(r, "policy"), rapid.IntRange(0, 9).Draw(r, "limit")
-	f, after := journal.CauseFilter{Policy: policy, Taught: rapid.Bool().Draw(r, "taught"), Began: o.bound(r, "began"),
-		Told: o.bound(r, "told")}, (*journal.Fingerprint)(nil)
+	policy, limit := rapid.SampledFrom([]string{"", o.policy, o.policy, "none"}).Draw(r, "policy"), rapid.IntRange(0, 9).Draw(r, "limit")
+	f, after := journal.CauseFilter{Policy: policy}, (*journal.Fingerprint)(nil)
+	switch rapid.IntRange(0, 5).Draw(r, "causes by") {
+	case 0:
+		f.Taught = true
+	case 1:
+		f.Began = o.bound(r, "began")
+	case 2:
+		f.Told = o.bound(r, "told")
+	}
 	for range 3 { // page after page
 		causes := same(o, r, "the causes", func(s ports) ([]journal.Cause, error) { return s.Causes(ctx, f, after, limit) })
 		if len(causes) == 0 {
@@ -145,7 +155,7 @@ func (o *oracle) compareRecords(ctx context.Context, r *rapid.T) {
 
 // bound of a period: often none, or one that records lie on.
 func (o *oracle) bound(r *rapid.T, what string) time.Time {
-	ago := rapid.SampledFrom([]time.Duration{-1, 0, 0, time.Microsecond, time.Millisecond, time.Hour, 47 * time.Hour, 94 * time.Hour}).Draw(r, what)
+	ago := rapid.SampledFrom([]time.Duration{-1, -1, -1, -1, 0, 0, time.Microsecond, time.Millisecond, time.Hour, 47 * time.Hour, 94 * time.Hour}).Draw(r, what)
 	if ago < 0 {
 		return time.Time{}
 	}
@@ -265,8 +275,8 @@ func (o *oracle) compareBulk(ctx context.Context, r *rapid.T) {
 	same(o, r, "the runs that have not ended", func(s ports) ([]journal.BulkRun, error) { return s.ActiveBulkRuns(ctx) })
 	for _, id := range o.runs {
 		sameTwo(o, r, fmt.Sprintf("the bulk run %q", id), func(s ports) (journal.BulkRun, bool, error) { return s.BulkRun(ctx, id) })
-		outcome := rapid.SampledFrom(append(journal.BulkOutcomes(), "", "", "")).Draw(r, "outcome")
-		after, limit := rapid.Int64Range(-1, 3).Draw(r, "after"), rapid.IntRange(0, 9).Draw(r, "limit")
+		outcome := rapid.SampledFrom(append(make([]journal.BulkOutcome, 9), journal.BulkOutcomes()...)).Draw(r, "outcome")
+		after, limit := rapid.Int64Range(-1, 1).Draw(r, "after"), rapid.IntRange(0, 9).Draw(r, "limit")
 		same(o, r, fmt.Sprintf("the items of %q", id), func(s ports) ([]journal.BulkItem, error) {
 			return s.BulkItems(ctx, id, outcome, after, limit)
 		})

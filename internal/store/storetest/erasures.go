@@ -21,7 +21,7 @@ import (
 func RunErasures(t *testing.T, open func() Store) {
 	seeded.Check(t, func(r *rapid.T) {
 		w, run, erased := newBulkWorld(t, open()), "", map[string]bool{}
-		for n := range int64(rapid.IntRange(20, 40).Draw(r, "steps")) {
+		for n := range int64(rapid.IntRange(60, 120).Draw(r, "steps")) {
 			id := fmt.Sprintf("CLM-%d-1", rapid.IntRange(0, 2).Draw(r, "claim"))
 			run = w.anyStep(r, n+1, id, run, erased)
 			w.wantNowhere("after that", slices.Collect(maps.Keys(erased))...)

@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"context"
-	"fmt"
 	"testing"
 
 	"retry-worker/internal/audit"
@@ -91,46 +90,6 @@ func testCancelled(t *testing.T, s Store) {
 	head, _ := recall(t, s)
 	wantSame(t, "the head", head, journal.Head{})
 	failure(t, s, subject("CLM-3-1"), identity())
-}
-
-// testSame looks for each of many attempts of one subject by its identity.
-func testSame(t *testing.T, s Store) {
-	of := subject("CLM-4-1")
-	const attempts = 60
-	ids := make([]journal.Identity, attempts)
-	for i := range ids {
-		ids[i] = identity()
-		failure(t, s, of, ids[i])
-	}
-	must(t, s, []journal.Lookup{{Subject: of}}, func(x *transaction) { // revisions of the eighth, the ninth's first
-		for revision := int64(1); revision <= 2; revision++ {
-			x.attempt(0, journal.Attempt{At: at(0), Number: 8, Revision: revision, Episode: 1, Identity: ids[7], Error: fmt.Sprint("revision ", revision)})
-		}
-	})
-	for i, id := range ids {
-		_, histories := recall(t, s, journal.Lookup{Subject: of, Identity: id}, journal.Lookup{Subject: subject("CLM-4-2"), Identity: id})
-		h := &histories[0]
-		switch {
-		case h.Same == nil || h.Same.Number != int64(i)+1 || h.Same.Identity != id:
-			t.Fatalf("attempt %d was found as %+v", i+1, h.Same)
-		case h.Last == nil || h.Last.Number != attempts || h.Attempts != attempts:
-			t.Fatalf("the last attempt is %+v, the number of attempts %d, want %d", h.Last, h.Attempts, attempts)
-		case i == 7 && (h.Same.Revision != 2 || h.Same.Error != "revision 2"):
-			t.Fatalf("the eighth attempt was found in revision %d, want 2", h.Same.Revision)
-		case histories[1].Same != nil:
-			t.Fatal("another subject's attempt was found")
-		}
-	}
-	if _, histories := recall(t, s, journal.Lookup{Subject: of, Identity: identity()}); histories[0].Same != nil {
-		t.Errorf("an identity that is not known was found at attempt %d", histories[0].Same.Number)
-	}
-	_, histories := recall(t, s, journal.Lookup{Subject: of})
-	if histories[0].Same != nil {
-		t.Errorf("no identity was found at attempt %d", histories[0].Same.Number)
-	}
-	if n := histories[0].Attempts; n != attempts {
-		t.Errorf("counted %d attempts, want %d: revisions are none", n, attempts)
-	}
 }
 
 // testAnswered has two replicas mark what they answered, as each gathered it: their runs lie inside each other, in whatever

@@ -88,7 +88,6 @@ var (
 		{"a context that has ended, and a probe, change nothing", testCancelled},
 		{"writers take turns, and one fails while others go on", testConcurrent},
 		{"readers see whole transactions", testReaders},
-		{"the same is found among many attempts", testSame},
 		{"odd names", testNames},
 		{"runs of several workers lie inside each other", testAnswered},
 		{"large batches", testLarge},

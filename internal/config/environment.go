@@ -2,11 +2,15 @@ package config
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/kelseyhightower/envconfig"
 
 	"retry-worker/internal/text"
 )
@@ -54,20 +58,51 @@ func fields(v reflect.Value, do func(tag reflect.StructTag, field any)) {
 	}
 }
 
-// load fills each env from the environment; a variable that is set but empty counts as not set. A setting with several
-// names takes the value of the one that is set; two that say something else are a problem.
+// load fills each env from the environment. A setting with several names takes the value of the one that is set; two
+// that say something else are a problem.
 func (c *checker) load(envs ...any) {
+	var settings []reflect.Value
+	var all []reflect.StructField
 	for _, env := range envs {
 		fields(reflect.ValueOf(env).Elem(), func(tag reflect.StructTag, field any) {
-			if value := cmp.Or(c.value(tag), tag.Get("default")); value != "" {
-				c.decode(tag.Get("env"), value, tag, field)
-			}
+			name := c.variable(tag)
+			settings = append(settings, reflect.ValueOf(setting{c, name, tag, field}))
+			all = append(all, reflect.StructField{
+				Name: "Setting" + strconv.Itoa(len(all)), Type: reflect.TypeFor[setting](),
+				Tag: reflect.StructTag(fmt.Sprintf("envconfig:%q default:%q", name, tag.Get("default"))),
+			})
 		})
 	}
+	env := reflect.New(reflect.StructOf(all))
+	for i, s := range settings {
+		env.Elem().Field(i).Set(s)
+	}
+	c.note("", envconfig.Process("", env.Interface()))
 }
 
-// value returns what the variables of a setting say; empty for nothing.
-func (c *checker) value(tag reflect.StructTag) string {
+// setting decodes a field for envconfig. It notes a wrong value and goes on, where envconfig would stop at the first.
+type setting struct {
+	c        *checker
+	variable string // read for it
+	tag      reflect.StructTag
+	field    any // its address
+}
+
+// Decode implements envconfig.Decoder. A variable that is set but empty counts as not set.
+func (s setting) Decode(value string) error {
+	name := s.tag.Get("env")
+	if s.variable == name+"_FILE" && value != "" {
+		value = s.c.secret(name, value)
+	}
+	if value = cmp.Or(value, s.tag.Get("default")); value != "" {
+		s.c.decode(name, value, s.tag, s.field)
+	}
+	return nil
+}
+
+// variable returns the name of the variable that a setting is read from: its own, another one of it, or that of its
+// file.
+func (c *checker) variable(tag reflect.StructTag) string {
 	name := tag.Get("env")
 	set, value := name, os.Getenv(name)
 	for other := range strings.FieldsSeq(tag.Get("also")) {
@@ -85,9 +120,9 @@ func (c *checker) value(tag reflect.StructTag) string {
 	case value != "" && value != tag.Get("default"):
 		c.both(set, file)
 	default:
-		return c.secret(name, os.Getenv(file))
+		return file
 	}
-	return value
+	return set
 }
 
 // What Kubernetes injects for a Service named retry-worker, retry-worker-and-more, or as the engine is.

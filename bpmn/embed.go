@@ -22,7 +22,7 @@ type Model struct {
 	Content []byte
 }
 
-// Models are all embedded models, ordered by file name. A model needs nothing but its file in this
+// Models returns all embedded models, ordered by file name. A model needs nothing but its file in this
 // folder. It panics if one of them is no model with exactly one executable process, which the tests
 // keep from being built. Safe for concurrent use.
 func Models() []Model {

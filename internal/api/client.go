@@ -91,7 +91,7 @@ func (c *Client) foreign(why error) error {
 	return fmt.Errorf("the answer of %s is not that of a retry-worker's API: %w; check --%s", c.Base, why, c.Flag)
 }
 
-// answer is what came back, or what was refused.
+// answer returns what came back, or what was refused.
 func (c *Client) answer(status int, body []byte) ([]byte, error) {
 	var line bytes.Buffer
 	if len(body) > maxAnswerBytes || json.Compact(&line, body) != nil || line.Len() == 0 || line.Bytes()[0] != '{' {

@@ -178,7 +178,7 @@ func (all schemas) field(f *Field) Schema {
 	return s
 }
 
-// valueOf is the value that a struct tag has a keyword set to.
+// valueOf returns the value that a struct tag has a keyword set to.
 func valueOf(tag, text string) any {
 	if n, err := strconv.ParseFloat(text, 64); err == nil {
 		return n
@@ -197,7 +197,7 @@ func valueOf(tag, text string) any {
 	}
 }
 
-// nullable is a schema that null fits too.
+// nullable returns a schema that null fits too.
 func nullable(s Schema) Schema {
 	kind, simple := s["type"].(string)
 	switch s = maps.Clone(s); {

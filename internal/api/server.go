@@ -65,7 +65,7 @@ type API struct {
 	journal  atomic.Pointer[Journal]
 }
 
-// New is an API that answers 503 where it needs the journal, until Open is called.
+// New returns an API that answers 503 where it needs the journal, until Open is called.
 func New(o Options) *API {
 	s := &API{
 		now: o.Gate.Now, policies: o.Policies, zone: cmp.Or(o.Zone, time.UTC), log: o.Log, pages: o.Pages,
@@ -104,7 +104,7 @@ func (s *API) Listen(
 		s.gate.Limited(s.Handler()), c, web.Peers{Proxies: proxies, Crowded: s.gate.Crowded})
 }
 
-// Handler is everything that is served, behind the gate.
+// Handler returns everything that is served, behind the gate.
 func (s *API) Handler() http.Handler {
 	api := s.routes()
 	return s.recovering(s.gate.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -170,7 +170,7 @@ func (s *API) recovering(next http.Handler) http.Handler {
 	})
 }
 
-// panicked is what a panic may say in the log: the runtime's own words, and otherwise its type alone, since its text
+// panicked returns what a panic may say in the log: the runtime's own words, and otherwise its type alone, since its text
 // may hold what the request held.
 func panicked(why any) string {
 	if err, ok := why.(runtime.Error); ok {

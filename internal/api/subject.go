@@ -91,7 +91,7 @@ func attemptView(a *journal.Attempt) AttemptView {
 	return AttemptView{audit.AttemptOf(a), decision.Instant(a.Decision.AnalysedAt), a.Error}
 }
 
-// unknown is why nothing is said of a subject.
+// unknown returns why nothing is said of a subject.
 func unknown() error {
 	return refused("subject_not_found",
 		"the journal knows no failure of this subject; policy, id and tenant must be written as the process has them")
@@ -104,7 +104,7 @@ type subjectInput struct {
 	Tenant string `json:"tenant" in:"query" default:"<default>" bytes:"255"`
 }
 
-// subject is the one that the address names; it is refused where nothing can have that name.
+// subject returns the one that the address names; it is refused where nothing can have that name.
 func (in *subjectInput) subject() (journal.Subject, error) {
 	s := journal.Subject{Tenant: in.Tenant, Policy: in.Policy, ID: in.ID}
 	if !printable(s.Policy) || !printable(s.ID) {
@@ -200,7 +200,7 @@ func (c *call) conclude(in *outcomeInput) (Outcome, error) {
 	return Outcome{SubjectName(o.Subject), standingOf(&done.Episode, c.now()), done.Changed}, err
 }
 
-// outcome is what a request tells, of a subject of that policy.
+// outcome returns what a request tells, of a subject of that policy.
 func (c *call) outcome(in *outcomeInput) (*journal.Outcome, *decision.Policy, error) {
 	policy, rejection := c.policies().Find(in.Policy)
 	if rejection != nil {

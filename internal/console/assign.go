@@ -81,7 +81,7 @@ func (p *Pages) handover(v *visit, o *open) (*page, error) {
 	return &page{redirect: listURL(journal.DeadLetterFilter{Assignee: of})}, nil
 }
 
-// whose are the open dead letters of a filter that the reader has, that nobody has, and that are to be looked at again
+// whose returns the open dead letters of a filter that the reader has, that nobody has, and that are to be looked at again
 // today. A search does not count them: it would look at all there is once more.
 func (v *visit) whose(o *open, f journal.DeadLetterFilter) ([]viewLink, error) {
 	all, ends := f, deadletter.EndOfDay(v.zone, v.now)

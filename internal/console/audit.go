@@ -48,7 +48,7 @@ type auditRow struct {
 	By      string
 }
 
-// auditForm is what was asked for.
+// auditForm returns what was asked for.
 func auditForm(q url.Values) *auditData {
 	const most = 512 // bytes of an id
 	d := &auditData{}
@@ -95,7 +95,7 @@ func (p *Pages) audit(v *visit, o *open) (*page, error) {
 	return pg, err
 }
 
-// recordFilter is what the form asks for; d says which field is wrong, if one is.
+// recordFilter returns what the form asks for; d says which field is wrong, if one is.
 func (v *visit) recordFilter(d *auditData) (f journal.RecordFilter) {
 	var since, until bool
 	f.Since, since = v.instant(d.Since)
@@ -114,7 +114,7 @@ func (v *visit) recordFilter(d *auditData) (f journal.RecordFilter) {
 	return f
 }
 
-// forward are the records that the filter lets through, the oldest first, from behind the cursor on.
+// forward returns the records that the filter lets through, the oldest first, from behind the cursor on.
 func (v *visit) forward(o *open, d *auditData, f journal.RecordFilter) ([]journal.Record, error) {
 	after, _ := strconv.ParseInt(v.r.URL.Query().Get("after"), 10, 64) // what is no cursor is the first page
 	records, err := o.Records(v.r.Context(), f, max(after, 0), auditPage+1)
@@ -126,7 +126,7 @@ func (v *visit) forward(o *open, d *auditData, f journal.RecordFilter) ([]journa
 	return records, nil
 }
 
-// latest are the last records before the cursor, the newest first.
+// latest returns the last records before the cursor, the newest first.
 func (v *visit) latest(o *open, d *auditData, head journal.Head) ([]journal.Record, error) {
 	before, err := strconv.ParseInt(v.r.URL.Query().Get("before"), 10, 64)
 	if err != nil || before < 1 || before > head.Record+1 {
@@ -145,7 +145,7 @@ func (v *visit) latest(o *open, d *auditData, head journal.Head) ([]journal.Reco
 	return records, nil
 }
 
-// exportURL is where what was asked for is exported.
+// exportURL returns where what was asked for is exported.
 func (v *visit) exportURL(d *auditData, f audit.Format) string {
 	return strings.Replace(v.here(field{"policy", d.Policy}, field{"format", string(f)}), "/audit", "/audit/export", 1)
 }

@@ -93,7 +93,7 @@ func (v *visit) causeRow(g *deadletter.Group, f journal.DeadLetterFilter) causeR
 	return row
 }
 
-// causeName is a cause's reason in words: that of the rule that matched, otherwise what its dead letters were given up
+// causeName returns a cause's reason in words: that of the rule that matched, otherwise what its dead letters were given up
 // for, unless that is only that their retries were used up.
 func (v *visit) causeName(g *deadletter.Group) string {
 	reason, given := g.Cause.Reason, g.Sample.Reason
@@ -244,7 +244,7 @@ func (v *visit) news(n *journal.News) string {
 	return says
 }
 
-// newCauses are those that were told of as new, or back, within a day.
+// newCauses returns those that were told of as new, or back, within a day.
 func (v *visit) newCauses(o *open) (rows []newCause, err error) {
 	f := journal.CauseFilter{Told: v.now.Add(-statistics.Daily)}
 	causes, _, err := o.ListCauses(v.r.Context(), f, "", mostCauses)

@@ -12,12 +12,12 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// money is an amount of hundredths of a real.
+// money returns an amount of hundredths of a real.
 func (l Lang) money(cents int64) string {
 	return "R$\u00a0" + l.Number(cents/100) + strings.TrimPrefix(l.Decimal(float64(cents%100)/100, 2), "0")
 }
 
-// Money is an amount, empty where there is none.
+// Money returns an amount, empty where there is none.
 func (l Lang) Money(cents int64) string {
 	if cents == 0 {
 		return ""
@@ -25,7 +25,7 @@ func (l Lang) Money(cents int64) string {
 	return l.money(cents)
 }
 
-// ContextOf is who has a claim and what is known of it, in a line of the list. Each leads to the list of those with the same, but where
+// ContextOf returns who has a claim and what is known of it, in a line of the list. Each leads to the list of those with the same, but where
 // few would be.
 func (d *listData) ContextOf(i deadletter.Item) (links []factLink) {
 	links = d.V.assignedFacts(&i.Assigned)
@@ -41,7 +41,7 @@ func (d *listData) ContextOf(i deadletter.Item) (links []factLink) {
 	return links
 }
 
-// told are the parts of a context that no page says by itself: its amount and the deadline are.
+// told returns the parts of a context that no page says by itself: its amount and the deadline are.
 func (v *visit) told(of decision.Context) decision.Context {
 	amount := slices.IndexFunc(of, func(c decision.ContextValue) bool { _, ok := c.Cents(); return ok })
 	told := decision.Context{}
@@ -53,7 +53,7 @@ func (v *visit) told(of decision.Context) decision.Context {
 	return told
 }
 
-// context is what is known of a claim, by the names that the catalogue in force has.
+// context returns what is known of a claim, by the names that the catalogue in force has.
 func (v *visit) context(policy string, of decision.Context) (facts []fact) {
 	for _, c := range v.told(of) {
 		facts = append(facts, v.contextFact(policy, &c))
@@ -65,7 +65,7 @@ func (v *visit) contextFact(policy string, c *decision.ContextValue) fact {
 	return fact{v.contextLabel(policy, c.Variable), v.contextValue(c)}
 }
 
-// contextLabel is what people call a variable of a policy, or of any; the variable where nobody said.
+// contextLabel returns what people call a variable of a policy, or of any; the variable where nobody said.
 func (v *visit) contextLabel(policy, variable string) string {
 	for _, f := range v.contextFields(policy) {
 		if f.Variable == variable {
@@ -75,7 +75,7 @@ func (v *visit) contextLabel(policy, variable string) string {
 	return variable
 }
 
-// contextFields are those of a policy, or, where it is empty, of all, each variable once.
+// contextFields returns those of a policy, or, where it is empty, of all, each variable once.
 func (v *visit) contextFields(policy string) (fields []decision.ContextField) {
 	if p := v.catalogue.Policies[policy]; p != nil {
 		return p.Context
@@ -100,7 +100,7 @@ type contextFilter struct {
 	Value  string
 }
 
-// wanted is what a request asks of a claim's context (journal.DeadLetterFilter): in one field, or in the form's two.
+// wanted returns what a request asks of a claim's context (journal.DeadLetterFilter): in one field, or in the form's two.
 func wanted(q url.Values) string {
 	if field, value := plain(q.Get("field"), maxQueryBytes), plain(q.Get("value"), maxQueryBytes); field != "" && value != "" {
 		return field + "=" + value
@@ -141,7 +141,7 @@ func (v *visit) contextValue(c *decision.ContextValue) string {
 	return c.Value
 }
 
-// toldFields are the fields of a policy's context that a list has no column of its own for.
+// toldFields returns the fields of a policy's context that a list has no column of its own for.
 func (v *visit) toldFields(policy string) []decision.ContextField {
 	fields := slices.Clone(v.contextFields(policy))
 	if i := slices.IndexFunc(fields, func(f decision.ContextField) bool { return f.Type == decision.ContextMoney }); i >= 0 {

@@ -16,7 +16,7 @@ import (
 // mostExported dead letters are in one file: as many as a person looks through.
 const mostExported = 20_000
 
-// exportURL is the list as a file.
+// exportURL returns the address of the list as a file.
 func exportURL(f journal.DeadLetterFilter) string {
 	return strings.Replace(listURL(f), "/dead-letters", "/dead-letters.csv", 1)
 }
@@ -98,7 +98,7 @@ func (v *visit) contextCell(of decision.Context, variable string) string {
 	return v.point(of[n].Value)
 }
 
-// cellTime is an instant as a spreadsheet of the language reads it, in the hospital's zone; empty for none.
+// cellTime returns an instant as a spreadsheet of the language reads it, in the hospital's zone; empty for none.
 func (v *visit) cellTime(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -55,7 +55,7 @@ func (v *visit) wrongFilter(field string, q url.Values) string {
 	}
 }
 
-// plain is what somebody wrote into a field of one line: without characters that would act or not be seen, and cut.
+// plain returns what somebody wrote into a field of one line: without characters that would act or not be seen, and cut.
 func plain(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		if text.Hidden(r) {
@@ -94,7 +94,7 @@ func fieldsOf(f *journal.DeadLetterFilter) []field {
 	return slices.DeleteFunc(all, func(x field) bool { return x.Value == "" })
 }
 
-// exact is t as an address and a hidden field have it; empty for the zero time.
+// exact returns t as an address and a hidden field have it; empty for the zero time.
 func exact(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -102,7 +102,7 @@ func exact(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// local is t as a datetime-local field has it, in the hospital's zone.
+// local returns t as a datetime-local field has it, in the hospital's zone.
 func (v *visit) local(t time.Time) string {
 	switch {
 	case t.IsZero():
@@ -114,7 +114,7 @@ func (v *visit) local(t time.Time) string {
 	}
 }
 
-// address is path with the fields that have a value.
+// address returns path with the fields that have a value.
 func address(path string, fields ...field) string {
 	q := url.Values{}
 	for _, x := range fields {
@@ -128,7 +128,7 @@ func address(path string, fields ...field) string {
 	return path + "?" + q.Encode()
 }
 
-// listFields are those of a filter with its state and order.
+// listFields returns those of a filter with its state and order.
 func listFields(f *journal.DeadLetterFilter) []field {
 	all := append(fieldsOf(f), field{"sort", f.Sort})
 	if f.State == string(journal.DeadLetterOpen) {
@@ -137,16 +137,16 @@ func listFields(f *journal.DeadLetterFilter) []field {
 	return append(all, field{"state", f.State})
 }
 
-// listURL is the list of dead letters that a filter lets through.
+// listURL returns the list of dead letters that a filter lets through.
 func listURL(f journal.DeadLetterFilter) string { return address("/dead-letters", listFields(&f)...) }
 
-// groupsURL are the causes of the open ones among them.
+// groupsURL returns the page of the causes of the open ones among them.
 func groupsURL(f journal.DeadLetterFilter) string {
 	f.Since, f.Until = time.Time{}, time.Time{}
 	return address("/dead-letters/groups", fieldsOf(&f)...)
 }
 
-// planURL is the plan for all open ones among them.
+// planURL returns the page that plans what is done with all open ones among them.
 func planURL(f journal.DeadLetterFilter) string { return address("/bulk-runs/new", fieldsOf(&f)...) }
 
 // filterFacts say a filter in words.
@@ -164,7 +164,7 @@ type factLink struct {
 	URL string
 }
 
-// chips are the parts of a filter in words, a fingerprint by what it stands for; each leads to the list without it.
+// chips returns the parts of a filter in words, a fingerprint by what it stands for; each leads to the list without it.
 func (v *visit) chips(o *open, f *journal.DeadLetterFilter) (all []factLink, err error) {
 	cause := ""
 	if f.Fingerprint != "" {
@@ -193,7 +193,7 @@ func (v *visit) chips(o *open, f *journal.DeadLetterFilter) (all []factLink, err
 	return all, nil
 }
 
-// when is date and time to the second.
+// when returns date and time to the second.
 func (v *visit) when(t time.Time) string { return v.Day(t) + " " + t.In(v.zone).Format("15:04:05") }
 
 // place is where in the list of dead letters somebody works: the list's own query, with its filter and page. Addresses
@@ -203,7 +203,7 @@ type place url.Values
 // maxPlaceBytes of a place in an address: more is none of ours.
 const maxPlaceBytes = 2000
 
-// listPlace is the list's own page as a place.
+// listPlace returns the list's own page as a place.
 func (v *visit) listPlace() place {
 	q := v.r.URL.Query()
 	q.Del("lang")
@@ -223,10 +223,10 @@ func (v *visit) place() place {
 	return place(q)
 }
 
-// encoded is what an address carries; empty for nowhere.
+// encoded returns what an address carries; empty for nowhere.
 func (p place) encoded() string { return url.Values(p).Encode() }
 
-// list is the page of the list; its first where the place is nowhere.
+// list returns the page of the list; its first where the place is nowhere.
 func (p place) list() string {
 	if p == nil {
 		return "/dead-letters"
@@ -234,7 +234,7 @@ func (p place) list() string {
 	return "/dead-letters?" + p.encoded()
 }
 
-// Subject is a subject's page that knows the place, with more fields.
+// Subject returns a subject's page that knows the place, with more fields.
 func (p place) Subject(s journal.Subject, more ...field) string {
 	return subjectURL(s, append(more, field{"list", p.encoded()})...)
 }
@@ -248,7 +248,7 @@ type following struct {
 	number string
 }
 
-// next is what follows a dead letter in the list. One that is not there any more is followed by the page's first.
+// next returns what follows a dead letter in the list. One that is not there any more is followed by the page's first.
 func (v *visit) next(o *open, at place, id string) (after following, err error) {
 	if at == nil {
 		return after, nil

@@ -43,7 +43,7 @@ var texts = sync.OnceValue(func() (all map[string]map[Lang]string) {
 	return all
 })
 
-// T is the text of a key with its arguments filled in. A key that does not exist is a mistake of ours; a test finds it.
+// T returns the text of a key with its arguments filled in. A key that does not exist is a mistake of ours; a test finds it.
 func (l Lang) T(key string, args ...any) string {
 	s, ok := texts()[key][l]
 	if !ok {
@@ -55,7 +55,7 @@ func (l Lang) T(key string, args ...any) string {
 	return fmt.Sprintf(s, args...)
 }
 
-// Or is the text of a key, or fallback where there is none: for names that a catalogue of policies may add.
+// Or returns the text of a key, or fallback where there is none: for names that a catalogue of policies may add.
 func (l Lang) Or(key, fallback string) string {
 	if s, ok := texts()[key][l]; ok {
 		return s
@@ -63,7 +63,7 @@ func (l Lang) Or(key, fallback string) string {
 	return fallback
 }
 
-// Count is the text of key.one or key.other with the number filled in.
+// Count returns the text of key.one or key.other with the number filled in.
 func (l Lang) Count(key string, n int64) string {
 	form := ".other"
 	if n == 1 || n == -1 {
@@ -72,7 +72,7 @@ func (l Lang) Count(key string, n int64) string {
 	return l.T(key+form, l.Number(n))
 }
 
-// Number is n with its thousands apart.
+// Number returns n with its thousands apart.
 func (l Lang) Number(n int64) string {
 	s, sign, separator := strconv.FormatInt(n, 10), "", ","
 	if n < 0 {
@@ -87,7 +87,7 @@ func (l Lang) Number(n int64) string {
 	return sign + s
 }
 
-// Decimal is x with that many decimals.
+// Decimal returns x with that many decimals.
 func (l Lang) Decimal(x float64, decimals int) string {
 	return l.point(strconv.FormatFloat(x, 'f', decimals, 64))
 }
@@ -104,7 +104,7 @@ func (l Lang) short(x float64, decimals int) string {
 // percent returns a ratio in hundredths.
 func (l Lang) percent(ratio float64) string { return l.short(100*ratio, 1) + " %" }
 
-// point is a text with a number in it, with the language's mark for decimals.
+// point returns a text with a number in it, with the language's mark for decimals.
 func (l Lang) point(number string) string {
 	if l == Portuguese {
 		return strings.Replace(number, ".", ",", 1)
@@ -194,7 +194,7 @@ func (l Lang) badge(name string, state any) Badge {
 	return Badge{tones[state], l.Or(name+"."+word, word)}
 }
 
-// subjectURL is a subject's page, with more fields. A tenant is named where it is not the one that everybody has.
+// subjectURL returns a subject's page, with more fields. A tenant is named where it is not the one that everybody has.
 func subjectURL(s journal.Subject, more ...field) string {
 	if s.Tenant != journal.DefaultTenant {
 		more = append(more, field{"tenant", s.Tenant})
@@ -202,7 +202,7 @@ func subjectURL(s journal.Subject, more ...field) string {
 	return address("/subjects/"+segment(s.Policy)+"/"+segment(s.ID), more...)
 }
 
-// segment is s as one segment of a path.
+// segment returns s as one segment of a path.
 func segment(s string) string {
 	return strings.ReplaceAll(url.PathEscape(s), "+", "%2B")
 }
@@ -229,13 +229,13 @@ func (v *visit) moment(t time.Time, kind, text string) Moment {
 	return Moment{ISO: decision.Instant(t), UTC: t.UTC().Format("2006-01-02 15:04:05") + " UTC", Text: text, Kind: kind}
 }
 
-// At is date and time in the hospital's zone.
+// At returns date and time in the hospital's zone.
 func (v *visit) At(t time.Time) Moment { return v.moment(t, "at", v.clock(t)) }
 
-// Ago is how long ago t was.
+// Ago returns how long ago t was.
 func (v *visit) Ago(t time.Time) Moment { return v.moment(t, "ago", v.ago(v.now.Sub(t))) }
 
-// For is for how long it has been so.
+// For returns how long it has been so.
 func (v *visit) For(t time.Time) Moment {
 	if v.now.Sub(t) < time.Minute {
 		return v.Ago(t)
@@ -243,10 +243,10 @@ func (v *visit) For(t time.Time) Moment {
 	return v.moment(t, "for", v.T("time.for", v.span(v.now.Sub(t))))
 }
 
-// In is how long it is until t.
+// In returns how long it is until t.
 func (v *visit) In(t time.Time) Moment { return v.moment(t, "in", v.in(t.Sub(v.now))) }
 
-// Due is how long it is until a deadline, or for how long it is overdue.
+// Due returns how long it is until a deadline, or for how long it is overdue.
 func (v *visit) Due(t time.Time) Moment {
 	m := v.moment(t, "due", v.in(t.Sub(v.now)))
 	if v.Past(t) && m.Set() {
@@ -272,7 +272,7 @@ func (v *visit) Expires(t time.Time) Moment {
 // Past reports whether t has come.
 func (v *visit) Past(t time.Time) bool { return !t.After(v.now) }
 
-// clock is date and time to the second, without the date where it is today's.
+// clock returns date and time to the second, without the date where it is today's.
 func (v *visit) clock(t time.Time) string {
 	local, today := t.In(v.zone), v.now.In(v.zone)
 	if local.Year() == today.Year() && local.YearDay() == today.YearDay() {
@@ -281,12 +281,12 @@ func (v *visit) clock(t time.Time) string {
 	return v.when(t)
 }
 
-// Day is the date in the hospital's zone.
+// Day returns the date in the hospital's zone.
 func (v *visit) Day(t time.Time) string {
 	return v.format(t, "02/01/2006", "2 Jan 2006")
 }
 
-// shortDay is the date without its year.
+// shortDay returns the date without its year.
 func (v *visit) shortDay(t time.Time) string { return v.format(t, "02/01", "2 Jan") }
 
 // format tells t in the hospital's zone, by the layout of the language.
@@ -297,7 +297,7 @@ func (v *visit) format(t time.Time, portuguese, english string) string {
 	return t.In(v.zone).Format(english)
 }
 
-// ago is an age in words; console.js keeps it true by the same rules.
+// ago returns an age in words; console.js keeps it true by the same rules.
 func (l Lang) ago(d time.Duration) string {
 	if d < time.Minute {
 		return l.T("time.just_now")
@@ -305,7 +305,7 @@ func (l Lang) ago(d time.Duration) string {
 	return l.T("time.ago", l.span(d))
 }
 
-// in is a countdown in words: with seconds below ten minutes.
+// in returns a countdown in words: with seconds below ten minutes.
 func (l Lang) in(d time.Duration) string {
 	if d = d.Round(time.Second); d <= 0 {
 		return l.T("time.now")
@@ -313,7 +313,7 @@ func (l Lang) in(d time.Duration) string {
 	return l.T("time.in", l.fine(d))
 }
 
-// fine is a span with its seconds, too, below ten minutes; d is whole seconds.
+// fine returns a span with its seconds, too, below ten minutes; d is whole seconds.
 func (l Lang) fine(d time.Duration) string {
 	if d >= time.Minute && d < 10*time.Minute && d%time.Minute > 0 {
 		return l.span(d) + " " + l.span(d%time.Minute)
@@ -321,7 +321,7 @@ func (l Lang) fine(d time.Duration) string {
 	return l.span(d)
 }
 
-// span is a length of time by its largest units: 38 s, 14 min, 5 h 10 min, 3 days.
+// span returns a length of time by its largest units: 38 s, 14 min, 5 h 10 min, 3 days.
 func (l Lang) span(d time.Duration) string {
 	d = max(d, 0)
 	minutes := int(d / time.Minute)
@@ -341,7 +341,7 @@ func (l Lang) span(d time.Duration) string {
 	}
 }
 
-// fromTo is a range of lengths of time, with the unit once where that is enough: 5 to 6 min.
+// fromTo returns a range of lengths of time, with the unit once where that is enough: 5 to 6 min.
 func (l Lang) fromTo(least, most time.Duration) string {
 	from, to := l.span(least), l.span(most)
 	if from == to {

@@ -92,7 +92,7 @@ func (v *visit) pager(name, next, fragment string) (p pager) {
 	return p
 }
 
-// here is this page's address with other fields; those that are empty go.
+// here returns this page's address with other fields; those that are empty go.
 func (v *visit) here(others ...field) string {
 	to, q := *v.r.URL, v.r.URL.Query()
 	q.Del("lang")
@@ -200,7 +200,7 @@ func (p *Pages) search(v *visit, o *open) (*page, error) {
 		"Query": q, "Found": all, "More": len(all) == mostFound, "Words": listURL(f)}}, nil
 }
 
-// listed is the list's page with its filter, and no rows yet.
+// listed returns the list's page with its filter, and no rows yet.
 func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
 	counts, err := o.DeadLetterCounts(v.r.Context(), journal.DeadLetterFilter{State: deadletter.AllStates})
 	if err != nil {
@@ -250,7 +250,7 @@ func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
 	return d, nil
 }
 
-// Sorted is the value of aria-sort of a column, which some orders go by; empty where the list has another.
+// Sorted returns the value of aria-sort of a column, which some orders go by; empty where the list has another.
 func (d *listData) Sorted(orders ...string) string {
 	switch sort := deadletter.SortOf(&d.Filter); {
 	case !slices.Contains(orders, sort):
@@ -309,7 +309,7 @@ func (v *visit) choices(d *listData, counts []deadletter.Count) {
 	d.Reasons = options(reasons, string(f.Reason), func(s string) string { return v.reason(decision.Reason(s)) })
 }
 
-// options are the values, each once, by their names.
+// options returns the values, each once, by their names.
 func options(values []string, selected string, name func(string) string) []option {
 	slices.Sort(values)
 	var all []option

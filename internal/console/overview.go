@@ -64,7 +64,7 @@ type teamRow struct {
 // reasonRow is what waits for one team for one reason.
 type reasonRow struct{ deadletter.Count }
 
-// Waiting is the list of what waits for a team and for a reason, for any where it is empty.
+// Waiting returns the list of what waits for a team and for a reason, for any where it is empty.
 func (v *visit) Waiting(t decision.Team, r decision.Reason) string {
 	return listURL(journal.DeadLetterFilter{Team: t, Reason: r})
 }
@@ -236,7 +236,7 @@ func (v *visit) teams(teams []decision.Team) string {
 	return strings.Join(names, ", ")
 }
 
-// health is what the worker says of itself.
+// health returns what the worker says of itself.
 func (p *Pages) health(v *visit, o *open) ([]healthRow, error) {
 	backlog, err := o.Backlog(v.r.Context())
 	if err != nil {
@@ -271,7 +271,7 @@ func (v *visit) outbox(backlog map[string]int64) healthRow {
 // mostUntold teams are named on the overview.
 const mostUntold = 3
 
-// untold are the teams that do not know yet what waits for them.
+// untold returns the teams that do not know yet what waits for them.
 func (v *visit) untold(notices []Notice) []healthRow {
 	rows := make([]healthRow, 0, mostUntold)
 	for _, n := range notices[:min(len(notices), mostUntold)] {

@@ -257,7 +257,7 @@ var assetVersion = func() string {
 	return hex.EncodeToString(sum.Sum(nil)[:6])
 }()
 
-// assetURL is where a file is served; a test finds one that does not exist.
+// assetURL returns where a file is served; a test finds one that does not exist.
 func assetURL(name string) string { return AssetsPrefix + assetVersion + "/" + name }
 
 func (p *Pages) asset(w http.ResponseWriter, r *http.Request) {

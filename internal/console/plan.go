@@ -57,7 +57,7 @@ type refusedRow struct {
 	N    int64
 }
 
-// LeftOut is how many would not be decided.
+// LeftOut returns how many would not be decided.
 func (p *planShown) LeftOut() int64 { return p.Total - p.Ready }
 
 // address of the plan that a form asks for.
@@ -113,7 +113,7 @@ func (v *visit) changes(d *planData, then url.Values) {
 	}
 }
 
-// reasonOf is a text of several lines as it was written.
+// reasonOf returns a text of several lines as it was written.
 func reasonOf(s string) string { return strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n")) }
 
 // planForm reads what was asked for; wrong names a field of the filter that cannot be read.
@@ -152,7 +152,7 @@ func (f *planForm) command() journal.BulkCommand {
 	return c
 }
 
-// needs is what it takes to start what the form asks for.
+// needs returns what it takes to start what the form asks for.
 func (f *planForm) needs() access.Action { return access.Bulk.Anew(f.command().Fresh) }
 
 // mayNotStart says why the reader may not start what a form asks for; empty where he may.

@@ -34,7 +34,7 @@ func (p *Pages) policies(v *visit) (*page, error) {
 		summary: v.T("policies.summary", d.Version)}, nil
 }
 
-// Limits are what ends the retries, and what unknown and empty errors do.
+// Limits returns what ends the retries, and what unknown and empty errors do.
 func (v *visit) Limits(p *decision.Policy) []fact {
 	total := v.T("limits.none")
 	if p.TotalLimit > 0 {
@@ -81,7 +81,7 @@ func (v *visit) backoff(r *decision.BackoffRule) string {
 // apart sets the units of a duration apart, which both languages share.
 var apart = strings.NewReplacer("ms", " ms ", "m", " min ", "h", " h ", "s", " s ")
 
-// exact is a length of time with all its parts: 2 h 35 min.
+// exact returns a length of time with all its parts: 2 h 35 min.
 func (l Lang) exact(d time.Duration) string {
 	return l.point(strings.TrimSpace(apart.Replace(text.Duration(d))))
 }
@@ -91,7 +91,7 @@ func (v *visit) Ladder(p *decision.Policy) *catalogue.Plan {
 	return catalogue.PlanAt(p, decision.OwnPolicy{}, "", time.Time{})
 }
 
-// Notes are sentences on a ladder.
+// Notes returns sentences on a ladder.
 func (v *visit) Notes(l *catalogue.Plan) (notes []string) {
 	if len(l.Retries) == 0 {
 		notes = append(notes, v.T("ladder.final"))
@@ -114,7 +114,7 @@ func (v *visit) Between(r catalogue.Range) string {
 	return v.fromTo(time.Duration(r.Earliest), time.Duration(r.Latest))
 }
 
-// RuleClass is what a rule makes of an error.
+// RuleClass returns what a rule makes of an error.
 func (v *visit) RuleClass(r *classify.Rule) Badge { return v.class(r.Class, r.Presumed()) }
 
 // class of an error; one that is only presumed says so.

@@ -158,7 +158,7 @@ func (v *visit) causeSays(d *gate.Destination) string {
 	return v.T("portal.down.person", v.portal(d.Name), by, since)
 }
 
-// brief is the time of an instant, with its day where that is not today.
+// brief returns the time of an instant, with its day where that is not today.
 func (v *visit) brief(t time.Time) string {
 	clock := t.In(v.zone).Format("15:04")
 	if v.Day(t) != v.Day(v.now) {

@@ -40,7 +40,7 @@ type runRow struct {
 	Came string
 }
 
-// runURL is a bulk run's page.
+// runURL returns a bulk run's page.
 func runURL(id string) string { return "/bulk-runs/" + segment(id) }
 
 // Held reports whether a run that goes on decides nothing for the moment.
@@ -62,7 +62,7 @@ func (p *Pages) runs(v *visit, o *open) (*page, error) {
 		summary: v.Count("runs.active", int64(len(active(all))))}, nil
 }
 
-// active are the runs that have not ended.
+// active returns the runs that have not ended.
 func active(all []journal.BulkRun) []journal.BulkRun {
 	return slices.DeleteFunc(slices.Clone(all), func(r journal.BulkRun) bool { return r.State.Ended() })
 }
@@ -105,7 +105,7 @@ func (v *visit) counts(r *journal.BulkRun, outcomes []journal.BulkOutcome) strin
 	return strings.Join(words, ", ")
 }
 
-// activeRuns are those that have not ended, the newest first.
+// activeRuns returns those that have not ended, the newest first.
 func (v *visit) activeRuns(o *open) ([]runRow, error) {
 	all, _, err := o.Runs(v.r.Context(), "", recentRuns)
 	if err != nil {
@@ -124,7 +124,7 @@ var outcomeOrder = []journal.BulkOutcome{
 // cameTo of outcomeOrder are outcomes that do not change any more.
 const cameTo = 7
 
-// lasting is how long something takes, rounded as people say it: 45 s, 6 min, 2 h 40 min.
+// lasting returns how long something takes, rounded as people say it: 45 s, 6 min, 2 h 40 min.
 func (l Lang) lasting(d time.Duration) string {
 	if d > 10*time.Minute {
 		d = d.Round(time.Minute)

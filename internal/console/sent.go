@@ -29,7 +29,7 @@ type sent struct {
 	Status int    `json:"s,omitempty"`
 }
 
-// Value is what was sent in a field of that verb's form; empty where another form was sent.
+// Value returns what was sent in a field of that verb's form; empty where another form was sent.
 func (s *sent) Value(verb, name string) string {
 	if s.Verb != verb {
 		return ""
@@ -96,7 +96,7 @@ func (v *visit) refused(err error, to, prefix, mayBe string) (*page, error) {
 	return v.again(to, s), nil
 }
 
-// sent is the form that the page has again; nothing where it has none.
+// sent returns the form that the page has again; nothing where it has none.
 func (v *visit) sent() (s sent) {
 	page := v.r.URL.Query().Get(againField)
 	if page == "" || json.Unmarshal([]byte(kept(v.r, sentCookie)), &s) != nil || s.Page != page {
@@ -114,7 +114,7 @@ func (v *visit) keep(name, value string, seconds int) {
 		SameSite: http.SameSiteLaxMode, HttpOnly: true, Secure: access.OverTLS(v.r), MaxAge: seconds})
 }
 
-// kept is a value that the browser keeps; empty for none, and for what is none of ours.
+// kept returns a value that the browser keeps; empty for none, and for what is none of ours.
 func kept(r *http.Request, name string) string {
 	c, err := r.Cookie(name)
 	if err != nil {

@@ -79,7 +79,7 @@ type entryBody struct {
 	FollowUpAt time.Time               `json:"followUpAt"`
 }
 
-// chapters are the episodes in order, each with its events by their records. What is of no episode stands where it
+// chapters returns the episodes in order, each with its events by their records. What is of no episode stands where it
 // happened.
 func (v *visit) chapters(story *journal.Story) (all []chapter) {
 	type told struct {
@@ -113,7 +113,7 @@ func (v *visit) chapters(story *journal.Story) (all []chapter) {
 	return all
 }
 
-// chapter is an episode of a story, without its events.
+// chapter returns an episode of a story, without its events.
 func (v *visit) chapter(story *journal.Story, episode int64) chapter {
 	c := chapter{Number: episode}
 	for i := range story.Episodes {

@@ -134,7 +134,7 @@ func (v *visit) waits(o *open, name string) string {
 	return v.T("form.waits", v.portal(name), v.T("portal."+string(d.State.Phase)))
 }
 
-// inOperate is the page of a process instance there; empty where that is not known.
+// inOperate returns the page of a process instance there; empty where that is not known.
 func (p *Pages) inOperate(instance int64) string {
 	if p.Operate == "" || instance == 0 {
 		return ""
@@ -144,7 +144,7 @@ func (p *Pages) inOperate(instance int64) string {
 
 var claimPlace = regexp.MustCompile(`\{[^{}]*\}`)
 
-// claimURL is a claim's page in the hospital's own system; empty where it takes what is not known, or was taken out.
+// claimURL returns a claim's page in the hospital's own system; empty where it takes what is not known, or was taken out.
 func (p *Pages) claimURL(s journal.Subject, of decision.Context) string {
 	known := map[string]string{"{id}": s.ID}
 	for i := range of {
@@ -181,7 +181,7 @@ func (v *visit) shorten(chapters []chapter) string {
 	return v.T("events.last", v.Number(mostEvents), v.Number(int64(all)))
 }
 
-// hintLang is the language of the catalogue's own words where that is known: the default's are Portuguese.
+// hintLang returns the language of the catalogue's own words where that is known: the default's are Portuguese.
 func (v *visit) hintLang() string {
 	if v.catalogue.Source == catalogue.DefaultSource {
 		return string(Portuguese)
@@ -244,7 +244,7 @@ func (v *visit) lastEpisode(s *standing, e *journal.Episode) {
 	}
 }
 
-// letter is what is known of a story's last dead letter.
+// letter returns what is known of a story's last dead letter.
 func (v *visit) letter(o *open, story *journal.Story, sent *sent) (l *letterData, err error) {
 	d := &story.DeadLetters[len(story.DeadLetters)-1]
 	l = &letterData{DeadLetter: d, Process: o.Process(d), MayNot: v.mayNotDecide(d.Team),
@@ -276,7 +276,7 @@ func (v *visit) mayNotDecide(team decision.Team) string {
 	return ""
 }
 
-// Did is what was decided: retry, discard or accepted.
+// Did returns what was decided: retry, discard or accepted.
 func (v *visit) Did(n *journal.ReviewNote) string {
 	switch {
 	case n.Discard:
@@ -287,7 +287,7 @@ func (v *visit) Did(n *journal.ReviewNote) string {
 	return "retry"
 }
 
-// TakesEffect is when a decision can be undone no longer.
+// TakesEffect returns when a decision can be undone no longer.
 func (v *visit) TakesEffect(l journal.Later) Moment { return v.In(l.At.Add(journal.UndoFor)) }
 
 // Retry says which one a retry of a dead letter is.

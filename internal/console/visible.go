@@ -20,7 +20,7 @@ const (
 	nameShown = 1024
 )
 
-// inert is somebody's text as HTML that does nothing: escaped, with controls, bidi marks and characters of no width
+// inert returns somebody's text as HTML that does nothing: escaped, with controls, bidi marks and characters of no width
 // shown by name, and cut. Line breaks stay where lines do.
 func inert(s string, most int, lines bool) template.HTML {
 	cut := len(s) > most

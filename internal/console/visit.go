@@ -50,13 +50,13 @@ func (p *Pages) visit(w http.ResponseWriter, r *http.Request) *visit {
 	return v
 }
 
-// Token is that of the reader's forms.
+// Token returns that of the reader's forms.
 func (v *visit) Token() string { return access.FormToken(v.r.Context()) }
 
-// Now is when the page is made.
+// Now returns when the page is made.
 func (v *visit) Now() time.Time { return v.now }
 
-// Reader is who reads.
+// Reader returns who reads.
 func (v *visit) Reader() string { return v.who.Name }
 
 // Says returns a text of the catalogue in the reader's language.
@@ -70,7 +70,7 @@ func (v *visit) portal(name string) string {
 // Role of the reader, in words.
 func (v *visit) Role() string { return v.Or("role."+v.who.Role.String(), v.who.Role.String()) }
 
-// ownTeams are those that the reader is bound to, in words.
+// ownTeams returns those that the reader is bound to, in words.
 func (v *visit) ownTeams() string {
 	names := strings.Split(string(v.who.Teams), ",")
 	for i := range names {
@@ -213,7 +213,7 @@ func (v *visit) frame(pg *page, body []byte, banners []link) *frame {
 	return f
 }
 
-// otherURL is this page in another language; what answers a form is not there to be had again, its form is.
+// otherURL returns this page in another language; what answers a form is not there to be had again, its form is.
 func (v *visit) otherURL(l Lang) string {
 	switch {
 	case v.r.Method == http.MethodGet, v.r.Method == http.MethodHead:

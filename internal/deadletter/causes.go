@@ -110,7 +110,7 @@ func (s *Service) Foresee(ctx context.Context, p *decision.Policy, f *decision.F
 	return nil
 }
 
-// Teams are those that the policies in force name, in order.
+// Teams returns those that the policies in force name, in order.
 func (s *Service) Teams() []decision.Team {
 	var teams []decision.Team
 	for _, p := range s.policies() {
@@ -189,7 +189,7 @@ func (g *GroupQuery) Cursor(n int64, id string) string {
 // TeamCounts are how many dead letters each team acts on.
 type TeamCounts map[decision.Team]int64
 
-// Teams are the teams, the one with the most first.
+// Teams returns the teams, the one with the most first.
 func (c TeamCounts) Teams() []decision.Team {
 	return slices.SortedFunc(maps.Keys(c), func(a, b decision.Team) int {
 		return cmp.Or(cmp.Compare(c[b], c[a]), cmp.Compare(a, b))

@@ -157,7 +157,7 @@ const (
 // is up.
 const ExpectedFor = 60 * time.Second
 
-// Process is whether a process waits for a decision on d, as far as is known now.
+// Process reports whether a process waits for a decision on d, as far as is known now.
 func (s *Service) Process(d *journal.DeadLetter) Process {
 	since, up := d.CreatedAt, s.engineUp()
 	switch {
@@ -255,7 +255,7 @@ var fields = map[Code]string{
 // about none.
 func (r *Refusal) Field() string { return fields[r.Code] }
 
-// RefusalOf is the refusal that err holds; nil where it is another error: the decision, or the answer, is not known
+// RefusalOf returns the refusal that err holds; nil where it is another error: the decision, or the answer, is not known
 // then, and asking again is safe (journal.ErrUnavailable), or the journal can never hold it (journal.ErrInvalid).
 func RefusalOf(err error) *Refusal {
 	r, _ := errors.AsType[*Refusal](err)
@@ -290,7 +290,7 @@ func missed(deadline time.Time) *Refusal {
 		"new submissionDeadline", decision.Instant(deadline))
 }
 
-// settled is why nothing can be decided any more.
+// settled returns why nothing can be decided any more.
 func settled(by *journal.DecidedError) *Refusal {
 	who := ""
 	if by.By != "" {
@@ -303,7 +303,7 @@ func settled(by *journal.DecidedError) *Refusal {
 	}
 }
 
-// unattended is why an open dead letter cannot be retried: there is nobody to carry it out, or not yet.
+// unattended returns why an open dead letter cannot be retried: there is nobody to carry it out, or not yet.
 func unattended(d *Item) *Refusal {
 	r := &Refusal{
 		Code: InvalidRetryState, State: d.State,

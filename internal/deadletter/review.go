@@ -80,7 +80,7 @@ func IsID(s string) bool { return idForm.MatchString(s) }
 
 var idForm = regexp.MustCompile(`^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// Show is the dead letter of that id.
+// Show returns the dead letter of that id.
 func (s *Service) Show(ctx context.Context, id string) (Item, error) {
 	if id = strings.ToLower(strings.TrimSpace(id)); !IsID(id) {
 		return Item{}, errNotFound
@@ -178,7 +178,7 @@ func (s *Service) delay(ctx context.Context, c *Command, d *Item, policy *decisi
 	return policy.Manual(d.Subject.ID, own, count).Delay, err
 }
 
-// ownPolicy is the delay that the job asked for, where its policy lets jobs do so (R15): that of the last retry there
+// ownPolicy returns the delay that the job asked for, where its policy lets jobs do so (R15): that of the last retry there
 // was for it.
 func (s *Service) ownPolicy(ctx context.Context, p *decision.Policy, d *Item) (own decision.OwnPolicy, err error) {
 	if p.Own == nil {
@@ -207,7 +207,7 @@ func (s *Service) record(ctx context.Context, d *Item, wanted *journal.Review) (
 	return *d, nil
 }
 
-// refusal is what the journal says to a decision, in words: what it finds may be newer than d. wanted is nil where none is
+// refusal returns what the journal says to a decision, in words: what it finds may be newer than d. wanted is nil where none is
 // asked for.
 func (s *Service) refusal(err error, d *Item, wanted *journal.Review) error {
 	decided, _ := errors.AsType[*journal.DecidedError](err)

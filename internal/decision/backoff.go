@@ -43,7 +43,7 @@ func (r *BackoffRule) Precision() time.Duration {
 	return time.Second
 }
 
-// Raw is the nominal delay before retry number n (0 or more) of a ladder; it never falls as n grows
+// Raw returns the nominal delay before retry number n (0 or more) of a ladder; it never falls as n grows
 // and does not overflow for any n.
 func (r *BackoffRule) Raw(n int64) time.Duration {
 	if last := int64(len(r.List)) - 1; last >= 0 {
@@ -56,7 +56,7 @@ func (r *BackoffRule) Raw(n int64) time.Duration {
 	return time.Duration(raw)
 }
 
-// After is the delay before retry number n (0 or more) for a draw in [0, 1).
+// After returns the delay before retry number n (0 or more) for a draw in [0, 1).
 func (r *BackoffRule) After(draw float64, n int64) Backoff {
 	raw := r.Raw(n)
 	ratio := r.Jitter * (2*draw - 1)
@@ -90,7 +90,7 @@ func (p *Policy) draw(subject string, count int64) float64 {
 	return float64(binary.BigEndian.Uint64(sum[:8])>>(64-bits)) / (1 << bits)
 }
 
-// Manual is the backoff of a retry that a person asks for (R17), after count retries made: p's own, with the draw that
+// Manual returns the backoff of a retry that a person asks for (R17), after count retries made: p's own, with the draw that
 // the same retry would have had (R6). Beyond the ladder its last delay holds (R14: 30 s for failed-job). own is the
 // policy that the job brought, if any. The total limit (R20) binds the worker, not a person.
 func (p *Policy) Manual(subject string, own OwnPolicy, count int64) Backoff {

@@ -129,7 +129,7 @@ var (
 	commaNumber = regexp.MustCompile(`^-?([0-9]{1,15}|[0-9]{1,3}(\.[0-9]{3}){1,4})(,[0-9]{1,9})?$`)
 )
 
-// number is the number that v holds, as one or as a text.
+// number returns the number that v holds, as one or as a text.
 func (v Value) number() (float64, bool) {
 	text, isText := v.text()
 	text = strings.TrimSpace(text)

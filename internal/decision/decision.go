@@ -89,7 +89,7 @@ type Decision struct {
 	Rejection *Rejection `json:"-"`
 }
 
-// Instant is t as processes, people and machines get it: RFC 3339 in UTC, with milliseconds where there are any (R7).
+// Instant returns t as processes, people and machines get it: RFC 3339 in UTC, with milliseconds where there are any (R7).
 func Instant(t time.Time) string { return t.UTC().Truncate(time.Millisecond).Format(time.RFC3339Nano) }
 
 // Wait returns the time until the next retry: the backoff, or longer where the destination is closed then (R29).
@@ -169,7 +169,7 @@ func Decide(f *Failure, p *Policy, past Past, now time.Time) Decision {
 	return d
 }
 
-// taught is the part of RetryReason that says that a person taught it.
+// taught returns the part of RetryReason that says that a person taught it.
 func (d *Decision) taught() string {
 	if d.Taught == 0 {
 		return ""
@@ -185,7 +185,7 @@ func (p *Past) presumed(retries int64) int64 {
 	return retries
 }
 
-// Rebase is d as if it were made at now: the same answer with the same backoff, from then on, or the end where that is
+// Rebase returns d as if it were made at now: the same answer with the same backoff, from then on, or the end where that is
 // too late (R20, R29). d is one that retries f by p.
 func (d Decision) Rebase(p *Policy, f *Failure, now time.Time) Decision {
 	d.AnalysedAt = now.UTC().Truncate(p.Precision())
@@ -289,12 +289,12 @@ func reject(d Decision, r *Rejection) Decision {
 	return Decision{Outcome: Rejected, Policy: d.Policy, SubjectID: d.SubjectID, AnalysedAt: d.AnalysedAt, Rejection: r}
 }
 
-// RejectedBy is the decision that a refused input comes to (R11).
+// RejectedBy returns the decision that a refused input comes to (R11).
 func RejectedBy(policy string, r *Rejection) Decision {
 	return Decision{Outcome: Rejected, Policy: policy, Rejection: r}
 }
 
-// firstFailure is the earliest known instant of the episode; a submission time in the future says nothing (R23).
+// firstFailure returns the earliest known instant of the episode; a submission time in the future says nothing (R23).
 func firstFailure(f *Failure, past Past, now time.Time) time.Time {
 	first := now
 	for _, t := range []time.Time{past.FirstFailure, f.LastSubmission} {

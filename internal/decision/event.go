@@ -29,7 +29,7 @@ const (
 // severityCritical marks what a person must act on.
 const severityCritical = "CRITICAL"
 
-// Event is the domain event of d under a rule; nil for a rejection, which decides nothing.
+// Event returns the domain event of d under a rule; nil for a rejection, which decides nothing.
 // redactedError is the error text as events may carry it.
 func (d *Decision) Event(rule BusinessRule, redactedError string) *Event {
 	switch d.Outcome {
@@ -78,7 +78,7 @@ func (d *Decision) exceededEvent(rule BusinessRule, redactedError string) *Event
 	return e
 }
 
-// Exceeded is the event of a claim that was given up at an instant after so many attempts, the first of which failed at
+// Exceeded returns the event of a claim that was given up at an instant after so many attempts, the first of which failed at
 // another.
 func Exceeded(claim, redactedError string, attempts int64, firstFailure, at time.Time) *Event {
 	return &Event{"MaxRetriesExceeded", "max_retries_exceeded", map[string]any{

@@ -22,7 +22,7 @@ type Variables struct {
 	Context []Value
 }
 
-// Variables are what p reads of a process, whose variables get gives by their names.
+// Variables returns what p reads of a process, whose variables get gives by their names.
 func (p *Policy) Variables(get func(name string) Value) Variables {
 	read := func(name string) Value {
 		if name == "" {
@@ -44,7 +44,7 @@ func (p *Policy) Variables(get func(name string) Value) Variables {
 	return v
 }
 
-// ContextValues are what a process holds of p's Context, in its order; get gives variables by their names.
+// ContextValues returns what a process holds of p's Context, in its order; get gives variables by their names.
 func (p *Policy) ContextValues(get func(name string) Value) (values []Value) {
 	for i := range p.Context {
 		values = append(values, get(p.Context[i].Variable))
@@ -110,7 +110,7 @@ func (f *Failure) Teach(class ErrorClassification, team Team, record int64) {
 	f.Match.Class, f.Match.Rank, f.Match.Team, f.Taught = class, classify.Signature, team, record
 }
 
-// Inputs are the variables as they came: the four that every policy reads in the contract's order, then, where they
+// Inputs returns the variables as they came: the four that every policy reads in the contract's order, then, where they
 // came, those that only some read, each behind what it is.
 func (f *Failure) Inputs() []Value { return f.InputsWith(f.inputs.RetryCount) }
 
@@ -201,13 +201,13 @@ func (p *Policy) destination(v Value) string {
 // isBlank reports whether r is white space or of no width, such as U+200B and U+FEFF.
 func isBlank(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) }
 
-// status is the HTTP status that v holds; 0 is what clients say that got no answer.
+// status returns the HTTP status that v holds; 0 is what clients say that got no answer.
 func (v Value) status() (int, bool) {
 	n, ok := v.whole()
 	return int(n), ok && (n == 0 || n >= 100 && n <= 599)
 }
 
-// classify is what p says of an error, which may be empty where a status tells what failed.
+// classify returns what p says of an error, which may be empty where a status tells what failed.
 func (p *Policy) classify(f *Failure, words *text.Words) classify.Match {
 	match := classify.NoMatch
 	if f.Error != "" || f.status != 0 {
@@ -306,7 +306,7 @@ type Rejection struct {
 	Variable, Found, Expected string
 }
 
-// Error is one line that begins with the code.
+// Error returns one line that begins with the code.
 func (r *Rejection) Error() string {
 	return string(r.Code) + ": " + r.Variable + " is " + r.Found + ", expected " + r.Expected
 }

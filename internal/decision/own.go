@@ -50,7 +50,7 @@ func (p *Policy) readOwn(v *Variables, refused **Rejection) (own OwnPolicy) {
 	return own
 }
 
-// Limits are the retries and the backoff that hold for a job with its own policy: p's, where it brought none.
+// Limits returns the retries and the backoff that hold for a job with its own policy: p's, where it brought none.
 func (p *Policy) Limits(own OwnPolicy) (maxRetries int64, backoff BackoffRule) {
 	maxRetries, backoff = p.MaxRetries, p.Backoff
 	if own.MaxAttempts > 0 {
@@ -71,7 +71,7 @@ func (own OwnPolicy) NoDelay() bool { return own.HasDelay && own.Delay == 0 }
 
 func (v Value) boolean() (is, ok bool) { return v == "true", v == "true" || v == "false" }
 
-// duration is the time that v holds: milliseconds where it is a number, ISO 8601 where it is a text; from 0 to
+// duration returns the time that v holds: milliseconds where it is a number, ISO 8601 where it is a text; from 0 to
 // text.LongestDuration.
 func (v Value) duration() (time.Duration, bool) {
 	if s, ok := v.text(); ok {

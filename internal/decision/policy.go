@@ -96,7 +96,7 @@ const DefaultPolicy = "tiss-submission"
 // Policies are those a worker decides by, by name. Never changed once in use.
 type Policies map[string]*Policy
 
-// Find is the policy a task names; the empty name means DefaultPolicy. A name that does not exist is
+// Find returns the policy a task names; the empty name means DefaultPolicy. A name that does not exist is
 // rejected with those that do.
 func (ps Policies) Find(name string) (*Policy, *Rejection) {
 	if name == "" {

@@ -14,7 +14,7 @@ import (
 // Value is one variable as the JSON text it came as; empty where the variable is absent.
 type Value string
 
-// Text is the value of a string.
+// Text returns the value of a string.
 func Text(s string) Value {
 	if meansItself(s) {
 		return Value(`"` + s + `"`)
@@ -23,7 +23,7 @@ func Text(s string) Value {
 	return Value(b)
 }
 
-// Typed is what a person typed as the JSON value a process would hold: a number where it is one, and nothing but that
+// Typed returns what a person typed as the JSON value a process would hold: a number where it is one, and nothing but that
 // (no white space, which would end up in a message), else a text.
 func Typed(s string) Value {
 	var n json.Number
@@ -37,7 +37,7 @@ func (v Value) absent() bool { return v == "" || v == "null" }
 
 func (v Value) given() bool { return !v.absent() }
 
-// text is the string that v holds; false where v is no string.
+// text returns the string that v holds; false where v is no string.
 func (v Value) text() (string, bool) {
 	last := len(v) - 1
 	if last < 1 || v[0] != '"' || v[last] != '"' {
@@ -51,7 +51,7 @@ func (v Value) text() (string, bool) {
 	return s, err == nil
 }
 
-// name is the text or the number that v holds, without white space around it; empty where it holds neither.
+// name returns the text or the number that v holds, without white space around it; empty where it holds neither.
 func (v Value) name() string {
 	if s, ok := v.text(); ok {
 		return strings.TrimSpace(s)
@@ -67,7 +67,7 @@ func meansItself(s string) bool {
 	return utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' }) < 0
 }
 
-// whole is the number that v holds if it is whole, at least 0 and an int64: 2, 2.0 and 2e0 are (R9).
+// whole returns the number that v holds if it is whole, at least 0 and an int64: 2, 2.0 and 2e0 are (R9).
 func (v Value) whole() (int64, bool) {
 	if v == "" || v[0] != '-' && !isDigit(v[0]) || !isDigit(v[len(v)-1]) || !json.Valid([]byte(v)) {
 		return 0, false
@@ -98,7 +98,7 @@ func between(least, most int64) func(Value) (int64, bool) {
 	}
 }
 
-// instant is the point in time that v holds, in UTC.
+// instant returns the point in time that v holds, in UTC.
 func (v Value) instant() (time.Time, bool) {
 	if s, ok := v.text(); ok {
 		return ParseInstant(s)

@@ -155,7 +155,7 @@ func (p *players) passTime(ctx context.Context) error {
 	return nil
 }
 
-// told is a step of whole minutes, or of seconds, for people.
+// told returns a step of whole minutes, or of seconds, for people.
 func told(d time.Duration) string {
 	if d >= time.Minute {
 		return fmt.Sprintf("%.0f min", d.Minutes())
@@ -189,7 +189,7 @@ type logLine struct {
 	ProcessInstanceKey int64     `json:"processInstanceKey"`
 }
 
-// wait is the backoff for people; where it is below a minute, as far as the line's own time tells.
+// wait returns the backoff for people; where it is below a minute, as far as the line's own time tells.
 func (l *logLine) wait() string {
 	const tick = 500 * time.Millisecond // the line is written a moment after the decision
 	next, err := time.Parse(time.RFC3339, l.NextRetryTime)

@@ -75,7 +75,7 @@ type Failure struct {
 	Variables map[string]any
 }
 
-// Processes are the four bundled ones with their samples. run makes the ids differ from those of an earlier run.
+// Processes returns the four bundled ones with their samples. run makes the ids differ from those of an earlier run.
 func Processes(run int64) []*Process {
 	const room = 100 // for the samples of a run
 	all := []*Process{claims(), messages(), failedJobs(), queuedJobs()}
@@ -89,7 +89,7 @@ func Processes(run int64) []*Process {
 	return all
 }
 
-// texts are failures that are known by their text alone.
+// texts returns failures that are known by their text alone.
 func texts(all ...string) []Failure {
 	failures := make([]Failure, len(all))
 	for i, text := range all {
@@ -101,13 +101,13 @@ func texts(all ...string) []Failure {
 // times returns n of the same.
 func times[T any](n int, x T) []T { return slices.Repeat([]T{x}, n) }
 
-// start is the JSON that an instance starts with.
+// start returns the JSON that an instance starts with.
 func (p *Process) start(s *Sample) string { return withAlso(p.IDVariable, s.ID, s.Variables) }
 
-// thrown are the variables of the BPMN error that a failure throws.
+// thrown returns the variables of the BPMN error that a failure throws.
 func (p *Process) thrown(f Failure) string { return withAlso(p.ErrorVariable, f.Text, f.Variables) }
 
-// withAlso is the JSON of a variable, and of others.
+// withAlso returns the JSON of a variable, and of others.
 func withAlso(name, value string, others map[string]any) string {
 	all := map[string]any{name: value}
 	maps.Copy(all, others)

@@ -89,7 +89,7 @@ func (e *Event) Result() (instance int64, variables string, is bool) {
 	return e.Key, e.Value.Variables, e.ValueType == resultType
 }
 
-// Size is about how many bytes of memory the event takes.
+// Size returns roughly how many bytes of memory the event takes.
 func (e *Event) Size() int {
 	v := &e.Value
 	const fixed = 600

@@ -65,7 +65,7 @@ func (c *Core) oldest(id processID, n int) []*job {
 	return all
 }
 
-// size is about how many bytes the variables have that the element sees.
+// size returns about how many bytes the variables have that the element sees.
 func (e *element) size() (n int) {
 	for _, scope := range []scopeVariables{e.in.variables, e.variables} {
 		for name, value := range scope {

@@ -71,7 +71,7 @@ func Publisher(source string, label func(destination string) string) journal.Pub
 	}
 }
 
-// withCleanID is h, or a copy of it where its subject's id holds something personal, which a policy's pattern may let
+// withCleanID returns h, or a copy of it where its subject's id holds something personal, which a policy's pattern may let
 // in.
 func withCleanID(h *journal.Happening) *journal.Happening {
 	id := clean(h.Subject.ID)

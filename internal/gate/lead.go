@@ -229,7 +229,7 @@ func (g *Gates) change(d *destination.Gate) *journal.DestinationBody {
 	return b
 }
 
-// whyGivenUp is which of the two passes first.
+// whyGivenUp returns which of the two passes first.
 func whyGivenUp(h *destination.Held) decision.Reason {
 	if h.SendBy.IsZero() || !h.Limit.IsZero() && h.Limit.Before(h.SendBy) {
 		return decision.ReasonTimeLimit

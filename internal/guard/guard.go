@@ -95,7 +95,7 @@ func New(s Services) *Guard {
 	return &Guard{s.DeadLetters, s.Gates, s}
 }
 
-// by is who asks.
+// by returns who asks.
 func by(ctx context.Context) string { return access.From(ctx).Name }
 
 // log says what a person did.

@@ -143,7 +143,7 @@ func (d *DeadLetter) variables(now time.Time) variables {
 	return v
 }
 
-// encoded is v as JSON.
+// encoded returns v as JSON.
 func encoded(v any) json.RawMessage {
 	text, err := json.Marshal(v)
 	if err != nil { // cannot be: plain structs

@@ -56,7 +56,7 @@ func (b *batch) bulk(s *BulkStep, h *History) (BulkRun, error) {
 	return b.stepped(known, &bulkBody{Run: known.ID, Verb: s.Verb, By: by, State: to}), nil
 }
 
-// after is the state that a step leads to; false where the run does not allow it.
+// after returns the state that a step leads to; false where the run does not allow it.
 func (r *BulkRun) after(v BulkVerb) (BulkState, bool) {
 	switch v {
 	case BulkPause:
@@ -88,7 +88,7 @@ type bulkBody struct {
 	Hold   string `json:"hold,omitempty"`
 }
 
-// items are those of a start.
+// items returns those of a start.
 func (b *bulkBody) items(at time.Time) []BulkItem {
 	all := make([]BulkItem, len(b.Items))
 	for i, record := range b.Items {

@@ -44,7 +44,7 @@ func (l Link) After(head Head) Link {
 	return l
 }
 
-// HashAfter is what Hash must be where the link before it has the hash prev.
+// HashAfter returns what Hash must be where the link before it has the hash prev.
 func (l *Link) HashAfter(prev Digest) Digest {
 	b := make([]byte, 0, len(prev)+8*binary.MaxVarintLen64+(len(l.Digests)+len(l.Messages))*sha256.Size)
 	b = append(b, prev[:]...)
@@ -118,7 +118,7 @@ func (c *Changes) Seal(head Head, at time.Time) {
 // empty reports whether the link vouches for nothing.
 func (l *Link) empty() bool { return len(l.Digests)+len(l.Answered)+len(l.Messages)+len(l.LetGo) == 0 }
 
-// Milli is t as it is stored: milliseconds since 1970, and 0 for the zero time.
+// Milli returns t as it is stored: milliseconds since 1970, and 0 for the zero time.
 func Milli(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -126,10 +126,10 @@ func Milli(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// CeilMilli is the first whole millisecond at or after t.
+// CeilMilli returns the first whole millisecond at or after t.
 func CeilMilli(t time.Time) int64 { return t.Add(time.Millisecond - 1).UnixMilli() }
 
-// FromMilli is the time that Milli gave, in UTC.
+// FromMilli returns the time that Milli gave, in UTC.
 func FromMilli(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}

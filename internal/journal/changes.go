@@ -53,7 +53,7 @@ func newBatch(now time.Time, head Head, publish Publisher) *batch {
 		letters: map[string]KeyedDeadLetter{}}
 }
 
-// next is the next record's number.
+// next returns the next record's number.
 func (b *batch) next() int64 { return b.head.Record + int64(len(b.changes.Link.Digests)) + 1 }
 
 // seal completes the changes; nil where there are none.
@@ -175,7 +175,7 @@ func (b *batch) rebase(a *Analysis, h *History, r *ruling) Recorded {
 	return Recorded{How: Rebased, Attempt: at, Decision: r.decision, Ended: ended, mark: one(at)}
 }
 
-// analysedCount is the retryCount a decision was made on (R12).
+// analysedCount returns the retryCount a decision was made on (R12).
 func analysedCount(d *decision.Decision) int64 {
 	if d.ShouldRetry() {
 		return d.RetryCount - 1
@@ -200,7 +200,7 @@ func (b *batch) attemptOf(a *Analysis, number, revision, episode int64, d *decis
 	}
 }
 
-// storable is s as every store takes it: valid UTF-8, and no NUL, which PostgreSQL refuses in text.
+// storable returns s as every store takes it: valid UTF-8, and no NUL, which PostgreSQL refuses in text.
 func storable(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
@@ -217,7 +217,7 @@ func storableContext(c decision.Context) decision.Context {
 // message.
 const maxTextBytes = 200
 
-// bounded is s as every store takes it, or as much of its beginning as fits into maxTextBytes without cutting a
+// bounded returns s as every store takes it, or as much of its beginning as fits into maxTextBytes without cutting a
 // character.
 func bounded(s string) string {
 	s = storable(s)
@@ -233,7 +233,7 @@ func (b *batch) save(s Subject, h *History, a *Attempt) {
 	b.write(h, EntryOf(s, a), a, Happening{Record: Record{Attempt: a}})
 }
 
-// milli is the batch's instant as it is stored.
+// milli returns the batch's instant as it is stored.
 func (b *batch) milli() time.Time { return b.now.UTC().Truncate(time.Millisecond) }
 
 // Append returns the changes that append records of the subjects that were looked up, and what the fold makes of them.

@@ -15,7 +15,7 @@ import (
 // DestinationSubject returns the Subject that a destination's records are of: it has neither tenant nor policy.
 func DestinationSubject(name string) Subject { return Subject{ID: name} }
 
-// tells is what a failure says of the claim's destination, and how long that asks to wait.
+// tells returns what a failure says of the claim's destination, and how long that asks to wait.
 func (a *Analysis) tells(now time.Time) (destination.Tells, time.Duration) {
 	f := a.Failure
 	if f.Destination == "" {

@@ -75,7 +75,7 @@ func (f *Fingerprint) Add(o *Fingerprint) {
 	f.LastSeen = slices.MaxFunc([]time.Time{f.LastSeen, o.LastSeen}, time.Time.Compare)
 }
 
-// pattern is s in lower case with every word that holds a digit or a redaction's mark as one #, and so those that name
+// pattern returns s in lower case with every word that holds a digit or a redaction's mark as one #, and so those that name
 // a month, a day of the week or a half of the day beside a number; cut to maxPatternBytes.
 func pattern(s string) string {
 	words := Words(redact.WithoutKinds(s))

@@ -26,7 +26,7 @@ func (h *History) of(s Subject) *History {
 // latest is the subject's latest attempt, in its latest revision.
 func (h *History) latest(a *Attempt) { h.Last, h.LastRecord = a, a.Record }
 
-// deadLetters are those that are known, in the order of their records.
+// deadLetters returns those that are known, in the order of their records.
 func (h *History) deadLetters() (all []DeadLetter) {
 	for _, d := range h.letters {
 		all = append(all, *d)
@@ -168,7 +168,7 @@ func (a *Attempt) fold(p *projection, h *History) {
 	}
 }
 
-// letter is the dead letter that is born with the attempt.
+// letter returns the dead letter that is born with the attempt.
 func (a *Attempt) letter() DeadLetter {
 	d := &a.Decision
 	return DeadLetter{ID: a.DeadLetter, State: DeadLetterOpen, Episode: a.Episode, Outcome: d.Outcome, Reason: d.Reason,

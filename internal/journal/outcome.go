@@ -160,7 +160,7 @@ func (b *batch) reject(r *Refusal, h *History) {
 // maxFoundBytes of a refused value in a message: what was expected is to be read behind it.
 const maxFoundBytes = 300
 
-// RejectionMessage is one line that says what was refused, with nothing personal in it.
+// RejectionMessage returns one line that says what was refused, with nothing personal in it.
 func RejectionMessage(r *decision.Rejection) string {
 	clean := *r
 	clean.Found = redact.Line(r.Found, maxFoundBytes) // nothing else of it comes from the process

@@ -259,7 +259,7 @@ type Head struct {
 // ErrNoHead is what a damaged store is met with.
 var ErrNoHead = errors.New("found no row in ledger_head, expected one: restore the database from a backup")
 
-// String is the head as `audit verify --head` takes it: the link's number and its hash. Who keeps that outside the
+// String returns the head as `audit verify --head` takes it: the link's number and its hash. Who keeps that outside the
 // database, in a log or on paper, can tell a ledger that was cut behind it or written anew.
 func (h Head) String() string { return strconv.FormatInt(h.Link, 10) + ":" + h.Hash.String() }
 
@@ -347,7 +347,7 @@ type StoreError struct {
 
 func (e *StoreError) Error() string { return e.Err.Error() }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (e *StoreError) Unwrap() error { return e.Err }
 
 // kindOf an error; one that says nothing is Unavailable.

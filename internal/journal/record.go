@@ -16,7 +16,7 @@ import (
 // Subject is whose failures a history tells: a claim, a message, a job.
 type Subject struct{ Tenant, Policy, ID string }
 
-// OutboxKey is the key of a subject's messages: they are kept in order.
+// OutboxKey returns the key of a subject's messages: they are kept in order.
 func (s *Subject) OutboxKey() string { return s.Tenant + "/" + s.Policy + "/" + s.ID }
 
 // DefaultTenant is the engine's own name for the one tenant of a cluster without multi-tenancy.
@@ -357,7 +357,7 @@ func keep[T comparable](k **T, v *T, follows T) {
 	}
 }
 
-// afterBackoff is the NextRetryTime of an attempt that is retried, unless its destination is closed then.
+// afterBackoff returns the NextRetryTime of an attempt that is retried, unless its destination is closed then.
 func (a *Attempt) afterBackoff() time.Time {
 	if !a.ShouldRetry() {
 		return time.Time{}

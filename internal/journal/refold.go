@@ -169,7 +169,7 @@ func (f *Refold) Page(p *SubjectPage) error {
 	return cmp.Or(err, SubjectsTable.compare(p.Subjects, subjects), DeadLettersTable.compare(p.Letters, letters))
 }
 
-// Rows are what the records come to, of a projection that is of no subject, once all are folded. got are the rows that
+// Rows returns what the records come to, of a projection that is of no subject, once all are folded. got are the rows that
 // are there: what no record says word for word, but by a digest, is taken from them where it fits.
 func (f *Refold) Rows(t *Table, got []Row) (all []Row) {
 	switch t {
@@ -198,7 +198,7 @@ func (f *Refold) Rows(t *Table, got []Row) (all []Row) {
 	return all
 }
 
-// cause is the fingerprint's row with the pattern that is there, where it is the one that its ID is a digest of: what this
+// cause returns the fingerprint's row with the pattern that is there, where it is the one that its ID is a digest of: what this
 // version makes of an error may be another one. What no record tells stays as it is there.
 func (f *Refold) cause(c Fingerprint, got []Row) Row {
 	c.Began, c.Prior = c.FirstSeen, time.Time{}

@@ -93,7 +93,7 @@ func (r *Review) check() error {
 	return r.Accepted.check()
 }
 
-// next is when the retry of a subject is made. It is never in the past (R7), and when its destination is open (R29).
+// next returns when the retry of a subject is made. It is never in the past (R7), and when its destination is open (R29).
 func (r *Review) next(h *History, now time.Time) time.Time {
 	precision := time.Millisecond
 	if r.Delay > 0 && r.Delay%time.Minute == 0 { // of policies that count in minutes

@@ -21,7 +21,7 @@ const (
 	StatusDiscarded Status = "descartada"
 )
 
-// StateAt is the episode's state at instant now: scheduled turns due by itself.
+// StateAt returns the episode's state at instant now: scheduled turns due by itself.
 func (e *Episode) StateAt(now time.Time) State {
 	if e.State == Scheduled && !e.NextRetryTime.After(now) {
 		return Due
@@ -29,7 +29,7 @@ func (e *Episode) StateAt(now time.Time) State {
 	return e.State
 }
 
-// Status is what the state means to people outside. What was abandoned or superseded did not arrive.
+// Status returns what the state means to people outside. What was abandoned or superseded did not arrive.
 func (s State) Status() Status {
 	switch s {
 	case Scheduled:
@@ -45,7 +45,7 @@ func (s State) Status() Status {
 	}
 }
 
-// OrNull is nil for what is empty, which JSON shows as null.
+// OrNull returns nil for what is empty, which JSON shows as null.
 func OrNull(s string) *string {
 	if s == "" {
 		return nil
@@ -53,7 +53,7 @@ func OrNull(s string) *string {
 	return &s
 }
 
-// InstantOrNull is t as decision.Instant has it, and nil for the zero time.
+// InstantOrNull returns t as decision.Instant has it, and nil for the zero time.
 func InstantOrNull(t time.Time) *string {
 	if t.IsZero() {
 		return nil

@@ -47,7 +47,7 @@ const (
 // Slot is the length of time whose sums are kept together; a window begins at a slot's begin.
 const Slot = 10 * time.Minute
 
-// SlotOf is the number of the slot that t lies in.
+// SlotOf returns the number of the slot that t lies in.
 func SlotOf(t time.Time) int64 { return t.Unix() / int64(Slot/time.Second) }
 
 // slotsPerHour are kept together where a sum has many buckets.

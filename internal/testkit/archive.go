@@ -41,7 +41,7 @@ func (m *Memory) Records(ctx context.Context, f journal.RecordFilter, after int6
 	return all, nil
 }
 
-// behind is the place of the first record behind one.
+// behind returns the place of the first record behind one.
 func (m *Memory) behind(record int64) int {
 	i, _ := slices.BinarySearchFunc(m.records, record, func(r journal.Entry, after int64) int { return cmp.Compare(r.Record, after+1) })
 	return i

@@ -16,7 +16,7 @@ type run struct {
 	items []journal.BulkItem
 }
 
-// told is the run as a store tells it.
+// told returns the run as a store tells it.
 func (r *run) told() journal.BulkRun {
 	all := r.BulkRun
 	all.Counts = map[journal.BulkOutcome]int64{}
@@ -69,7 +69,7 @@ func Open(t testing.TB, s deadletter.BulkStore, f journal.DeadLetterFilter, thro
 	return records
 }
 
-// chosen are the open dead letters with a record of at most through that the filter lets through, the most urgent first.
+// chosen returns the open dead letters with a record of at most through that the filter lets through, the most urgent first.
 func (m *Memory) chosen(f journal.DeadLetterFilter, through int64) []deadletter.Item {
 	f.State = ""
 	p, _ := deadletter.NewQuery(f, "", 1) // which fails for a cursor alone
@@ -107,7 +107,7 @@ func (m *Memory) BulkRun(ctx context.Context, id string) (journal.BulkRun, bool,
 	return journal.BulkRun{}, false, nil
 }
 
-// ofRuns are the runs that are wanted, in the order of their ids.
+// ofRuns returns the runs that are wanted, in the order of their ids.
 func (m *Memory) ofRuns(wanted func(r *run) bool) (all []journal.BulkRun) {
 	for _, id := range slices.Sorted(maps.Keys(m.runs)) {
 		if r := m.runs[id]; wanted(r) {

@@ -26,7 +26,7 @@ func (m *Memory) DeadLetter(ctx context.Context, id string) (deadletter.Item, bo
 	return deadletter.Item{}, false, nil
 }
 
-// item is a dead letter with what is known of its subject.
+// item returns a dead letter with what is known of its subject.
 func (m *Memory) item(d *journal.KeyedDeadLetter) deadletter.Item {
 	i := deadletter.Item{DeadLetter: d.DeadLetter, Subject: d.Subject}
 	if at := m.behind(d.DeadLetter.Record - 1); at < len(m.records) && m.records[at].Record == d.DeadLetter.Record {
@@ -56,7 +56,7 @@ func (m *Memory) DeadLetterPage(ctx context.Context, f journal.DeadLetterFilter,
 	return all[:p.Limit], p.Cursor(all[p.Limit-1].DeadLetter.Place()), nil
 }
 
-// passing are the dead letters that a query lets through.
+// passing returns the dead letters that a query lets through.
 func (m *Memory) passing(p *deadletter.Query) (all []deadletter.Item) {
 	for _, d := range m.letters {
 		if m.found(p, d) {

@@ -75,7 +75,7 @@ func (m *Memory) expunging(of journal.Scope) *journal.Expunging {
 	return p
 }
 
-// loose are the records that go with one of no subject: with the start of a bulk run that is over, all of that run.
+// loose returns the records that go with one of no subject: with the start of a bulk run that is over, all of that run.
 func (m *Memory) loose(r journal.Entry, through int64) (all []journal.SignedRecord) {
 	if r.Kind != journal.BulkEntry {
 		return []journal.SignedRecord{m.signed(r)}
@@ -132,7 +132,7 @@ func (m *Memory) asked(p *journal.Expunging, key int64) {
 	}
 }
 
-// signed is a record with its digest as the ledger has it.
+// signed returns a record with its digest as the ledger has it.
 func (m *Memory) signed(r journal.Entry) journal.SignedRecord {
 	for i := range m.links {
 		if l := &m.links[i]; r.Record >= l.First && r.Record < l.First+int64(len(l.Digests)) {

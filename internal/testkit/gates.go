@@ -76,12 +76,12 @@ func (p *Portal) Happens(t testing.TB, at time.Time, events ...destination.Event
 	Must(t, p.journal.RecordDestination(context.Background(), p.Name, body))
 }
 
-// Failures are as many submissions that failed in a row as take a portal down.
+// Failures returns as many submissions that failed in a row as take a portal down.
 func Failures() []destination.Event {
 	return slices.Repeat([]destination.Event{destination.Outcome{Tells: destination.TellsFailed}}, 5)
 }
 
-// Answered is a submission that the portal answered; which one is not known where claim is empty.
+// Answered returns a submission that the portal answered; which one is not known where claim is empty.
 func Answered(claim string) destination.Event {
 	return destination.Outcome{Tells: destination.TellsAnswered, Claim: claim}
 }
@@ -121,7 +121,7 @@ func (p *Portal) Release(t testing.TB, id string, job int64, reason string) {
 	Must(t, err)
 }
 
-// Services are what a guard of people stands before.
+// Services returns what a guard of people stands before.
 func (f *Fixture) Services() guard.Services {
 	return guard.Services{DeadLetters: f.DeadLetters, Gates: f.Gates(), Journal: f.Journal, Store: f.Store, Log: zap.NewNop()}
 }

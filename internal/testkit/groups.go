@@ -54,7 +54,7 @@ func (m *Memory) DeadLetterGroups(ctx context.Context, f journal.DeadLetterFilte
 	return all[:p.Limit], p.Cursor(all[p.Limit-1].N, all[p.Limit-1].Cause.ID), nil
 }
 
-// byCause are the dead letters that the plan lets through, by their causes.
+// byCause returns the dead letters that the plan lets through, by their causes.
 func (m *Memory) byCause(p *deadletter.GroupQuery) map[string][]deadletter.Item {
 	all := map[string][]deadletter.Item{}
 	for _, d := range m.letters {

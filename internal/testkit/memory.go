@@ -150,7 +150,7 @@ func (m *Memory) keep(c *journal.Changes) {
 	}
 }
 
-// of are the records of a subject, in order.
+// of returns the records of a subject, in order.
 func (m *Memory) of(s journal.Subject) (all []journal.Entry) {
 	for i := range m.records {
 		if m.records[i].Subject == s {
@@ -224,7 +224,7 @@ func later(a, b *journal.Attempt) bool {
 	return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Revision, b.Revision)) > 0
 }
 
-// letterOf is a copy of the subject's dead letter with that id; nil where there is none.
+// letterOf returns a copy of the subject's dead letter with that id; nil where there is none.
 func (m *Memory) letterOf(key int64, id string) *journal.DeadLetter {
 	for _, d := range m.letters {
 		if d.Key == key && d.DeadLetter.ID == id {
@@ -283,21 +283,21 @@ func (m *Memory) Held(ctx context.Context, take func(*journal.KeyedState)) (jour
 	})
 }
 
-// Transactions are the calls of Transact so far, each once it returned.
+// Transactions returns the calls of Transact so far, each once it returned.
 func (m *Memory) Transactions() []Transaction {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.transactions)
 }
 
-// Ledger is all its links, from the first on.
+// Ledger returns all its links, from the first on.
 func (m *Memory) Ledger() []journal.Link {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.links)
 }
 
-// End is the ledger's head.
+// End returns the ledger's head.
 func (m *Memory) End() journal.Head {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -342,5 +342,5 @@ func (m *Memory) Answered(record int64) bool {
 	return m.answered[record] != nil
 }
 
-// stored is t as it comes back from a store.
+// stored returns t as it comes back from a store.
 func stored(t time.Time) time.Time { return journal.FromMilli(journal.Milli(t)) }

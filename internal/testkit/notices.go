@@ -12,7 +12,7 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// keyOf is what tells marks apart.
+// keyOf returns what tells marks apart.
 func keyOf(m *deadletter.Watermark) deadletter.Watermark {
 	return deadletter.Watermark{Team: m.Team, Channel: m.Channel, Kind: m.Kind}
 }

@@ -54,7 +54,7 @@ func NewAnalyzer(
 // Begin returns an activation under the policies that are in force now.
 func (a *Analyzer) Begin() Activation { return a.begin(decision.Policies.Variables, a.handle) }
 
-// handle is one job's way: parse, then recall, decide and record in one step of the journal, then reply.
+// handle answers one job: parse, then recall, decide and record in one step of the journal, then reply.
 func (a *Analyzer) handle(ctx context.Context, j *Job, policies decision.Policies) Reply {
 	ctx, cancel := context.WithTimeout(ctx, analysisTime[a.rule])
 	defer cancel()

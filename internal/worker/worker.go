@@ -129,7 +129,7 @@ func (w *Worker) serve(stop, kill context.Context) {
 	}
 }
 
-// Handle is one job's way from its handler to the engine, and returns what became of it. A job whose time ran out in
+// Handle takes one job from its handler to the engine, and returns what became of it. A job whose time ran out in
 // the queue is left alone: who gets it next decides on it. Safe for concurrent use.
 func (w *Worker) Handle(kill context.Context, j *Job, h Handler) Action {
 	if !time.Now().Before(j.Deadline) {

@@ -9,7 +9,7 @@ import (
 	"retry-worker/internal/decision"
 )
 
-// TISSSubmission is the policy of RN-BIL-005 and RN-BIL-004 and nothing else: its codes are the union of both (R3),
+// TISSSubmission returns the policy of RN-BIL-005 and RN-BIL-004 and nothing else: its codes are the union of both (R3),
 // its backoff that of R5. The shipped catalogue knows more of TISS; its tests hold it against this one.
 func TISSSubmission() *decision.Policy {
 	return &decision.Policy{
@@ -53,13 +53,13 @@ func tissRules() []classify.Rule {
 	return rules
 }
 
-// Permanent is a rule for one code, which is its reason.
+// Permanent returns a rule for one code, which is its reason.
 func Permanent(code string, team decision.Team) classify.Rule {
 	return classify.Rule{Name: code, Class: decision.Permanent, Rank: classify.SpecifiedPermanent, Reason: decision.Reason(code), Team: team,
 		Codes: []string{code}}
 }
 
-// Transient is a rule for one code, which is its reason.
+// Transient returns a rule for one code, which is its reason.
 func Transient(code string) classify.Rule {
 	return classify.Rule{Name: code, Class: decision.Transient, Rank: classify.SpecifiedTransient, Reason: decision.Reason(code), Codes: []string{code}}
 }

@@ -131,7 +131,7 @@ func (n binary) eval(s scope) value {
 	return computed(n.operator, left, right)
 }
 
-// ternary is FEEL's logic of three values: one decisive operand decides whatever the other is.
+// ternary returns FEEL's logic of three values: one decisive operand decides whatever the other is.
 func ternary(left, right value, decisive bool) value {
 	switch {
 	case left == decisive || right == decisive:

@@ -102,7 +102,7 @@ func (n *number) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// told is a key as the shape tells it.
+// told returns a key as the shape tells it.
 func (c *call) told(key int64) any {
 	if c.numbers {
 		return key
@@ -340,7 +340,7 @@ func (s *Server) activateREST(c *call) (any, error) {
 	return map[string]any{"jobs": out}, err
 }
 
-// job is a job as the shape tells it.
+// job returns a job as the shape tells it.
 func (c *call) job(j *engine.Job) any {
 	told := map[string]any{
 		"type": j.Type, "processDefinitionId": j.ProcessID, "processDefinitionVersion": j.Version, "elementId": j.ElementID,

@@ -38,7 +38,7 @@ func judge(err error, committing bool) *journal.StoreError {
 
 func class(e *pgconn.PgError) string { return e.Code[:min(2, len(e.Code))] }
 
-// plain is err without what must not be shown: the values of rows, which a server's details and some of its
+// plain returns err without what must not be shown: the values of rows, which a server's details and some of its
 // messages name, and line breaks. Of its cause only the context's is kept.
 func plain(err error) error {
 	for _, ended := range [...]error{context.Canceled, context.DeadlineExceeded, journal.ErrNoHead} {
@@ -52,7 +52,7 @@ func plain(err error) error {
 	return errors.New(strings.Join(strings.Fields(err.Error()), " "))
 }
 
-// serverText is what the server said.
+// serverText returns what the server said.
 func serverText(e *pgconn.PgError) string {
 	said := strings.Join(strings.Fields(e.Message), " ")
 	if class(e) == classData { // its message may quote the value
@@ -65,7 +65,7 @@ func refuse(format string, a ...any) error {
 	return &journal.StoreError{Kind: journal.Invalid, Err: fmt.Errorf(format, a...)}
 }
 
-// openError is an error of Open: Invalid where trying again does not help, Unavailable where it may pass.
+// openError returns an error of Open: Invalid where trying again does not help, Unavailable where it may pass.
 func openError(doing string, err error) error {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		if advice := advice(e); advice != "" {

@@ -76,7 +76,7 @@ func reader(pool *sql.DB) sqlstore.Reader {
 		}}
 }
 
-// acquire is a connection of the writer's.
+// acquire returns a connection of the writer's.
 func (d *DB) acquire(ctx context.Context) (*sqlstore.Conn, func(bool), error) {
 	conn, err := d.writer.Conn(ctx)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// code is SQLite's primary result code; 0 where err is none of SQLite's.
+// code returns SQLite's primary result code; 0 where err is none of SQLite's.
 func code(err error) int {
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		return e.Code() & 0xff
@@ -39,7 +39,7 @@ func judge(err error, committing bool) *journal.StoreError {
 	return &journal.StoreError{Kind: kind, Err: fmt.Errorf("%s%w", meaning(code(err)), err)}
 }
 
-// meaning is what a result code tells an operator, to be read before SQLite's own words.
+// meaning returns what a result code tells an operator, to be read before SQLite's own words.
 func meaning(code int) string {
 	switch code {
 	case sqlite3.SQLITE_FULL:

@@ -46,12 +46,12 @@ func locate(path string) (*file, error) {
 	return f, nil
 }
 
-// wrong is an error about the file that a person must act on.
+// wrong returns an error about the file that a person must act on.
 func (f *file) wrong(format string, args ...any) error {
 	return &journal.StoreError{Kind: journal.Invalid, Err: f.says(format, args...)}
 }
 
-// later is an error about the file that may be gone when it is tried again.
+// later returns an error about the file that may be gone when it is tried again.
 func (f *file) later(format string, args ...any) error {
 	return &journal.StoreError{Kind: journal.Unavailable, Err: f.says(format, args...)}
 }
@@ -60,7 +60,7 @@ func (f *file) says(format string, args ...any) error {
 	return fmt.Errorf("database %s: "+format, append([]any{f.path}, args...)...)
 }
 
-// damaged is an error that says what was found, and what to do.
+// damaged returns an error that says what was found, and what to do.
 func (f *file) damaged(format string, args ...any) error {
 	return f.wrong("is damaged (%s): restore the last backup, or move %s and the files beside it away to begin with an "+
 		"empty journal; nothing was changed", fmt.Sprintf(format, args...), f.path)

@@ -240,5 +240,5 @@ func (f *file) pool(way url.Values, connections int) (*sql.DB, error) {
 	return pool, nil
 }
 
-// oneLine is text without line breaks.
+// oneLine returns text without line breaks.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

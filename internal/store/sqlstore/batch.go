@@ -44,7 +44,7 @@ func (b *batch) upsert(t *journal.Table, rows []journal.Row, set string) {
 	b.insert(t.Name+" ("+strings.Join(t.Columns, ", ")+")", set, rows)
 }
 
-// textOf is runs as JSON, and none as nothing.
+// textOf returns runs as JSON, and none as nothing.
 func textOf(runs []journal.Run) string {
 	if len(runs) == 0 {
 		return ""

@@ -50,7 +50,7 @@ func order(w *where, p *deadletter.Query) (by string, args []any) {
 	return by, args
 }
 
-// finds is what dead letters d have that a query finds, whatever their state.
+// finds returns what dead letters d have that a query finds, whatever their state.
 func (d *Dialect) finds(p *deadletter.Query) (w where) {
 	f := &p.Filter
 	w.is("d.policy", f.Policy)
@@ -89,7 +89,7 @@ func (d *Dialect) finds(p *deadletter.Query) (w where) {
 	return w
 }
 
-// brings is what dead letters d have whose context says variable=value: a part of their JSON, which no text in it holds.
+// brings returns what dead letters d have whose context says variable=value: a part of their JSON, which no text in it holds.
 func (d *Dialect) brings(context string) (condition string, part any) {
 	variable, value, _ := strings.Cut(context, "=")
 	object, _ := json.Marshal(decision.ContextValue{Variable: variable, Value: value}) // of texts
@@ -97,7 +97,7 @@ func (d *Dialect) brings(context string) (condition string, part any) {
 	return d.Contains + "(CAST(d.body AS TEXT), ?) > 0", text
 }
 
-// searched is what dead letters d have that a query's words, id or prefixes find.
+// searched returns what dead letters d have that a query's words, id or prefixes find.
 func (d *Dialect) searched(p *deadletter.Query) (w where) {
 	var one, words where
 	for _, word := range p.Words {
@@ -296,7 +296,7 @@ func (r *Reader) DeadLetterCounts(ctx context.Context, f journal.DeadLetterFilte
 	return reading(ctx, r, "count dead letters", func(s *snapshot) ([]deadletter.Count, error) { return s.counts(p) })
 }
 
-// counts are how many dead letters d a query finds that have what conditions say beside.
+// counts returns how many dead letters d a query finds that have what conditions say beside.
 func (s *snapshot) counts(p *deadletter.Query, conditions ...string) ([]deadletter.Count, error) {
 	w := s.finds(p)
 	oneOf(&w, "d.state", p.States)

@@ -81,7 +81,7 @@ func (w *writer) old(p *journal.Expunging) (err error) {
 	return err
 }
 
-// loose are the records of no subject that were found, whole; of a bulk run all, where its start is found and its end is
+// loose returns the records of no subject that were found, whole; of a bulk run all, where its start is found and its end is
 // old.
 func (w *writer) loose(found []journal.SignedRecord, through int64) (all []journal.SignedRecord, err error) {
 	for i := range found {
@@ -109,7 +109,7 @@ func (w *writer) loose(found []journal.SignedRecord, through int64) (all []journ
 	return all, nil
 }
 
-// expungeable are the subjects with those keys.
+// expungeable returns the subjects with those keys.
 func (w *writer) expungeable(keys []int64) (all []journal.Expungeable, err error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -166,7 +166,7 @@ func (w *writer) asked(p *journal.Expunging) error {
 	return nil
 }
 
-// failures are how many are counted, by their causes.
+// failures returns how many are counted, by their causes.
 func (w *writer) failures() (map[string]int64, error) {
 	all := map[string]int64{}
 	return all, w.each("SELECT cause, n FROM sums WHERE slot = 0 AND name = '"+string(journal.SumCauseFailures)+"'", func(scan scanner) error {
@@ -178,7 +178,7 @@ func (w *writer) failures() (map[string]int64, error) {
 	})
 }
 
-// signed are records in their order, with their digests by the ledger; that of one that no link vouches for is zero.
+// signed returns records in their order, with their digests by the ledger; that of one that no link vouches for is zero.
 func (s *snapshot) signed(clause string, args ...any) ([]journal.SignedRecord, error) {
 	records, err := s.entries(clause, args...)
 	all := make([]journal.SignedRecord, len(records))

@@ -94,7 +94,7 @@ func (s *snapshot) Letters() (n int64, err error) {
 
 func (s *snapshot) Rows(t *journal.Table) ([]journal.Row, error) { return s.rows(t, "") }
 
-// rows are a table's, texts and numbers as journal.Row has them.
+// rows returns a table's, texts and numbers as journal.Row has them.
 func (s *snapshot) rows(t *journal.Table, clause string, args ...any) (all []journal.Row, err error) {
 	return collect(s, "SELECT "+strings.Join(t.Columns, ", ")+" FROM "+t.Name+" "+clause, args,
 		func(scan scanner, row *journal.Row) error {

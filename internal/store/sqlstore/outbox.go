@@ -79,7 +79,7 @@ func (s *Store) Lease(ctx context.Context, name, holder string, span time.Durati
 	return held && err == nil, err
 }
 
-// now is the instant by the clock that leases go by.
+// now returns the instant by the clock that leases go by.
 func (s *snapshot) now() (ms int64, err error) {
 	if s.Now == "" {
 		return time.Now().UnixMilli(), nil

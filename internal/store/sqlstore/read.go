@@ -142,7 +142,7 @@ func (r *Reader) Records(
 	})
 }
 
-// reached is the first record of the last link before an instant, or 0: no record before it is of that instant or
+// reached returns the first record of the last link before an instant, or 0: no record before it is of that instant or
 // later, as the links' instants do not go back. Those of earlier builds went back as far as clocks differ.
 func (s *snapshot) reached(t time.Time) (record int64, err error) {
 	record, _, err = s.linkBefore(t.Add(-journal.ClockTolerance), 0)
@@ -152,7 +152,7 @@ func (s *snapshot) reached(t time.Time) (record int64, err error) {
 // longestLag is how far behind a clock may have been whose records are still found by an instant that bounds them.
 const longestLag = 24 * time.Hour
 
-// linkBefore is the first record of the last link before an instant, or of the one so many links behind that; false where
+// linkBefore returns the first record of the last link before an instant, or of the one so many links behind that; false where
 // there is none.
 func (s *snapshot) linkBefore(t time.Time, behind int) (record int64, found bool, err error) {
 	const query = `WITH RECURSIVE halves (low, high) AS (
@@ -166,7 +166,7 @@ func (s *snapshot) linkBefore(t time.Time, behind int) (record int64, found bool
 	return record, found, err
 }
 
-// filter is what the records behind one must have; false where there are none.
+// filter returns what the records behind one must have; false where there are none.
 func (s *snapshot) filter(f *journal.RecordFilter, after int64) (w where, possible bool, err error) {
 	if !f.Since.IsZero() {
 		reached, err := s.reached(f.Since)
@@ -212,7 +212,7 @@ func (r *Reader) Sums(ctx context.Context, from int64, names ...journal.SumName)
 	})
 }
 
-// sumOf is the sum of that name in a group of rows of sums g.
+// sumOf returns the sum of that name in a group of rows of sums g.
 func sumOf(name journal.SumName) string {
 	return "CAST(SUM(CASE WHEN g.name = '" + string(name) + "' THEN g.n ELSE 0 END) AS BIGINT)"
 }

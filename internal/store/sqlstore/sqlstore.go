@@ -108,7 +108,7 @@ func (d *Dialect) bind(query string) string {
 	return b.String()
 }
 
-// Failed is the store's error for err, which came while doing what doing says, or of COMMIT.
+// Failed returns the store's error for err, which came while doing what doing says, or of COMMIT.
 func (d *Dialect) Failed(doing string, err error, committing bool) error {
 	e := d.judged(err, committing)
 	return &journal.StoreError{Kind: e.Kind, Err: fmt.Errorf("%s: %w", doing, e.Err)}

@@ -66,7 +66,7 @@ func (s *Store) Probe(ctx context.Context) error {
 	})
 }
 
-// head is the ledger's; lock is what takes it.
+// head returns the ledger's; lock is what takes it.
 func (s *snapshot) head(lock string) (h journal.Head, err error) {
 	var hash []byte
 	found, err := s.one("SELECT link, record, subject, message, hash, at FROM ledger_head WHERE one = 1"+lock, nil, &h.Link,

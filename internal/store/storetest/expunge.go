@@ -56,7 +56,7 @@ func testErase(t *testing.T, s Store) {
 	w.want("after the erasure", "run-1", journal.BulkPlanned)
 }
 
-// sums are the figures, and what is counted of causes, without their patterns.
+// sums returns the figures, and what is counted of causes, without their patterns.
 func (w *bulkWorld) sums() (all struct {
 	Sums   []journal.Sum
 	Causes []journal.Cause

@@ -38,7 +38,7 @@ func (d *Database) exec(t *testing.T, statements ...string) {
 	}
 }
 
-// opened is the store until the test ends.
+// opened returns the store until the test ends.
 func (d *Database) opened(t *testing.T) rebuildable {
 	t.Helper()
 	s := d.open(t)

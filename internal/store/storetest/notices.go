@@ -11,7 +11,7 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// notice is a message of the suite's.
+// notice returns a message of the suite's.
 func notice(id, key string) *journal.Message {
 	return &journal.Message{ID: id, Queue: deadletter.NoticeQueue, Key: key, Type: "dead_letters.new", Body: `{"é":1}`, At: at(7)}
 }

@@ -281,7 +281,7 @@ func brought(r *rapid.T) (c decision.Context) {
 	return c
 }
 
-// text is whatever the journal lets through: valid UTF-8 without NUL.
+// text returns whatever the journal lets through: valid UTF-8 without NUL.
 func text() *rapid.Generator[string] {
 	return rapid.OneOf(rapid.StringN(0, 12, -1), rapid.SampledFrom([]string{"", "'", `"`, "%", "_", `\`, "''; --", "é", "e\u0301", "🏥", "\u202e", "\uffff", "\x7f", "\n", "?1", "$1"})).
 		Filter(func(s string) bool { return !strings.ContainsRune(s, 0) })

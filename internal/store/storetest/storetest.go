@@ -133,19 +133,19 @@ var ofDatabases = []struct {
 	{"answers that were forged", testForged},
 }
 
-// subject is one of the suite's.
+// subject returns one of the suite's.
 func subject(id string) journal.Subject {
 	return journal.Subject{Tenant: "<default>", Policy: "tiss-submission", ID: id}
 }
 
-// at is an instant of the suite, some milliseconds after another.
+// at returns an instant of the suite, some milliseconds after another.
 func at(ms int64) time.Time {
 	return time.Date(2026, 1, 12, 10, 40, 0, 0, time.UTC).Add(time.Duration(ms) * time.Millisecond)
 }
 
 var identities atomic.Int64
 
-// identity is one that nobody else has.
+// identity returns one that nobody else has.
 func identity() journal.Identity {
 	n := identities.Add(1)
 	return journal.Identity{0xa5, byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}
@@ -267,7 +267,7 @@ func recall(t *testing.T, s journal.Store, lookups ...journal.Lookup) (journal.H
 	return head, histories
 }
 
-// story is what a reader tells of the subject.
+// story returns what a reader tells of the subject.
 func story(t *testing.T, s journal.Reader, of journal.Subject) journal.Story {
 	t.Helper()
 	st, _, err := s.Story(t.Context(), of)

@@ -35,7 +35,7 @@ func (c *urgentCase) class(now time.Time) int {
 	return 1
 }
 
-// worth is what a retry is expected to bring: half of the amount where nothing is known.
+// worth returns what a retry is expected to bring: half of the amount where nothing is known.
 func (c *urgentCase) worth() *big.Rat {
 	chance := big.NewRat(1, 2)
 	if c.chance != "" {

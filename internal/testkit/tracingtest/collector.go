@@ -38,7 +38,7 @@ type Collector struct {
 	spans []Span
 }
 
-// Start is a collector on loopback for the duration of a test, which points the standard variables at it.
+// Start returns a collector on loopback for the duration of a test, which points the standard variables at it.
 func Start(t *testing.T, protocol string) *Collector {
 	t.Helper()
 	c := &Collector{}
@@ -116,7 +116,7 @@ func (c *Collector) All() []Span {
 	return slices.SortedStableFunc(slices.Values(c.spans), func(a, b Span) int { return cmp.Compare(a.Start, b.Start) })
 }
 
-// Spans are those that arrived, by name; the last of each.
+// Spans returns those that arrived, by name; the last of each.
 func (c *Collector) Spans() map[string]Span {
 	byName := make(map[string]Span)
 	for _, s := range c.All() {

@@ -230,7 +230,7 @@ func TestArrowsMoveBetweenTheRowsOfAList(t *testing.T) {
 	b.await("that one is chosen", `document.querySelector("#chosen-n").innerText === "1 marcada" && document.querySelector("[name=ids]:checked")`)
 	b.do(chromedp.KeyEvent("?"))
 	b.await("the help", `document.querySelector("#keys").open`)
-	b.says("#keys", "Teclas de atalho", "Marca ou desmarca a linha")
+	b.says("#keys", "Teclas de atalho", "Em listas: marcar ou desmarcar a linha")
 	b.do(chromedp.KeyEvent(kb.Escape))
 	b.await("the page", `!document.querySelector("#keys").open`)
 	b.click("#chosen button")

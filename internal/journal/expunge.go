@@ -165,7 +165,7 @@ func (x *expunge) purge(p *Expunging, e *Expungeable) error {
 		left := whole.Episode
 		left.State, left.DeadLetter, left.NextRetryTime = Expired, "", time.Time{}
 		x.entry(whole, s.Subject, OutcomeEntry, &outcomeBody{Outcome: outcomeExpired, Episode: left.Number, State: Expired,
-			At: x.milli(), Left: &left}, Happening{})
+			At: x.milli(), Left: &left, Opened: left.OpenedAt}, Happening{})
 	}
 	return nil
 }

@@ -324,7 +324,7 @@ func (p *projection) expire(h *History, b *outcomeBody) {
 	}
 	if b.Left != nil { // one that somebody edited has none
 		*e = *b.Left
-		e.OpenedAt = e.FirstFailure // as near as can be known
+		e.OpenedAt = b.Opened
 	}
 	h.close(Expired, b.At)
 	p.countEnd(h.subject.Policy, e, false)

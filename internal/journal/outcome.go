@@ -71,8 +71,9 @@ type outcomeBody struct {
 	Team       decision.Team `json:"responsibleTeam,omitempty"`
 	// Sent is what a destination's gate let through and has succeeded.
 	Sent SentJob `json:"sent,omitzero"`
-	// Left is an episode that has expired: its own records go.
-	Left *Episode `json:"left,omitempty"`
+	// Left is an episode that has expired, which was opened at Opened: its own records go.
+	Left   *Episode  `json:"left,omitempty"`
+	Opened time.Time `json:"opened,omitzero"`
 }
 
 // DeliveredJob is a job by which an outcome was reported, as the engine gave it out.

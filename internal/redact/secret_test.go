@@ -32,6 +32,8 @@ var secrets = []struct{ why, text, want string }{
 	{"texts", "senha: abc, senha = abc; senha=abc. Senha do prestador: Abc123; senha 'abc' recusada", "senha: [SECRET], senha = [SECRET]; senha=[SECRET] Senha do prestador: [SECRET]; senha '[SECRET]' recusada"},
 	{"without a sign", "falha com a senha Hosp@2024 no portal, password s3cr3t, senha 123456 inválida", "falha com a senha [SECRET] no portal, password [SECRET], senha [SECRET] inválida"},
 	{"words between", "senha inválida: abc123; senha informada (Abc12345) não confere; token inválido: a1b2c3d4e5f6a7b8", "senha inválida: [SECRET]; senha informada ([SECRET]) não confere; token inválido: [SECRET]"},
+	{"part of a URL's path", "https://api.example/instances/3CA1/token/F00DB4BE77Q9/send https://api.example/bot612345678:AAHnobody_x9Q2/getUpdates, not /oauth/token/introspect",
+		"https://api.example/instances/3CA1/token/[SECRET]/send https://api.example/bot612345678:[SECRET]/getUpdates, not /oauth/token/introspect"},
 	{"web tokens", "x " + webToken + " y, jwt=" + webToken, "x [SECRET] y, jwt=[SECRET]"},
 	{"longer than a notation is read", "x " + webToken + strings.Repeat("Ab1", 300), "x [SECRET]"},
 	{"keys of vendors", "AKIAIOSFODNN7EXAMPLE ghp_0123456789abcdefghij xoxb-123456789012-abcdef", "[SECRET] [SECRET] [SECRET]"},

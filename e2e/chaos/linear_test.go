@@ -43,8 +43,7 @@ const (
 	assigned = "assigned "
 )
 
-// round is a time in which so many requests are answered for sure, while a replica is killed now and then. In a long one leases of
-// killed replicas run out.
+// round counts the requests that are answered and the kills between them. In a long one, leases of killed replicas run out.
 type round struct{ requests, kills int64 }
 
 var short, long = round{requests: 800, kills: 3}, round{requests: 4000, kills: 6}

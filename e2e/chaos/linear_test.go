@@ -84,8 +84,7 @@ func (a ask) after(state string) (string, bool) {
 
 // person is who asks, by a token of his own.
 func (a ask) person() string {
-	name, _, _ := strings.Cut(a.words, "-")
-	return name
+	return strings.Split(a.words, "-")[0]
 }
 
 // to is who gets a dead letter, with a blank behind the name; empty for nobody.

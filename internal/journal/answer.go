@@ -22,9 +22,9 @@ const answerType = "DeadLetterAnswer"
 type ReviewJob struct {
 	Subject    Subject
 	DeadLetter string
-	// JobKey is the engine's, above 0; ProcessInstanceKey is that of the process that waits, 0 where it is not known.
+	// JobKey is the engine's, above 0. ProcessInstanceKey is the waiting process's; 0 where it is not known.
 	JobKey, ProcessInstanceKey int64
-	// Accepts tells that the process takes the answer accepted.
+	// Accepts reports whether the process understands the answer "accepted".
 	Accepts bool
 }
 
@@ -32,27 +32,28 @@ type ReviewJob struct {
 type Answer struct {
 	// Sequence of the message in the outbox.
 	Sequence int64 `json:"-"`
-	// Record tells the answers about one dead letter apart: the number of the record that was written with it.
+	// Record is the number of the record that was written with the answer. It tells answers about one dead letter
+	// apart.
 	Record     int64  `json:"record"`
 	Tenant     string `json:"tenant"`
 	Policy     string `json:"policy"`
 	SubjectID  string `json:"subjectId"`
 	DeadLetter string `json:"deadLetterId"`
-	// JobKey of the job to be completed, and the process instance that it is of; 0 where that is not known.
+	// JobKey is the job to complete, ProcessInstanceKey its process instance; 0 where that is not known.
 	JobKey             int64 `json:"jobKey,string"`
 	ProcessInstanceKey int64 `json:"processInstanceKey,string"`
-	// Decision is reprocess or discard.
+	// Decision is reprocess, discard or accepted.
 	Decision string `json:"decision"`
 	// Variables to complete the job with, a JSON object in the contract's words.
 	Variables json.RawMessage `json:"variables"`
 }
 
-// Subject of the dead letter.
+// Subject returns the dead letter's subject.
 func (a *Answer) Subject() Subject {
 	return Subject{Tenant: a.Tenant, Policy: a.Policy, ID: a.SubjectID}
 }
 
-// ReadAnswer is the answer that a message of ReviewQueue holds.
+// ReadAnswer returns the answer that a message of ReviewQueue holds.
 func ReadAnswer(m *Message) (*Answer, error) {
 	a := &Answer{}
 	if err := json.Unmarshal([]byte(m.Body), a); err != nil {
@@ -69,7 +70,7 @@ const (
 	answerAccepted  = "accepted"
 )
 
-// What a process is told that nobody decides on any more: it must not wait for ever. Hospital staff read it.
+// The texts for a process whose dead letter was settled without a person. Hospital staff read them.
 const (
 	settledBy        = "retry-worker"
 	reasonRecovered  = "Encerrado automaticamente: um reenvio já teve sucesso"
@@ -78,7 +79,7 @@ const (
 	reasonExpired    = "Encerrado automaticamente: o prazo de guarda dos registros terminou sem decisão"
 )
 
-// variables of an answer; those of a retry are only where there is one.
+// variables are those of an answer; resumption is nil unless the process retries.
 type variables struct {
 	Decision string `json:"reviewDecision"`
 	Reason   string `json:"reviewReason"`
@@ -99,7 +100,7 @@ type resumption struct {
 // Waits reports whether a process waits for a decision, as far as is known.
 func (d *DeadLetter) Waits() bool { return d.ReviewJobKey != 0 && d.Delivery != DeliveryNobody }
 
-// Answer returns the message that tells a process, at that instant, what became of its dead letter.
+// Answer returns the message that tells a process what became of its dead letter, as of an instant.
 func (k *KeyedDeadLetter) Answer(at time.Time) Message {
 	d, s := &k.DeadLetter, &k.Subject
 	v := d.variables(at)
@@ -110,7 +111,7 @@ func (k *KeyedDeadLetter) Answer(at time.Time) Message {
 		Key: s.OutboxKey(), Subject: k.Key, Type: answerType, Body: string(encoded(a)), At: at}
 }
 
-// variables that the process goes on with. How long a retry lies ahead is told in whole seconds.
+// variables returns what the process goes on with. The wait until a retry is rounded up to whole seconds.
 func (d *DeadLetter) variables(now time.Time) variables {
 	note := &d.Review
 	v := variables{Decision: answerDiscard, Reason: note.Reason, By: note.By}
@@ -146,16 +147,15 @@ func (d *DeadLetter) variables(now time.Time) variables {
 // encoded returns v as JSON.
 func encoded(v any) json.RawMessage {
 	text, err := json.Marshal(v)
-	if err != nil { // cannot be: plain structs
+	if err != nil { // cannot happen: v is a plain struct
 		return json.RawMessage("{}")
 	}
 	return text
 }
 
-// ReviewSeen records that the review job of a dead letter came, where that is not known. Where the dead letter is open no
-// more, the process gets its answer: what was decided, or that nobody decides any longer. It returns the dead letter as it
-// stands then; its Delivery is pending where an answer is on its way. It returns as Analyze does, or with
-// ErrDeadLetterUnknown.
+// ReviewSeen records the review job of a dead letter, unless it is recorded already. If the dead letter is no longer
+// open, the process is sent the decision, or that nobody will decide. It returns the dead letter as it stands then; its
+// Delivery is pending while an answer is on its way. Its errors are those of Analyze and ErrDeadLetterUnknown.
 func (j *Journal) ReviewSeen(ctx context.Context, r *ReviewJob) (DeadLetter, error) {
 	asked := Lookup{Subject: r.Subject, DeadLetter: r.DeadLetter}
 	return outcomeOf(ctx, j, asked, func(b *batch, h *History) (DeadLetter, error) { return b.seen(r, h) })
@@ -172,22 +172,22 @@ func (b *batch) seen(r *ReviewJob, h *History) (DeadLetter, error) {
 		body.Process = r.ProcessInstanceKey
 	}
 	switch {
-	case d.State != DeadLetterOpen && d.Answer == 0: // otherwise one is on its way
+	case d.State != DeadLetterOpen && d.Answer == 0: // otherwise an answer is on its way
 		b.answerAgain(r.Subject, h, body)
-	case d.ReviewJobKey != r.JobKey, d.State == DeadLetterOpen && d.Delivery != DeliveryNone: // somebody waits who did not
+	case d.ReviewJobKey != r.JobKey, d.State == DeadLetterOpen && d.Delivery != DeliveryNone: // newly waits
 		b.entry(h, r.Subject, DeliveryEntry, body, Happening{})
 	}
 	return *d, nil
 }
 
-// answerAgain sends the answer to the job that is known now. That it is sent is a record of its own.
+// answerAgain records an answer to the job that waits now, and sends it.
 func (b *batch) answerAgain(s Subject, h *History, body *deliveryBody) {
 	d := h.DeadLetter
 	body.Delivery, body.Decision = DeliveryPending, d.variables(b.now).Decision
 	b.entry(h, s, DeliveryEntry, body, Happening{})
 }
 
-// deliveryWaiting is the Delivery of a record that tells that a process waits, with a job that was not known.
+// deliveryWaiting is the Delivery of a record that says that a process waits, by a job that was not known before.
 const deliveryWaiting Delivery = "waiting"
 
 // deliveryBody is what is known of the process that waits, and of the answer to it.
@@ -198,23 +198,23 @@ type deliveryBody struct {
 	State      DeadLetterState `json:"state"`
 	Episode    int64           `json:"episode"`
 	JobKey     int64           `json:"jobKey,string"`
-	// Process is the instance that waits, where it is another than the one that was told of the dead letter.
+	// Process is the waiting process instance, where it is not the dead letter's own.
 	Process int64 `json:"processInstanceKey,string,omitempty"`
 	Accepts bool  `json:"accepts,omitempty"`
-	// Taken tells that the answer before, which goes to another job, was taken.
+	// Taken reports whether the previous answer, to another job, was taken.
 	Taken bool `json:"taken,omitempty"`
 }
 
-// Delivered records that the process took an answer, or that the engine knows no process that waits for it, and lets go
-// of the answer's message. What was sent again and found nobody is open again. It may be called again, and late: an
-// answer that is not the last one changes nothing. It returns as Analyze does.
+// Delivered records that the process took an answer, or that no process waits for it, and removes the answer's message.
+// A dead letter that was sent again to nobody is open again. Delivered may be called late, and more than once: only the
+// latest answer changes anything. Its errors are those of Analyze.
 func (j *Journal) Delivered(ctx context.Context, a *Answer, taken bool) error {
 	return j.submit(ctx, &item{
 		lookup: Lookup{Subject: a.Subject(), DeadLetter: a.DeadLetter},
 		apply: func(b *batch, h *History) error {
 			d := h.DeadLetter
 			known := d != nil && d.ID == a.DeadLetter
-			if known && d.Answer != a.Record { // what is not the last one was let go of
+			if known && d.Answer != a.Record { // an older answer's message is removed already
 				return nil
 			}
 			if b.changes.Published = append(b.changes.Published, a.Sequence); known {
@@ -229,9 +229,9 @@ func (b *batch) delivered(a *Answer, h *History, taken bool) {
 	d := h.DeadLetter
 	body := &deliveryBody{Delivery: DeliveryTaken, DeadLetter: d.ID, Decision: a.Decision, State: d.State,
 		Episode: d.Episode, JobKey: d.ReviewJobKey, Process: d.ReviewProcess, Accepts: d.Accepts}
-	answered := d.Delivery == DeliveryTaken // before: whoever asked again may be gone
+	answered := d.Delivery == DeliveryTaken // an earlier answer: a job that asked again may be gone
 	switch {
-	case d.ReviewJobKey != a.JobKey: // another job came meanwhile, and waits still
+	case d.ReviewJobKey != a.JobKey: // another job has come meanwhile, and waits
 		body.Taken = taken
 		b.answerAgain(a.Subject(), h, body)
 		return

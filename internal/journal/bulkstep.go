@@ -10,13 +10,13 @@ import (
 	"retry-worker/internal/redact"
 )
 
-// What a step of a bulk run is refused with; the texts begin with the API's error codes.
+// The errors of a step of a bulk run. Their texts begin with the API's error codes.
 var (
 	ErrBulkRunUnknown  = errors.New("run_not_found")
 	ErrInvalidRunState = errors.New("invalid_run_state")
 )
 
-// BulkStateError is an ErrInvalidRunState: the state that a bulk run is in does not allow the step.
+// BulkStateError is an ErrInvalidRunState: the bulk run's State does not allow the step.
 type BulkStateError struct{ State BulkState }
 
 func (e *BulkStateError) Error() string {
@@ -26,13 +26,12 @@ func (e *BulkStateError) Error() string {
 // Is reports whether e is an ErrInvalidRunState.
 func (e *BulkStateError) Is(target error) bool { return target == ErrInvalidRunState }
 
-// MaxPerMinute dead letters are decided by a bulk run in a minute at most.
+// MaxPerMinute is the most dead letters that a bulk run decides in a minute.
 const MaxPerMinute = 6000
 
-// Bulk records a step of a whole bulk run, with an entry of the audit, and returns the run as it stands then. It
-// returns as Analyze does, or ErrBulkRunUnknown or a *BulkStateError, which says why the step is not possible: pause
-// needs a run that is running, resume one that is paused, cancel one that has not ended, finish one that
-// is running with nothing planned; a start an id that is new.
+// Bulk records a step of a whole bulk run and returns the run as it stands then. Pause needs a running run, resume a
+// paused one, cancel one that has not ended, finish a running one with nothing planned, and start a new id; otherwise
+// the error is a *BulkStateError. Its other errors are ErrBulkRunUnknown and those of Analyze.
 func (j *Journal) Bulk(ctx context.Context, s *BulkStep) (BulkRun, error) {
 	return outcomeOf(ctx, j, Lookup{Run: s.Run.ID}, func(b *batch, h *History) (BulkRun, error) { return b.bulk(s, h) })
 }
@@ -56,7 +55,7 @@ func (b *batch) bulk(s *BulkStep, h *History) (BulkRun, error) {
 	return b.stepped(known, &bulkBody{Run: known.ID, Verb: s.Verb, By: by, State: to}), nil
 }
 
-// after returns the state that a step leads to; false where the run does not allow it.
+// after returns the state that a step leads to, and reports whether the run allows the step.
 func (r *BulkRun) after(v BulkVerb) (BulkState, bool) {
 	switch v {
 	case BulkPause:
@@ -72,23 +71,23 @@ func (r *BulkRun) after(v BulkVerb) (BulkState, bool) {
 	}
 }
 
-// bulkBody is the audit's word on a step. What the filter chose by is told once, with the start.
+// bulkBody is the body of a step's record.
 type bulkBody struct {
 	Run   string    `json:"bulkRun"`
 	Verb  BulkVerb  `json:"verb"`
 	By    string    `json:"by"`
 	State BulkState `json:"state,omitempty"`
-	// What is started; nil of other steps.
+	// BulkRun is the run that starts; nil in other steps.
 	*BulkRun
-	// Items are the dead letters in it, by the records that they were born with, in its order.
+	// Items are its dead letters by their first records, in the run's order.
 	Items []int64 `json:"items,omitempty"`
-	// Record is the dead letter's that is refused, for the reason in Code; Hold is why the run rests.
+	// Record is the refused dead letter's, Code why it is refused. Hold is why the run rests.
 	Record int64  `json:"record,omitempty"`
 	Code   string `json:"code,omitempty"`
 	Hold   string `json:"hold,omitempty"`
 }
 
-// items returns those of a start.
+// items returns the items of a run that starts.
 func (b *bulkBody) items(at time.Time) []BulkItem {
 	all := make([]BulkItem, len(b.Items))
 	for i, record := range b.Items {
@@ -97,7 +96,7 @@ func (b *bulkBody) items(at time.Time) []BulkItem {
 	return all
 }
 
-// started records that a run of these dead letters begins.
+// started records the start of a run of these dead letters.
 func (b *batch) started(r *BulkRun, by string, items []int64) BulkRun {
 	begins := *r
 	begins.Filter, begins.Reason = r.Filter.masked(), storable(redact.Line(r.Reason, maxReasonBytes))
@@ -120,16 +119,16 @@ func (b *batch) stepped(r *BulkRun, body *bulkBody) BulkRun {
 	return next
 }
 
-// StartedBy reports whether that person started the run for that reason.
+// StartedBy reports whether the person by started the run for that reason.
 func (r *BulkRun) StartedBy(by, reason string) bool {
 	return r.By == bounded(by) && r.Reason == storable(redact.Line(reason, maxReasonBytes))
 }
 
-// fold folds a record of a bulk run: what becomes of the run itself.
+// fold folds a step's record into the run, not into its items.
 func (r *BulkRun) fold(record int64, at time.Time, b *bulkBody) {
 	switch b.Verb {
 	case BulkStart:
-		if b.BulkRun != nil { // somebody edited it otherwise
+		if b.BulkRun != nil { // nil where somebody edited the record
 			*r = *b.BulkRun
 		}
 		r.ID, r.By, r.State, r.CreatedAt, r.Begun, r.Total = b.Run, b.By, b.State, at, record, int64(len(b.Items))
@@ -151,8 +150,8 @@ func (r *BulkRun) fold(record int64, at time.Time, b *bulkBody) {
 	}
 }
 
-// RefuseBulkItem records that nothing is done with a dead letter of a bulk run, for the reason in code. One that is no
-// longer planned stays as it is. It returns as Analyze does.
+// RefuseBulkItem records that a bulk run leaves a dead letter as it is, for the reason in code. It does nothing if the
+// item is no longer planned. Its errors are those of Analyze.
 func (j *Journal) RefuseBulkItem(ctx context.Context, run string, number int64, code string) error {
 	return j.submit(ctx, &item{lookup: Lookup{Run: run, Item: number}, apply: func(b *batch, h *History) error {
 		if i := h.Item; i != nil && i.Outcome == BulkPlanned {
@@ -163,8 +162,8 @@ func (j *Journal) RefuseBulkItem(ctx context.Context, run string, number int64, 
 	}})
 }
 
-// HoldBulkRun records why a running bulk run decides nothing for the moment; empty where it goes on. What holds it
-// already keeps its instant. It returns as Analyze does.
+// HoldBulkRun records why a running bulk run rests; an empty why lets it go on. The same why again changes nothing. Its
+// errors are those of Analyze.
 func (j *Journal) HoldBulkRun(ctx context.Context, run, why string) error {
 	return j.submit(ctx, &item{lookup: Lookup{Run: run}, apply: func(b *batch, h *History) error {
 		if r := h.Run; r != nil && r.State == BulkRunning && r.Hold != why {

@@ -12,29 +12,29 @@ type Digest [sha256.Size]byte
 
 func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 
-// Link is one commit in the ledger: a hash over the link before it and the digests of the records that
-// came with it. Records may be purged; their digests stay, and the chain still holds.
+// Link is one commit in the ledger: a hash over the previous link and the digests of the commit's records. Records may
+// be purged; their digests stay, and the chain still holds.
 type Link struct {
-	// Number from 1, without a gap.
+	// Number counts from 1 without a gap.
 	Number int64
-	// At is when it was written, in milliseconds, by the clock of who wrote it; no earlier than the link before it, so
-	// that the links tell where the records since an instant begin.
+	// At is when it was written, in milliseconds, by the writer's clock. It is never earlier than the previous link's,
+	// so that links show where the records since an instant begin.
 	At time.Time
-	// First is the number of its first record; there are as many as Digests.
+	// First is the number of its first record; it has len(Digests) records.
 	First   int64
 	Digests []Digest
-	// Answered are runs of records of attempts whose answer the engine took.
+	// Answered are the records of attempts whose answer the engine took.
 	Answered []Run
-	// Message is the number of its first message of the outbox; there are as many as Messages, their digests. LetGo are
-	// runs of messages that need not be kept any longer.
+	// Message is the number of its first message of the outbox, Messages are its messages' digests. LetGo are the
+	// messages that may be removed.
 	Message  int64
 	Messages []Digest
 	LetGo    []Run
-	// Hash of the whole link and of the Hash before it.
+	// Hash covers the whole link and the previous link's Hash.
 	Hash Digest
 }
 
-// After completes the link that follows head.
+// After returns the link, completed as the one that follows head.
 func (l Link) After(head Head) Link {
 	l.Number, l.First, l.Message = head.Link+1, head.Record+1, head.Message+1
 	if l.At.Before(head.At) {
@@ -44,7 +44,7 @@ func (l Link) After(head Head) Link {
 	return l
 }
 
-// HashAfter returns what Hash must be where the link before it has the hash prev.
+// HashAfter returns what Hash must be if the previous link has the hash prev.
 func (l *Link) HashAfter(prev Digest) Digest {
 	b := make([]byte, 0, len(prev)+8*binary.MaxVarintLen64+(len(l.Digests)+len(l.Messages))*sha256.Size)
 	b = append(b, prev[:]...)
@@ -75,7 +75,7 @@ func (l *Link) HashAfter(prev Digest) Digest {
 	return sha256.Sum256(b)
 }
 
-// Digest returns the digest of everything the record says, and of its subject's key.
+// Digest returns the digest of the record and its subject's key.
 func (e *Entry) Digest() Digest {
 	b := append(make([]byte, 0, 2048), 'e', 1) // the version of the format
 	b = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, e.Record), e.Key), Milli(e.At))
@@ -85,7 +85,7 @@ func (e *Entry) Digest() Digest {
 	return sha256.Sum256(b)
 }
 
-// Digest returns the digest of everything a message says, and of its place.
+// Digest returns the digest of the message and its sequence.
 func (m *Message) Digest() Digest {
 	b := append(make([]byte, 0, 2048), 'm', 1) // the version of the format
 	b = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, m.Sequence), m.Subject), Milli(m.At))
@@ -95,8 +95,8 @@ func (m *Message) Digest() Digest {
 	return sha256.Sum256(b)
 }
 
-// Seal numbers and signs the messages, and completes the link that follows head, where there is anything that it vouches
-// for. It may be called again.
+// Seal numbers and signs the messages, and completes the link that follows head unless it is empty. It may be called
+// again.
 func (c *Changes) Seal(head Head, at time.Time) {
 	l, gone := &c.Link, &Runs{all: c.Link.LetGo}
 	l.Messages = nil
@@ -115,10 +115,10 @@ func (c *Changes) Seal(head Head, at time.Time) {
 	}
 }
 
-// empty reports whether the link vouches for nothing.
+// empty reports whether the link covers nothing.
 func (l *Link) empty() bool { return len(l.Digests)+len(l.Answered)+len(l.Messages)+len(l.LetGo) == 0 }
 
-// Milli returns t as it is stored: milliseconds since 1970, and 0 for the zero time.
+// Milli returns t as it is stored: milliseconds since 1970, or 0 for the zero time.
 func Milli(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

@@ -10,21 +10,21 @@ import (
 	"retry-worker/internal/decision"
 )
 
-// Recorded is what the journal has for an analysis: what to answer, and how it came about.
+// Recorded is the journal's result of an analysis: what to answer, and how it came about.
 type Recorded struct {
 	How How
-	// Attempt that holds the decision; nil where the input was rejected.
+	// Attempt holds the decision; nil where the input was rejected.
 	Attempt *Attempt
-	// Decision to answer with; its Rejection is set where the input was rejected.
+	// Decision is the answer; its Rejection is set where the input was rejected.
 	Decision decision.Decision
-	// Ended tells that a re-based decision gave the episode up: its retry came too late (R20).
+	// Ended reports whether a re-based decision gave the episode up because its retry came too late (R20).
 	Ended bool
-	// mark is the record to be marked answered once the engine took the answer; none where it belongs to
-	// another job, or is marked already.
+	// mark is the record to mark as answered once the engine took the answer; zero where it belongs to another job or
+	// is marked already.
 	mark Run
 }
 
-// Raised reports whether the count that came was raised to the journal's.
+// Raised reports whether the given retryCount was raised to the journal's.
 func (r *Recorded) Raised() bool {
 	a := r.Attempt
 	return r.How == Fresh && a != nil && a.GivenCount >= 0 && a.GivenCount < a.AnalysedCount
@@ -36,15 +36,15 @@ type batch struct {
 	head    Head
 	changes Changes
 	*projection
-	// subjects and letters are those that changed, by their keys and ids.
+	// subjects and letters are the changed ones, by their keys and ids.
 	subjects map[int64]*History
 	letters  map[string]KeyedDeadLetter
 	born     int64
 	// happened are the records, for Hooks.Committed.
 	happened []Happening
-	// publish makes the messages of the outbox; nil where nobody listens.
+	// publish makes the outbox's messages; nil for none.
 	publish Publisher
-	// identities keys those of the journal.
+	// identities is the key of the journal's identities.
 	identities IdentityKey
 }
 
@@ -56,7 +56,7 @@ func newBatch(now time.Time, head Head, publish Publisher) *batch {
 // next returns the next record's number.
 func (b *batch) next() int64 { return b.head.Record + int64(len(b.changes.Link.Digests)) + 1 }
 
-// seal completes the changes; nil where there are none.
+// seal returns the completed changes; nil if there are none.
 func (b *batch) seal() *Changes {
 	c := &b.changes
 	if c.Seal(b.head, b.now); c.Link.empty() {
@@ -73,12 +73,12 @@ func (b *batch) seal() *Changes {
 	return c
 }
 
-// entry appends a record, which is no attempt, with that body, and folds it. h is nil for one of no subject.
+// entry appends a record that is no attempt, and folds it. h is nil if the record has no subject.
 func (b *batch) entry(h *History, s Subject, kind EntryKind, content any, about Happening) {
 	b.write(h, Entry{Kind: kind, Subject: s, Body: string(encoded(content))}, content, about)
 }
 
-// write appends a record with that body, and folds it.
+// write appends the record e, whose decoded body is content, and folds it.
 func (b *batch) write(h *History, e Entry, content any, about Happening) {
 	e.Record, e.At, e.Body = b.next(), b.milli(), salted(e.Body)
 	if h != nil && e.Subject != (Subject{}) {
@@ -103,7 +103,7 @@ func (b *batch) write(h *History, e Entry, content any, about Happening) {
 	}
 }
 
-// keep saves what the last record changed of a subject, and sends the answers.
+// keep collects what the last record changed of a subject, and the answers that it sends.
 func (b *batch) keep(h *History) {
 	b.subjects[h.Key] = h
 	for _, d := range b.answers {
@@ -116,7 +116,7 @@ func (b *batch) keep(h *History) {
 	}
 }
 
-// key of the history's subject in the store, a new one where it is not known yet.
+// key returns the subject's key in the store, a new one if it has none yet.
 func (b *batch) key(h *History) int64 {
 	if h.Key == 0 {
 		b.born++
@@ -125,11 +125,11 @@ func (b *batch) key(h *History) int64 {
 	return h.Key
 }
 
-// analyze decides on a, adds what that changes, and says what to answer.
+// analyze decides on a, adds the changes, and returns what to answer.
 func (b *batch) analyze(a *Analysis, h *History) Recorded {
 	h.recallWritten(a, &b.identities)
 	if h.Teaching != nil {
-		asked, f := *a, *a.Failure // for the transaction may be tried again
+		asked, f := *a, *a.Failure // copies, as the transaction may be tried again
 		h.Teaching.Apply(&f)
 		asked.Failure, a = &f, &asked
 	}
@@ -165,7 +165,7 @@ func (b *batch) decided(a *Analysis, h *History, r *ruling) Recorded {
 	return Recorded{How: Fresh, Attempt: at, Decision: *d, mark: one(at)}
 }
 
-// rebase records a revision of the recorded attempt: a retry at a later time, or the end where that is too late.
+// rebase records a revision of the recorded attempt: a later retry, or the episode's end if that is too late.
 func (b *batch) rebase(a *Analysis, h *History, r *ruling) Recorded {
 	old, before := r.attempt, h.Episode
 	at := b.attemptOf(a, old.Number, old.Revision+1, old.Episode, &r.decision)
@@ -175,7 +175,7 @@ func (b *batch) rebase(a *Analysis, h *History, r *ruling) Recorded {
 	return Recorded{How: Rebased, Attempt: at, Decision: r.decision, Ended: ended, mark: one(at)}
 }
 
-// analysedCount returns the retryCount a decision was made on (R12).
+// analysedCount returns the retryCount that d was decided on (R12).
 func analysedCount(d *decision.Decision) int64 {
 	if d.ShouldRetry() {
 		return d.RetryCount - 1
@@ -200,7 +200,7 @@ func (b *batch) attemptOf(a *Analysis, number, revision, episode int64, d *decis
 	}
 }
 
-// storable returns s as every store takes it: valid UTF-8, and no NUL, which PostgreSQL refuses in text.
+// storable returns s as valid UTF-8 without NUL, which PostgreSQL refuses in text.
 func storable(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
@@ -213,12 +213,10 @@ func storableContext(c decision.Context) decision.Context {
 	return c
 }
 
-// maxTextBytes of a name, of what is searched for, and of the text that a rule matched: a pattern may match a whole
-// message.
+// maxTextBytes bounds names, searches and the text that a rule matched: a pattern may match a whole message.
 const maxTextBytes = 200
 
-// bounded returns s as every store takes it, or as much of its beginning as fits into maxTextBytes without cutting a
-// character.
+// bounded returns s storable, cut to maxTextBytes between characters.
 func bounded(s string) string {
 	s = storable(s)
 	limit := min(len(s), maxTextBytes)
@@ -236,7 +234,7 @@ func (b *batch) save(s Subject, h *History, a *Attempt) {
 // milli returns the batch's instant as it is stored.
 func (b *batch) milli() time.Time { return b.now.UTC().Truncate(time.Millisecond) }
 
-// Append returns the changes that append records of the subjects that were looked up, and what the fold makes of them.
+// Append returns the changes that append the entries and fold them into the histories that were looked up.
 func Append(head Head, at time.Time, lookups []Lookup, histories []History, entries ...Entry) (*Changes, error) {
 	b := newBatch(at, head, nil)
 	for _, e := range entries {
@@ -257,8 +255,8 @@ func Append(head Head, at time.Time, lookups []Lookup, histories []History, entr
 	return b.seal(), nil
 }
 
-// RebuildStep returns the changes that record that the projections were made anew; unverified tells that the records
-// did not hold, or that nobody looked.
+// RebuildStep returns the changes that record a rebuild of the projections. unverified says that the records did not
+// hold or were not checked.
 func RebuildStep(head Head, at time.Time, unverified bool, publish Publisher) *Changes {
 	b := newBatch(at, head, publish)
 	b.entry(nil, Subject{}, RebuildEntry, struct {
@@ -267,26 +265,26 @@ func RebuildStep(head Head, at time.Time, unverified bool, publish Publisher) *C
 	return b.seal()
 }
 
-// Happening is a record that was written and that others may want to hear of.
+// Happening is a record that was written, as hooks and publishers see it.
 type Happening struct {
 	Record
 	// Digest of the record.
 	Digest Digest
-	// Episode of the subject as it stands then; its Number is 0 where there is none.
+	// Episode is the subject's as it stands then; its Number is 0 where there is none.
 	Episode Episode
-	// Outcome, Review, or claim given up at its gate that the entry is about; nil where it is about another.
+	// Outcome, Review and GivenUp (a claim given up at its gate) are what the entry is about; the others are nil.
 	Outcome *Outcome
 	Review  *Review
 	GivenUp *GateBody
 }
 
-// Accepted reports whether an outcome or a person ended its episode as what the other side had already (R33).
+// Accepted reports whether an outcome or a person ended the episode because the other side had the claim already (R33).
 func (h *Happening) Accepted() bool {
 	return (h.Outcome != nil || h.Review != nil) && h.Episode.State == Accepted
 }
 
-// Recovered reports whether an outcome ended its episode well.
+// Recovered reports whether an outcome ended the episode with a success.
 func (h *Happening) Recovered() bool { return h.Outcome != nil && h.Episode.State == Recovered }
 
-// Publisher makes the outbox's messages of what was recorded. It is pure.
+// Publisher returns the outbox's messages about a record. It is pure.
 type Publisher func(h *Happening) []Message

@@ -10,66 +10,65 @@ import (
 )
 
 const (
-	// maxBatch of one transaction: what a commit costs is shared by so many, and one of them waits no longer.
+	// maxBatch is the most items of one transaction: so many share the cost of a commit without waiting longer for it.
 	maxBatch = 256
-	// companyTime is how soon after another a commit begins at the earliest where commits were shared lately and fewer
-	// than enough items wait: what a commit costs is shared by more then. sharedFor is for how many commits that holds.
+	// companyTime is the least time between the begins of two commits, so that more items share one. It applies while
+	// fewer than enough items wait, for sharedFor commits after the last shared one.
 	companyTime = 10 * time.Millisecond
 	enough      = 16
 	sharedFor   = 16
-	// tries of a transaction before the journal is taken to be down (RN-BIL-005 §8.2), and the pauses between.
+	// tries is how often a transaction is tried before the journal counts as down (RN-BIL-005 §8.2). The pauses between
+	// grow from firstPause.
 	tries      = 3
 	firstPause = 100 * time.Millisecond
-	// transactionTime bounds one try: three of them fit a job's time-out.
+	// transactionTime bounds one try: three fit into a job's time-out.
 	transactionTime = 2500 * time.Millisecond
-	// probePause between two probes of a journal that is down; twice as long, up to the longest, each time it goes
-	// down within the longest of having come back: what takes a probe need not take a batch (a quota).
+	// probePause is the time between two probes of a journal that is down. It doubles, up to longestProbePause,
+	// whenever the journal goes down again within longestProbePause: a full quota may take a probe but no batch.
 	probePause        = 250 * time.Millisecond
 	longestProbePause = 16 * time.Second
-	// askPause is how long nothing is asked of the store: longer, and one that is gone would not be noticed where no job
-	// comes.
+	// askPause is the longest time without a call of the store, so that its loss is noticed even if no job comes.
 	askPause = 5 * time.Second
 	// markPause is how long an answered mark may wait for a commit to go with.
 	markPause = time.Second
-	// maxMarks written at once.
+	// maxMarks is the most marks of one transaction.
 	maxMarks = MostRun
-	// ClockTolerance between the clocks of several writers.
+	// ClockTolerance is how far the clocks of several writers may differ.
 	ClockTolerance = time.Minute
 )
 
-// item is one change that somebody waits for.
+// item is one change that a caller waits for.
 type item struct {
-	// ctx is for how long somebody waits. What nobody waits for any more is not applied: they may have asked another.
+	// ctx is the caller's. Once it has ended the item is not applied: the caller may have asked another replica.
 	ctx    context.Context
 	lookup Lookup
-	// cause whose teaching apply gets in its History; the zero value asks for none.
+	// cause is the subject whose Teaching apply gets in its History; zero for none.
 	cause Subject
 	apply func(b *batch, h *History) error
-	// refused is what apply said last: the rules', not the store's.
+	// refused is apply's last error: it is the rules', not the store's.
 	refused error
 	done    chan error
 }
 
-// committer is the loop of Journal.Run: it takes whatever waits and runs one transaction for all of it.
+// committer is the loop of Journal.Run: it runs one transaction for all items that wait.
 type committer struct {
 	*Journal
-	// carry waits for the next transaction: a subject is in each only once.
+	// carry are items left for the next transaction, as each has a subject only once.
 	carry []*item
-	// began is when the last commit did, shared for how many more company is waited for.
+	// began is when the last commit began, shared how many more commits wait for others.
 	began  time.Time
 	shared int
-	// answeredAt is when the store did what it was asked last.
+	// answeredAt is when a call of the store last succeeded.
 	answeredAt time.Time
-	// reopened is when the journal came back last, and pause what was between two probes then.
+	// reopened is when the journal last came back, pause the time between probes then.
 	reopened time.Time
 	pause    time.Duration
-	// lost is why the journal was down when stop or kill ended: nothing is tried any more.
+	// lost is set if stop or kill ended while the journal was down: nothing more is tried.
 	lost error
 }
 
-// Run commits what is submitted until stop ends; then it commits what waits and the last marks, and
-// returns. Callers must have come to rest by then: who submits later gets ErrUnavailable. When kill ends it
-// returns at once. Call it once.
+// Run commits what is submitted until stop ends; then it commits what waits and the last marks, and returns. Callers
+// that submit later get ErrUnavailable. When kill ends Run returns at once. Call it once.
 func (j *Journal) Run(stop, kill context.Context) {
 	defer close(j.ended)
 	c := &committer{Journal: j, answeredAt: time.Now()}
@@ -82,7 +81,7 @@ func (j *Journal) Run(stop, kill context.Context) {
 				c.carry = append(c.carry, i)
 				c.awaitCompany(stop)
 			case <-marks.C:
-				if len(c.queue) == 0 { // otherwise they go with what waits
+				if len(c.queue) == 0 { // otherwise the marks go with the items that wait
 					c.mark(kill)
 					c.ask(stop, kill)
 				}
@@ -102,7 +101,7 @@ func (j *Journal) Run(stop, kill context.Context) {
 	c.mark(kill)
 }
 
-// awaitCompany lets others come to share a commit, for a moment: who comes alone waits for nobody.
+// awaitCompany waits a moment for more items to share a commit, unless the last commits had one item each.
 func (c *committer) awaitCompany(stop context.Context) {
 	if c.shared > 0 && len(c.queue) < enough {
 		clock.Machine{}.Rest(stop, time.Until(c.began.Add(companyTime)))
@@ -110,7 +109,7 @@ func (c *committer) awaitCompany(stop context.Context) {
 	c.began = time.Now()
 }
 
-// of returns what a transaction holds once of: a subject, or a bulk run where there is none.
+// of returns what no two items of a transaction may share: the subject, or else the bulk run.
 func (l *Lookup) of() Lookup {
 	if l.Subject != (Subject{}) {
 		return Lookup{Subject: l.Subject}
@@ -118,10 +117,10 @@ func (l *Lookup) of() Lookup {
 	return Lookup{Run: l.Run}
 }
 
-// gather takes what waits, at most maxBatch, each subject and each bulk run once, in the order it came; and no decision of
-// a run behind what a person does with it.
+// gather takes the items that wait, in order, at most maxBatch, each subject and each bulk run once. A run's decision
+// waits for the next transaction if a step of the run is in this one.
 func (c *committer) gather() []*item {
-	for len(c.carry) < maxBatch && len(c.queue) > 0 { // nobody else takes from it
+	for len(c.carry) < maxBatch && len(c.queue) > 0 { // only this loop takes from the queue
 		c.carry = append(c.carry, <-c.queue)
 	}
 	taken, rest := make([]*item, 0, len(c.carry)), c.carry[:0:0]
@@ -130,7 +129,7 @@ func (c *committer) gather() []*item {
 		if of := i.lookup.of(); known[of] || known[Lookup{Run: i.lookup.Run}] {
 			rest = append(rest, i)
 		} else {
-			known[of] = of != Lookup{} // rejections that name nobody share a transaction
+			known[of] = of != Lookup{} // rejections without a subject share a transaction
 			taken = append(taken, i)
 		}
 	}
@@ -138,21 +137,21 @@ func (c *committer) gather() []*item {
 	return taken
 }
 
-// transaction is one of the committer's, however often it is tried.
+// transaction is one of the committer's, with all its tries.
 type transaction struct {
 	items []*item
-	// marks of answers that go with it.
+	// marks are the answered records that it saves.
 	marks []Run
-	// saved and happened are what the last try made of it.
+	// saved and happened are the changes and records of the last try.
 	saved    *Changes
 	happened []Happening
-	// inDoubt tells that it is not known whether the last try was committed.
+	// inDoubt reports whether the last try may or may not have been committed.
 	inDoubt bool
 }
 
-// commit runs one transaction for the items and tells everybody. Items of which the store refuses one are done one by
-// one. Where the store fails the journal is down until a probe succeeds: all are told so at once, but for those of which
-// it is not known whether they were committed. They wait until the ledger can be asked.
+// commit runs one transaction for the items and reports to their callers. If the store refuses an item, commit runs
+// them one by one. If the store fails, the journal is down until a probe succeeds, and all callers are told at once,
+// except when the transaction is in doubt: then they wait until the ledger can be asked.
 func (c *committer) commit(stop, kill context.Context, items []*item) {
 	t := &transaction{items: items}
 	for c.lost == nil {
@@ -160,7 +159,7 @@ func (c *committer) commit(stop, kill context.Context, items []*item) {
 		switch {
 		case err == nil:
 			c.shared = max(c.shared-1, 0)
-			if len(items) > 1 || len(c.queue) > 0 { // before those who are answered ask again
+			if len(items) > 1 || len(c.queue) > 0 { // measured before answered callers ask again
 				c.shared = sharedFor
 			}
 			for _, i := range items {
@@ -185,7 +184,7 @@ func (c *committer) commit(stop, kill context.Context, items []*item) {
 	fail(items, c.lost)
 }
 
-// try asks something of the store up to three times.
+// try calls once up to three times.
 func (c *committer) try(kill context.Context, once func() error) error {
 	var err error
 	for n := range tries {
@@ -199,7 +198,7 @@ func (c *committer) try(kill context.Context, once func() error) error {
 	return err
 }
 
-// ask probes the store where nothing was asked of it for a while.
+// ask probes the store if no call succeeded lately.
 func (c *committer) ask(stop, kill context.Context) {
 	if time.Since(c.answeredAt) < askPause {
 		return
@@ -209,8 +208,8 @@ func (c *committer) ask(stop, kill context.Context) {
 	}
 }
 
-// transact tries a transaction. Where the try before may have been committed it asks the ledger first: what stands there
-// is done, with the results that its callers have.
+// transact tries a transaction. If the last try is in doubt it asks the ledger first: a link that is there was
+// committed, and the items' results stand.
 func (c *committer) transact(kill context.Context, t *transaction) error {
 	ctx, cancel := context.WithTimeout(kill, transactionTime)
 	defer cancel()
@@ -239,7 +238,7 @@ func (c *committer) transact(kill context.Context, t *transaction) error {
 	return nil
 }
 
-// decide has the store run the transaction.
+// decide runs the transaction in the store.
 func (c *committer) decide(ctx context.Context, t *transaction) error {
 	lookups := lookupsOf(t.items)
 	t.marks, t.saved = c.takeMarks(), nil
@@ -256,7 +255,7 @@ func (c *committer) decide(ctx context.Context, t *transaction) error {
 			if (i.lookup != Lookup{}) {
 				h, histories = &histories[0], histories[1:]
 			}
-			if i.cause != (Subject{}) { // what was taught of it, in this transaction too
+			if i.cause != (Subject{}) { // includes what this transaction teaches
 				h.Teaching = known[i.cause].Taught
 			}
 			if i.refused = i.ctx.Err(); i.refused == nil {
@@ -268,8 +267,8 @@ func (c *committer) decide(ctx context.Context, t *transaction) error {
 	})
 }
 
-// certain returns what became of a transaction that is not the committer's: err is what the store said to changes. Where
-// that leaves open whether they were committed it asks the ledger, for as long as ctx lasts.
+// certain returns the error of a transaction outside the committer, where err is the store's. If err is ambiguous it
+// asks the ledger whether changes were committed, until ctx ends.
 func (j *Journal) certain(ctx context.Context, changes *Changes, err error) error {
 	for kindOf(err) == Ambiguous && changes != nil && ctx.Err() == nil {
 		switch held, failed := j.store.Holds(ctx, &changes.Link); {
@@ -284,7 +283,7 @@ func (j *Journal) certain(ctx context.Context, changes *Changes, err error) erro
 	return err
 }
 
-// lookupsOf the items, and then of the causes that they ask for.
+// lookupsOf returns the items' lookups, then those of the causes that they ask for.
 func lookupsOf(items []*item) []Lookup {
 	lookups := make([]Lookup, 0, len(items))
 	for _, i := range items {
@@ -293,7 +292,7 @@ func lookupsOf(items []*item) []Lookup {
 		}
 	}
 	for _, i := range items {
-		known := func(l Lookup) bool { return l.Subject == i.cause } // somebody may be teaching it
+		known := func(l Lookup) bool { return l.Subject == i.cause } // an item may teach it
 		if i.cause != (Subject{}) && !slices.ContainsFunc(lookups, known) {
 			lookups = append(lookups, Lookup{Subject: i.cause})
 		}
@@ -301,8 +300,8 @@ func lookupsOf(items []*item) []Lookup {
 	return lookups
 }
 
-// down fails the items, closes the gate and waits until the store can be written again; whoever comes
-// meanwhile is told at once.
+// down closes the gate, fails the items and waits until the store can be written again. Items that come meanwhile fail
+// at once.
 func (c *committer) down(stop, kill context.Context, items []*item, reason error) {
 	reason = fmt.Errorf("%w: %w", ErrUnavailable, reason)
 	c.gate.shut()
@@ -353,17 +352,17 @@ func (c *committer) probe(kill context.Context) error {
 	return err
 }
 
-// mark writes the marks that no commit came for; what fails is tried with the next.
+// mark saves the marks that wait without a commit; on failure they wait for the next.
 func (c *committer) mark(kill context.Context) {
 	c.mu.Lock()
 	waiting := len(c.answered)
 	c.mu.Unlock()
 	if t := (&transaction{}); waiting > 0 && c.transact(kill, t) != nil && t.inDoubt {
-		c.putBack(t.marks) // to mark twice is to mark once
+		c.putBack(t.marks) // marking a record twice is harmless
 	}
 }
 
-// takeMarks returns the runs to write next.
+// takeMarks takes the next marks to save.
 func (c *committer) takeMarks() []Run {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -376,7 +375,7 @@ func (c *committer) takeMarks() []Run {
 	return taken.All()
 }
 
-// putBack has marks that were not written be among the next.
+// putBack returns marks that were not saved to the queue.
 func (c *committer) putBack(marks []Run) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,10 +12,10 @@ import (
 	"retry-worker/internal/redact"
 )
 
-// DestinationSubject returns the Subject that a destination's records are of: it has neither tenant nor policy.
+// DestinationSubject returns the Subject of a destination's records. It has neither tenant nor policy.
 func DestinationSubject(name string) Subject { return Subject{ID: name} }
 
-// tells returns what a failure says of the claim's destination, and how long that asks to wait.
+// tells returns what the failure says about the claim's destination, and how long the destination asks to wait.
 func (a *Analysis) tells(now time.Time) (destination.Tells, time.Duration) {
 	f := a.Failure
 	if f.Destination == "" {
@@ -25,36 +25,35 @@ func (a *Analysis) tells(now time.Time) (destination.Tells, time.Duration) {
 	return destination.TellsOf(&f.Match, wait), wait
 }
 
-// DestinationState is a destination's State as it was recorded last. Its Version is one more each time.
+// DestinationState is a destination's last recorded State. Version counts the recorded ones.
 type DestinationState struct {
 	Version int64             `json:"version,omitempty"`
 	State   destination.State `json:"state,omitzero"`
 	// Read is the last record that State takes in.
 	Read int64 `json:"read,omitempty"`
-	// Orders are what people ordered since, the oldest first.
+	// Orders are what people ordered and State does not follow yet, the oldest first.
 	Orders []DestinationOrder `json:"orders,omitempty"`
 }
 
-// DestinationOrder is what a person ordered, and its record.
+// DestinationOrder is a person's order and its record.
 type DestinationOrder struct {
 	Record int64 `json:"record"`
 	destination.Order
 }
 
-// mostOrders are kept while nobody follows them, the latest.
+// mostOrders is how many orders are kept until State follows them; older ones are dropped.
 const mostOrders = 16
 
-// DestinationBody is the body of a destination's record: what it is in now, or what a person ordered.
+// DestinationBody is the body of a destination's record: a new State, or a person's order.
 type DestinationBody struct {
-	// Version is that of State, one more than the last one's; 0 where the record has no State.
+	// Version is State's, one more than the last; 0 where the record has no State.
 	Version int64              `json:"version,omitempty"`
 	State   *destination.State `json:"state,omitempty"`
 	// Read is the last record that State takes in.
 	Read int64 `json:"read,omitempty"`
-	// Follows is the record of the last order that State follows, 0 where none was left to follow. Later ones are still to
-	// be followed.
+	// Follows is the record of the last order that State follows; 0 if there was none. Later orders are still open.
 	Follows int64 `json:"follows,omitempty"`
-	// Went is the phase that was left, where it is another.
+	// Went is the phase that was left; empty if it did not change.
 	Went    destination.Phase  `json:"went,omitempty"`
 	Command *destination.Order `json:"command,omitempty"`
 }
@@ -62,8 +61,8 @@ type DestinationBody struct {
 // ErrStale is why a destination's State was not recorded: another process has recorded one since.
 var ErrStale = errors.New("another process has recorded a later state of the destination")
 
-// RecordDestination records what became of a destination, or what a person ordered. A State follows the one of the
-// version before, or is refused with ErrStale. It returns as Analyze does, or ErrReasonRequired.
+// RecordDestination records a destination's new State or a person's order. It returns ErrStale unless the State's
+// version follows the last recorded one. Its other errors are ErrReasonRequired and those of Analyze.
 func (j *Journal) RecordDestination(ctx context.Context, name string, body DestinationBody) error {
 	if c := body.Command; c != nil {
 		if strings.TrimSpace(c.Reason) == "" {
@@ -85,7 +84,7 @@ func (j *Journal) RecordDestination(ctx context.Context, name string, body Desti
 	}})
 }
 
-// Fold takes in a destination's record.
+// Fold folds a destination's record into d.
 func (d *DestinationState) Fold(b *DestinationBody, record int64) {
 	if b.State != nil {
 		d.Version, d.State, d.Read = b.Version, *b.State, b.Read
@@ -97,7 +96,6 @@ func (d *DestinationState) Fold(b *DestinationBody, record int64) {
 	}
 }
 
-// fold folds a destination's record.
 func (b *DestinationBody) fold(p *projection, h *History) {
 	d := DestinationState{}
 	if h.Destination != nil {

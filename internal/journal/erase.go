@@ -13,29 +13,28 @@ import (
 	"retry-worker/internal/redact"
 )
 
-// Erasure asks that what was recorded of a subject goes, and its name (LGPD).
+// Erasure is a request to remove a subject's records and its name (LGPD).
 type Erasure struct {
 	Subject Subject
-	// Reason and By are a person's words, which must not be empty, and name.
+	// Reason and By are a person's words, which are required, and name.
 	Reason, By string
 }
 
-// Erased tells of an erasure that is done: how many records went, and which record says so.
+// Erased is the result of an erasure: how many records were removed, and the number of the record that says so.
 type Erased struct {
 	Records int
 	Record  int64
 }
 
-// What an erasure is refused with, besides ErrReasonRequired; the texts begin with the API's error codes.
+// The errors of an erasure, besides ErrReasonRequired. Their texts begin with the API's error codes.
 var (
 	ErrSubjectUnknown = errors.New("subject_not_found: the journal knows no such subject; it may have been erased or " +
 		"purged already")
 	ErrSubjectBusy = errors.New("subject_busy")
 )
 
-// Erase erases a subject: its records go, and its name wherever it stands. A subject that something is still to be done
-// about is refused. It returns an error that holds a *StoreError, or is one of ErrReasonRequired, ErrSubjectUnknown and
-// ErrSubjectBusy, which says what is to be done.
+// Erase removes a subject's records and its name. Its error holds a *StoreError, or is ErrReasonRequired,
+// ErrSubjectUnknown or, if something is still to be done about the subject, ErrSubjectBusy, whose text says what.
 func (j *Journal) Erase(ctx context.Context, store Expunger, e Erasure) (Erased, error) {
 	c, err := j.expunge(ctx, store, Scope{Subject: e.Subject}, func(head Head, p *Expunging) (*Changes, error) {
 		return p.Erase(head, j.now(), e, j.publish)
@@ -46,8 +45,8 @@ func (j *Journal) Erase(ctx context.Context, store Expunger, e Erasure) (Erased,
 	return Erased{c.Expunged.count(), c.Records[len(c.Records)-1].Record}, nil
 }
 
-// Erase returns the changes of an erasure. Its error is one that an erasure is refused with, or tells which record is
-// not what was signed.
+// Erase returns the changes of an erasure. Its error is one of those above, or names a record that is not what was
+// signed.
 func (p *Expunging) Erase(head Head, at time.Time, e Erasure, publish Publisher) (*Changes, error) {
 	if strings.TrimSpace(e.Reason) == "" {
 		return nil, ErrReasonRequired
@@ -68,7 +67,7 @@ func (p *Expunging) Erase(head Head, at time.Time, e Erasure, publish Publisher)
 		return nil, err
 	}
 	for _, f := range x.left.causes {
-		f.Pattern = "" // which the cause keeps where others had it, too
+		f.Pattern = "" // a cause that others share keeps it
 	}
 	for i := range s.Waiting {
 		x.changes.Published = append(x.changes.Published, s.Waiting[i].Sequence)
@@ -79,7 +78,7 @@ func (p *Expunging) Erase(head Head, at time.Time, e Erasure, publish Publisher)
 	return x.close(ErasureEntry), nil
 }
 
-// alone returns the causes (Fingerprint.ID) that nobody but the subject, which left that, and erased ones had.
+// alone returns the causes (Fingerprint.ID) that no subject had but this one, whose sums are in left, and erased ones.
 func (p *Expunging) alone(left *projection) (causes []string, err error) {
 	erased := sums{}
 	maps.Copy(erased, left.sums)
@@ -101,7 +100,7 @@ func (p *Expunging) alone(left *projection) (causes []string, err error) {
 	return causes, nil
 }
 
-// busy returns why the subject cannot be erased yet.
+// busy returns why the subject cannot be erased yet; nil if it can.
 func (s *folded) busy() error {
 	h := s.whole
 	busy := func(why string, args ...any) error {

@@ -8,48 +8,48 @@ import (
 	"time"
 )
 
-// Records go for good in one way: those of ended episodes, of everybody's where they are older than the retention (a
-// purge), of one subject where a person asks for it (an erasure, LGPD). What they added to the sums stays in the record
-// that says so, and the fold goes on from there; their digests stay in the ledger.
+// An expunge removes records of ended episodes: a purge those older than the retention, an erasure (LGPD) those of one
+// subject. The expunge's own record keeps what they added to the sums, from which the fold goes on. Their digests stay
+// in the ledger.
 
-// Expunger takes records for good. Its errors hold a *StoreError, or are those of step.
+// Expunger removes records for good. Its errors hold a *StoreError, or are those of step.
 type Expunger interface {
-	// Expunge saves what step makes of what the scope finds, in one short transaction; nothing where that is nil.
+	// Expunge finds what the scope selects and saves the changes that step returns, in one short transaction. It saves
+	// nothing if they are nil.
 	Expunge(ctx context.Context, of Scope, step func(Head, *Expunging) (*Changes, error)) error
 }
 
-// Scope says what may be expunged: everything of a Subject, or, where that is the zero value, what is found behind the
-// record After up to Through, where at most Limit are looked at: records of no subject, and subjects whose first record
-// lies there.
+// Scope selects what may be expunged: everything of Subject or, if that is zero, the records without a subject and the
+// subjects whose first record is after After, up to Through, at most Limit of them.
 type Scope struct {
 	Subject        Subject
 	After, Through int64
 	Limit          int
 }
 
-// Expunging is what a store shows of what may be expunged.
+// Expunging is what a store finds for a Scope.
 type Expunging struct {
 	Scope
-	// Last of the records that were looked at; Through where none follow.
+	// Last is the last record that was looked at; Through if none follow.
 	Last int64
-	// Subjects with all that is known of them, and Loose records, which are of none. Those of a bulk run come together,
-	// with that of its start. Expunges are not among them: they stay.
+	// Loose are the records without a subject; those of a bulk run come together with its start. Records of expunges
+	// are not among them: they stay.
 	Subjects []Expungeable
 	Loose    []SignedRecord
-	// Failures are those that are counted by cause (Fingerprint.ID), Erasures the records of erasures, where one Subject
-	// is asked for.
+	// Failures are the failures counted by cause (Fingerprint.ID), Erasures the records of erasures. Both are set only
+	// if the Scope names a Subject.
 	Failures map[string]int64
 	Erasures []Entry
 }
 
-// SignedRecord is a record, and its digest by the ledger.
+// SignedRecord is a record with its digest from the ledger.
 type SignedRecord struct {
 	Entry
 	Digest Digest
 }
 
-// Expungeable is a subject with all its records, in order, a bulk run that has not ended and is about one of its dead
-// letters, and its messages, where it is to be erased.
+// Expungeable is a subject with all its records in order. Run is a bulk run that has one of its dead letters and has
+// not ended. Waiting are its messages, if it is to be erased.
 type Expungeable struct {
 	Key     int64
 	Subject Subject
@@ -58,7 +58,7 @@ type Expungeable struct {
 	Waiting []Message
 }
 
-// folded is a subject with its records' bodies, what they come to and added, and how many of the first can go.
+// folded is a subject with its decoded records, their history and projection. The first ended records can be removed.
 type folded struct {
 	*Expungeable
 	bodies []body
@@ -67,32 +67,33 @@ type folded struct {
 	ended  int
 }
 
-// Expunged is what goes: with a dead letter its place in bulk runs.
+// Expunged says what to remove; a dead letter's items of bulk runs go with it.
 type Expunged struct {
 	Records []Run
-	// Subjects by their keys, DeadLetters by their records, Runs by their ids.
+	// Subjects are keys, DeadLetters record numbers, Runs ids.
 	Subjects, DeadLetters []int64
 	Runs                  []string
-	// Causes (Fingerprint.ID) whose patterns go.
+	// Causes (Fingerprint.ID) lose their patterns.
 	Causes []string
 }
 
-// expungeBody is the audit's word on records that are rightly gone, and what they added to the sums.
+// expungeBody is the body of an expunge's record: which records are rightly gone, and what they added to the sums.
 type expungeBody struct {
-	// Reason and By are a person's words and name, of an erasure.
+	// Reason and By are a person's words and name, in an erasure.
 	Reason string `json:"reason,omitempty"`
 	By     string `json:"by,omitempty"`
-	// Through is up to where a purge looked, Link this record's own. Confirmed tells that a person vouched for the clock.
+	// Through is the last record that a purge looked at, Link this record's own. Confirmed says that a person has
+	// checked the clock.
 	Through   int64 `json:"through,omitempty"`
 	Link      int64 `json:"link,omitempty"`
 	Confirmed bool  `json:"confirmed,omitempty"`
-	// Gone are the records.
+	// Gone are the removed records.
 	Gone   []Run         `json:"gone,omitempty"`
 	Sums   []Sum         `json:"sums,omitempty"`
 	Causes []Fingerprint `json:"causes,omitempty"`
 }
 
-// expunge has a step made, and returns its changes.
+// expunge runs step in the store and returns its changes.
 func (j *Journal) expunge(
 	ctx context.Context, store Expunger, of Scope, step func(Head, *Expunging) (*Changes, error),
 ) (c *Changes, err error) {
@@ -104,12 +105,12 @@ func (j *Journal) expunge(
 	return c, j.certain(ctx, c, err)
 }
 
-// expunge gathers what goes.
+// expunge collects what is removed.
 type expunge struct {
 	*batch
 	gone Runs
 	body expungeBody
-	left *projection // what they had added to sums
+	left *projection // what the removed records had added to sums
 	out  Expunged
 }
 
@@ -117,8 +118,8 @@ func newExpunge(head Head, at time.Time, publish Publisher) *expunge {
 	return &expunge{batch: newBatch(at, head, publish), left: newProjection()}
 }
 
-// Purge returns the changes of a purge; nil where nothing goes and none is confirmed. Its error tells which record is
-// not what was signed: none goes then. publish makes the outbox's messages; nil where nobody listens.
+// Purge returns the changes of a purge; nil if nothing changes and none is confirmed. If a record is not what was
+// signed the error names it, and nothing is removed. publish makes the outbox's messages; nil for none.
 func (p *Expunging) Purge(head Head, at time.Time, confirmed bool, publish Publisher) (*Changes, error) {
 	x := newExpunge(head, at, publish)
 	for i := range p.Subjects {
@@ -142,13 +143,13 @@ func (p *Expunging) Purge(head Head, at time.Time, confirmed bool, publish Publi
 	}
 	x.out.Runs = slices.Sorted(maps.Keys(runs))
 	if x.body.Through, x.body.Confirmed = p.Last, confirmed; len(x.gone.All()) == 0 && !confirmed {
-		return x.seal(), nil // what has expired
+		return x.seal(), nil // expired episodes
 	}
 	x.body.Link = head.Link + 1
 	return x.close(PurgeEntry), nil
 }
 
-// purge takes those records of a subject that are old and that nothing later builds on, or has its episode expire.
+// purge removes a subject's old records that later ones do not need, or expires its episode.
 func (x *expunge) purge(p *Expunging, e *Expungeable) error {
 	s, err := e.fold(p.Through)
 	if err != nil {
@@ -170,7 +171,7 @@ func (x *expunge) purge(p *Expunging, e *Expungeable) error {
 	return nil
 }
 
-// fold folds the subject's records. Those can go that are of up to through and not needed by later ones.
+// fold folds the subject's records. Records up to through that later ones do not need count as ended.
 func (e *Expungeable) fold(through int64) (*folded, error) {
 	s := &folded{Expungeable: e, whole: (&History{}).of(e.Subject), all: newProjection()}
 	old := true
@@ -196,12 +197,12 @@ func (e *Expungeable) fold(through int64) (*folded, error) {
 	return s, nil
 }
 
-// idle reports whether nothing is known that is still to come, or that holds for others.
+// idle reports whether the subject waits for nothing, and is neither a destination nor a cause with a teaching.
 func (h *History) idle() bool {
 	return !h.Episode.State.Open() && len(h.Held) == 0 && h.Destination == nil && h.Taught == nil
 }
 
-// begins reports whether the fold of a record, and of those behind it, needs nothing of what was before it.
+// begins reports whether the record b and those after it can be folded without the records before.
 func (h *History) begins(b body) bool {
 	switch b := b.(type) {
 	case *Attempt:
@@ -217,8 +218,8 @@ func (h *History) begins(b body) bool {
 	return h.Episode.Number == 0 && h.idle()
 }
 
-// takeFirst takes the first records of a subject. The rest is folded anew: what all added to the sums and the rest
-// does not, stays in the expunge's record.
+// takeFirst removes the first n records of a subject and folds the rest anew. The difference between the sums of all
+// and of the rest goes into the expunge's record.
 func (x *expunge) takeFirst(s *folded, n int) {
 	all, rest, left := s.all, newProjection(), (&History{}).of(s.Subject)
 	for i := range s.Records {
@@ -249,10 +250,10 @@ func (x *expunge) takeFirst(s *folded, n int) {
 	}
 }
 
-// take notes that a record goes.
+// take marks a record as removed.
 func (x *expunge) take(r *SignedRecord) { x.gone.Add(Run{First: r.Entry.Record, Last: r.Entry.Record}) }
 
-// close returns the changes, with the record that says what went.
+// close returns the changes, with the expunge's record.
 func (x *expunge) close(kind EntryKind) *Changes {
 	left := &Changes{}
 	x.left.grow(left)
@@ -263,7 +264,7 @@ func (x *expunge) close(kind EntryKind) *Changes {
 	return x.seal()
 }
 
-// count returns how many records go.
+// count returns the number of removed records.
 func (e *Expunged) count() (n int) {
 	if e != nil {
 		for _, r := range e.Records {
@@ -273,7 +274,7 @@ func (e *Expunged) count() (n int) {
 	return n
 }
 
-// check tells where the record is not what was signed.
+// check returns an error if the record is not what was signed.
 func (r *SignedRecord) check(done string) error {
 	if r.Entry.Digest() == r.Digest {
 		return nil
@@ -281,7 +282,7 @@ func (r *SignedRecord) check(done string) error {
 	return fmt.Errorf("nothing is %s: record %d is not what was signed; `audit verify` says more", done, r.Entry.Record)
 }
 
-// AddGone adds the records that the entry, of an expunge, took.
+// AddGone adds the records that the expunge e removed.
 func (r *Runs) AddGone(e *Entry) error {
 	b, err := BodyOf[struct{ Gone []Run }](e)
 	for _, n := range b.Gone {

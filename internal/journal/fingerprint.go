@@ -12,42 +12,41 @@ import (
 	"retry-worker/internal/redact"
 )
 
-// Fingerprint is what is known of all errors with one cause. It outlives the purge: it says nothing personal
-// (R24, RN-BIL-004 §10.2).
+// Fingerprint is what is known of all errors with one cause. It outlives purges, as it holds nothing personal (R24,
+// RN-BIL-004 §10.2).
 type Fingerprint struct {
 	// ID is a digest over policy, reason and pattern.
 	ID     string `json:"id"`
 	Policy string `json:"policy"`
-	// Reason is the cause: the code or rule that matched, otherwise why nothing did.
+	// Reason is the code or rule that matched, or why none did.
 	Reason decision.Reason `json:"reason"`
-	// Classification is PERMANENT where one of them was, otherwise TRANSIENT where one was: by the alphabet the first.
+	// Classification is the alphabetically first of all errors': PERMANENT before TRANSIENT.
 	Classification decision.ErrorClassification `json:"errorClassification"`
-	// Pattern is the redacted error without what differs from case to case: numbers, ids, dates, and of which kind a
-	// personal datum is, which its digits may decide.
+	// Pattern is the redacted error without what differs from case to case: numbers, ids, dates and the kinds of
+	// redacted data, which may depend on digits.
 	Pattern   string    `json:"pattern"`
 	FirstSeen time.Time `json:"firstSeen,omitzero"`
 	LastSeen  time.Time `json:"lastSeen,omitzero"`
-	// Failures that were decided on; of them retried, given up by the limit, given up as permanent. These are sums that a
-	// store adds up.
+	// Failures counts the failures; of these, Retried those retried, Exhausted those given up at a limit and Permanent
+	// those given up as permanent. A store adds them up from sums.
 	Failures  int64 `json:"failures,omitempty"`
 	Retried   int64 `json:"retried,omitempty"`
 	Exhausted int64 `json:"exhausted,omitempty"`
 	Permanent int64 `json:"permanent,omitempty"`
-	// Recovered counts the episodes that ended well after a failure of this cause.
+	// Recovered counts the episodes that succeeded after a failure of this cause.
 	Recovered int64 `json:"recovered,omitempty"`
-	// Began is when it failed first, or again after Silence; Prior is when it had failed last by then, zero for never. News is
-	// what was told of that, or of a time before; nil for nothing. They are work in hand, and no part of the audit.
+	// Began is its first failure, or the first after Silence; Prior is the last failure before that, zero for none.
+	// News is the latest announcement of the cause; nil for none. They are no part of the audit.
 	Began time.Time `json:"-"`
 	Prior time.Time `json:"-"`
 	News  *News     `json:"-"`
 }
 
-// maxPatternBytes of a fingerprint: what is behind it does not tell causes apart.
+// maxPatternBytes bounds a pattern: the text after it does not tell causes apart.
 const maxPatternBytes = 200
 
-// CauseOf returns the cause of a failure, with nothing counted: the rule that matched, or that none did. At a limit it is
-// what failed, not the limit, so that a cause is the same below and at it. redacted is the error with nothing personal in
-// it.
+// CauseOf returns the cause of a failure, without counts. rule is the rule that matched, empty for none; a limit is no
+// rule, so that a cause is the same below and at it. redacted is the error with nothing personal in it.
 func CauseOf(policy, rule, redacted string) *Fingerprint {
 	none := decision.ReasonUnknown
 	if redacted == "" {
@@ -58,13 +57,13 @@ func CauseOf(policy, rule, redacted string) *Fingerprint {
 	return f
 }
 
-// name returns the ID that the fingerprint must have.
+// name returns the ID that follows from policy, reason and pattern.
 func (f *Fingerprint) name() string {
 	sum := sha256.Sum256(appendText(appendText(appendText(nil, f.Policy), string(f.Reason)), f.Pattern))
 	return hex.EncodeToString(sum[:8])
 }
 
-// Add takes over what else is known of the same cause. Counts are not added (Sum).
+// Add merges what o knows of the same cause. Counts are sums, and not added here.
 func (f *Fingerprint) Add(o *Fingerprint) {
 	f.Pattern = cmp.Or(f.Pattern, o.Pattern)
 	f.Classification = min(f.Classification, o.Classification)
@@ -75,8 +74,8 @@ func (f *Fingerprint) Add(o *Fingerprint) {
 	f.LastSeen = slices.MaxFunc([]time.Time{f.LastSeen, o.LastSeen}, time.Time.Compare)
 }
 
-// pattern returns s in lower case with every word that holds a digit or a redaction's mark as one #, and so those that name
-// a month, a day of the week or a half of the day beside a number; cut to maxPatternBytes.
+// pattern returns s in lower case, cut to maxPatternBytes. Every word with a digit or a redaction's mark becomes #, and
+// so do months, weekdays, am and pm beside a number.
 func pattern(s string) string {
 	words := Words(redact.WithoutKinds(s))
 	for i, word := range words {
@@ -100,8 +99,8 @@ func pattern(s string) string {
 	return b.String()
 }
 
-// isOfDate reports whether words[i] is a word of a date or time: a number is next to it, or next to "de" or to another
-// such word beside it.
+// isOfDate reports whether words[i] belongs to a date or time: a number is next to it, or one word further if "de" or
+// another date word is between.
 func isOfDate(words []string, i int) bool {
 	if !dateWords[words[i]] {
 		return false
@@ -128,7 +127,7 @@ var dateWords = func() map[string]bool {
 	return words
 }()
 
-// Words returns the words of s in lower case: a date, an address and an id are one word each.
+// Words returns the words of s in lower case. A date, an address and an id are one word each.
 func Words(s string) []string {
 	return strings.FieldsFunc(strings.ToLower(s),
 		func(r rune) bool { return r <= ' ' || strings.ContainsRune(`"'(),;=<>[]{}|`, r) })

@@ -9,10 +9,10 @@ import (
 	"retry-worker/internal/decision"
 )
 
-// The fold makes the projections from records, and nothing else does: the committer folds what it writes, and whoever
-// verifies, rebuilds or purges folds what was written. It is pure.
+// The fold alone makes the projections from records. The committer folds what it writes; a verification, a rebuild and
+// a purge fold what was written. It is pure.
 
-// of returns the history, which is that of s, ready to fold records into.
+// of returns the history of the subject s, ready to fold records into.
 func (h *History) of(s Subject) *History {
 	if h.letters == nil {
 		h.subject, h.letters = s, map[string]*DeadLetter{}
@@ -23,10 +23,10 @@ func (h *History) of(s Subject) *History {
 	return h
 }
 
-// latest is the subject's latest attempt, in its latest revision.
+// latest sets the subject's latest attempt.
 func (h *History) latest(a *Attempt) { h.Last, h.LastRecord = a, a.Record }
 
-// deadLetters returns those that are known, in the order of their records.
+// deadLetters returns the known dead letters, in the order of their records.
 func (h *History) deadLetters() (all []DeadLetter) {
 	for _, d := range h.letters {
 		all = append(all, *d)
@@ -35,20 +35,20 @@ func (h *History) deadLetters() (all []DeadLetter) {
 	return all
 }
 
-// letter of the latest episode; nil where it has none.
+// letter returns the dead letter of the latest episode; nil if it has none.
 func (h *History) letter() *DeadLetter { return h.letters[h.Episode.DeadLetter] }
 
-// projection gathers what records change.
+// projection collects what records change.
 type projection struct {
-	// at and record are those of the record that is being folded.
+	// at and record are the instant and number of the record that is being folded.
 	at     time.Time
 	record int64
 	sums   sums
 	causes map[string]*Fingerprint
 	items  []BulkItem
-	// touched are dead letters that the record changes, as they were before.
+	// touched are the dead letters that the record changes, with copies from before.
 	touched []touched
-	// answers are the dead letters whose process gets an answer by the record.
+	// answers are the dead letters whose process the record answers.
 	answers []*DeadLetter
 }
 
@@ -61,12 +61,12 @@ func newProjection() *projection {
 	return &projection{sums: sums{}, causes: map[string]*Fingerprint{}}
 }
 
-// body is that of a record which changes its subject.
+// body is the body of a record that changes its subject.
 type body interface {
 	fold(p *projection, h *History)
 }
 
-// apply folds a record of a subject. b was decoded from it; nil changes nothing.
+// apply folds the subject's record e, whose decoded body is b. A nil b changes nothing.
 func (p *projection) apply(h *History, e *Entry, b body) {
 	p.at, p.record, p.touched, p.answers = e.At, e.Record, p.touched[:0], p.answers[:0]
 	if b != nil {
@@ -78,7 +78,7 @@ func (p *projection) apply(h *History, e *Entry, b body) {
 	}
 }
 
-// bodyOf returns the body of a record that changes its subject; nil of kinds that change none.
+// bodyOf returns the decoded body of a record; nil for kinds that change no subject.
 func bodyOf(e *Entry) (b body, err error) {
 	switch e.Kind {
 	case AttemptEntry:
@@ -107,14 +107,14 @@ func bodyOf(e *Entry) (b body, err error) {
 	return b, e.decode(b)
 }
 
-// touch notes that the record changes d.
+// touch marks d as changed by the record.
 func (p *projection) touch(d *DeadLetter) {
 	if !slices.ContainsFunc(p.touched, func(t touched) bool { return t.letter == d }) {
 		p.touched = append(p.touched, touched{d, *d})
 	}
 }
 
-// createDeadLetter adds a dead letter that is new.
+// createDeadLetter adds a new dead letter.
 func (p *projection) createDeadLetter(h *History, d DeadLetter) {
 	d.Record, d.CreatedAt, d.ChangedAt, d.Cents = p.record, p.at, p.at, d.Context.Cents()
 	d.Chance = cmp.Or(d.Chance, ChanceOf(0))
@@ -122,7 +122,7 @@ func (p *projection) createDeadLetter(h *History, d DeadLetter) {
 	p.touched = append(p.touched, touched{letter: &d})
 }
 
-// fold folds a fresh decision: the episode, its dead letter, the sums.
+// fold folds a decision into the episode, its dead letter and the sums.
 func (a *Attempt) fold(p *projection, h *History) {
 	if a.Revision > 0 {
 		p.revision(h, a)
@@ -140,10 +140,10 @@ func (a *Attempt) fold(p *projection, h *History) {
 		}
 		*e = Episode{Number: a.Episode, OpenedAt: p.at}
 	case letter != nil && (letter.State == DeadLetterOpen || !d.ShouldRetry()):
-		p.settle(letter, DeadLetterSuperseded) // one that is reprocessed waits for how its retries end
+		p.settle(letter, DeadLetterSuperseded) // a reprocessed one stays until its retries end
 		e.DeadLetter = ""
 	}
-	if h.Last == nil || h.Last.Episode != e.Number { // the first analysis in an episode, which a person may have begun
+	if h.Last == nil || h.Last.Episode != e.Number { // the episode's first analysis
 		e.Scheduled += a.AnalysedCount
 	}
 	e.ProcessInstanceKey, e.Retries, e.NextRetryTime, e.FirstFailure = a.ProcessInstanceKey, d.RetryCount, d.NextRetryTime,
@@ -168,7 +168,7 @@ func (a *Attempt) fold(p *projection, h *History) {
 	}
 }
 
-// letter returns the dead letter that is born with the attempt.
+// letter returns the dead letter that the attempt creates.
 func (a *Attempt) letter() DeadLetter {
 	d := &a.Decision
 	return DeadLetter{ID: a.DeadLetter, State: DeadLetterOpen, Episode: a.Episode, Outcome: d.Outcome, Reason: d.Reason,
@@ -178,8 +178,7 @@ func (a *Attempt) letter() DeadLetter {
 		FirstFailure:       d.FirstFailure, Context: a.Context, Deadline: a.Deadline, Chance: ChanceOf(a.Chance)}
 }
 
-// revision folds a retry at a later time, or the end where that is too late. The episode follows where it is still
-// about that attempt.
+// revision folds a later retry, or the end if that is too late. The episode follows if a is of its latest attempt.
 func (p *projection) revision(h *History, a *Attempt) {
 	e := &h.Episode
 	follows := e.Number == a.Episode && e.State == Scheduled && h.Attempts == a.Number
@@ -194,8 +193,8 @@ func (p *projection) revision(h *History, a *Attempt) {
 	}
 }
 
-// endByTime gives up the retry that a is a revision of: it can no longer be made within the total limit (R20). Where
-// the episode went on meanwhile, nobody is to act on its dead letter: it is superseded from the start.
+// endByTime gives up a retry that can no longer be made within the total limit (R20). If the episode has gone on
+// meanwhile, the dead letter is superseded from the start, so that nobody acts on it.
 func (p *projection) endByTime(h *History, a *Attempt, follows bool) {
 	letter := a.letter()
 	if !follows {
@@ -208,7 +207,7 @@ func (p *projection) endByTime(h *History, a *Attempt, follows bool) {
 	p.countCause(h.subject.Policy, SumCauseExhausted, a)
 }
 
-// die ends the subject's episode with a dead letter, which takes the place of the one before.
+// die gives the episode up with a dead letter, which supersedes the one before.
 func (p *projection) die(h *History, born DeadLetter, byLimit bool) {
 	if old := h.letter(); old != nil {
 		p.settle(old, DeadLetterSuperseded)
@@ -226,22 +225,21 @@ func (p *projection) end(h *History, as State) {
 	}
 	e := &h.Episode
 	e.State, e.ClosedAt = as, p.at
-	p.countEnd(h.subject.Policy, e, false) // not one that died: it is counted
+	p.countEnd(h.subject.Policy, e, false) // a dead episode is counted already
 	if d := h.letter(); d != nil {
 		p.settle(d, DeadLetterSuperseded)
 	}
 	e.DeadLetter, e.NextRetryTime = "", time.Time{}
 }
 
-// close ends the subject's episode for good: its history is finished (R33).
+// close ends the subject's episode for good (R33).
 func (h *History) close(as State, at time.Time) {
 	e := &h.Episode
 	e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = as, at, "", time.Time{}
 	h.PossiblyAccepted = false
 }
 
-// settle changes what is said of a dead letter, because something newer happened. A process that waits for a person's
-// decision on it gets its answer: nobody makes one any more.
+// settle changes the state of a dead letter without a person's decision. A process that waits for one is answered.
 func (p *projection) settle(d *DeadLetter, as DeadLetterState) {
 	p.touch(d)
 	tell := d.State == DeadLetterOpen && d.Waits()
@@ -251,7 +249,7 @@ func (p *projection) settle(d *DeadLetter, as DeadLetterState) {
 	}
 }
 
-// answer notes that the process that waits gets an answer by this record.
+// answer marks that this record answers the process that waits.
 func (p *projection) answer(d *DeadLetter) {
 	d.Answer = p.record
 	if d.Delivery != DeliveryTaken {
@@ -260,8 +258,8 @@ func (p *projection) answer(d *DeadLetter) {
 	p.answers = append(p.answers, d)
 }
 
-// reported notes that a process instance says how its work went on: whoever waited there for a person's retry has taken
-// it, even where the engine's own word for that was lost.
+// reported handles a report of a process instance: if it waited for a person's retry it has taken it, even if the
+// engine's confirmation was lost.
 func (p *projection) reported(h *History, processInstanceKey int64) {
 	d := h.letter()
 	if d == nil || d.State != DeadLetterReprocessing || d.Delivery != DeliveryPending || processInstanceKey == 0 ||
@@ -272,7 +270,7 @@ func (p *projection) reported(h *History, processInstanceKey int64) {
 	d.Delivery = DeliveryTaken
 }
 
-// fold folds how the work of a subject ended.
+// fold folds the end of a subject's work.
 func (b *outcomeBody) fold(p *projection, h *History) {
 	h.Sent, h.Concluded = nil, cmp.Or(b.Delivered, h.Concluded)
 	p.reported(h, b.ProcessInstanceKey)
@@ -309,20 +307,20 @@ func (b *outcomeBody) fold(p *projection, h *History) {
 		born.MaxRetries, born.Fingerprint = a.Decision.MaxRetries, a.Fingerprint
 		born.Context, born.Deadline = a.Context, a.Deadline
 	}
-	if d != nil && e.State == Reprocessing { // nothing failed since a person sent it again
+	if d != nil && e.State == Reprocessing { // nothing has failed since a person sent it again
 		born.MaxRetries, born.Fingerprint, born.Context, born.Deadline = d.MaxRetries, d.Fingerprint, d.Context, d.Deadline
 	}
 	p.die(h, born, false)
 }
 
-// expire ends an episode of which nothing was heard for as long as records are kept. A process that waits for a review
-// is told that nobody makes one any more.
+// expire ends an episode of which nothing was heard for the whole retention. A process that waits for a review is
+// answered.
 func (p *projection) expire(h *History, b *outcomeBody) {
 	e, d := &h.Episode, h.letter()
 	if d != nil {
 		p.settle(d, DeadLetterDiscarded)
 	}
-	if b.Left != nil { // one that somebody edited has none
+	if b.Left != nil { // nil where somebody edited the record
 		*e = *b.Left
 		e.OpenedAt = b.Opened
 	}
@@ -330,7 +328,7 @@ func (p *projection) expire(h *History, b *outcomeBody) {
 	p.countEnd(h.subject.Policy, e, false)
 }
 
-// fold folds a person's decision. The episode goes on one retry further, or a fresh one begins at 0.
+// fold folds a person's decision. A retry continues the episode one retry further, or begins a fresh one at 0.
 func (b *reviewBody) fold(p *projection, h *History) {
 	d, e := h.letters[b.DeadLetter], &h.Episode
 	if d == nil {
@@ -363,7 +361,6 @@ func (b *reviewBody) fold(p *projection, h *History) {
 	}
 }
 
-// fold folds what is known of the process that waits, and of the answer to it.
 func (b *deliveryBody) fold(p *projection, h *History) {
 	d := h.letters[b.DeadLetter]
 	if d == nil {
@@ -389,13 +386,13 @@ func (b *deliveryBody) fold(p *projection, h *History) {
 	}
 }
 
-// waits notes which process waits, and by which job.
+// waits sets which process waits, and by which job.
 func (b *deliveryBody) waits(d *DeadLetter) {
 	d.ReviewJobKey, d.ReviewProcess, d.Accepts = b.JobKey, b.Process, b.Accepts
 }
 
-// reopen gives a dead letter back to people that was sent again to nobody, unless its episode has gone on all the same.
-// No episode ends by that: it has died before (R19).
+// reopen opens a dead letter that was sent again although no process waited, unless its episode has gone on. The
+// episode counts as dead already (R19).
 func (p *projection) reopen(h *History, d *DeadLetter) {
 	e := &h.Episode
 	if d.State != DeadLetterReprocessing || e.State != Reprocessing || e.DeadLetter != d.ID {

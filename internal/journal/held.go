@@ -20,12 +20,12 @@ type HeldJob struct {
 	ProcessInstanceKey int64     `json:"processInstanceKey,string"`
 	Destination        string    `json:"destination"`
 	Since              time.Time `json:"since"`
-	// Deadline is the claim's own, Limit the policy's total limit (R20, R29); zero for none.
+	// Deadline is the claim's own, Limit the end of the policy's total limit (R20, R29); zero for none.
 	Deadline time.Time `json:"deadline,omitzero"`
 	Limit    time.Time `json:"limit,omitzero"`
 	// Context of the claim, with nothing personal in it.
 	Context decision.Context `json:"context,omitempty"`
-	// Retries made, and how many there may be; Team is who acts where it is given up.
+	// Retries were made, of at most MaxRetries. Team acts if the claim is given up.
 	Retries    int64         `json:"retryCount"`
 	MaxRetries int64         `json:"maxRetries"`
 	Team       decision.Team `json:"responsibleTeam"`
@@ -41,19 +41,19 @@ type Arrival struct {
 	Policy                                         *decision.Policy
 }
 
-// Departure lets a claim that is held go, or gives it up.
+// Departure releases a held claim, or gives it up.
 type Departure struct {
 	Subject Subject
 	JobKey  int64
-	// Kind and Reason say why it may go; GiveUp is why it is given up, empty where it goes.
+	// Kind and Reason say why it may go. GiveUp is why it is given up; empty if it goes.
 	Kind   destination.Kind
 	Reason string
 	GiveUp decision.Reason
-	// Before is when it goes at the latest; the zero time for no end.
+	// Before bounds when it goes; the zero time is no bound.
 	Before time.Time
 }
 
-// GateAction is what a record of a gate tells. The set is closed.
+// GateAction is what a gate's record is about. The set is closed.
 type GateAction string
 
 // The actions.
@@ -61,51 +61,51 @@ const (
 	GateHeld     GateAction = "held"
 	GateReleased GateAction = "released"
 	GateGivenUp  GateAction = "given_up"
-	// GateAnswered tells that what was let through succeeded, of a subject that had not failed before.
+	// GateAnswered: a claim that was let through succeeded, and its subject had not failed before.
 	GateAnswered GateAction = "answered"
 )
 
-// GateBody is the body of a gate's record. HeldJob is that of the claim.
+// GateBody is the body of a gate's record.
 type GateBody struct {
 	Action GateAction `json:"action"`
 	HeldJob
 	Kind   destination.Kind `json:"kind,omitempty"`
 	Reason string           `json:"reason,omitempty"`
-	// Sent is what was let through and answered.
+	// Sent is the claim that was let through and succeeded.
 	Sent SentJob `json:"sent,omitzero"`
-	// Episode and DeadLetter of what was given up; GiveUp is why.
+	// Episode and DeadLetter are those of a claim that was given up, Opens says that the episode is new, GiveUp why.
 	Episode    int64           `json:"episode,omitempty"`
 	Opens      bool            `json:"opens,omitempty"`
 	DeadLetter string          `json:"deadLetterId,omitempty"`
 	GiveUp     decision.Reason `json:"giveUp,omitempty"`
 }
 
-// SentJob is a claim that a gate let through and whose outcome is wanted.
+// SentJob is a claim that a gate let through and whose outcome it wants to know.
 type SentJob struct {
 	JobKey      int64     `json:"jobKey,string"`
 	Destination string    `json:"destination"`
 	At          time.Time `json:"at"`
 }
 
-// DepartedJob is a process that waited at a gate and was let go, or given up.
+// DepartedJob is a job that a gate let go or gave up.
 type DepartedJob struct {
 	JobKey int64     `json:"jobKey,string"`
 	At     time.Time `json:"at"`
 }
 
 const (
-	// departedFor is how long a departure is remembered: longer than an engine that did not hear is mostly away. Keys that start
-	// over with a wiped broker may be the same.
+	// departedFor is how long a departure is remembered: longer than most outages of an engine, but not for ever, as a
+	// wiped broker hands out its keys again.
 	departedFor = 3 * time.Hour
-	// mostDeparted of a subject are remembered, the latest.
+	// mostDeparted is how many departures of a subject are remembered.
 	mostDeparted = 16
 )
 
-// ErrDeparted is why a process is not held: a gate let it go, or gave it up. The engine gave its job to two, or has not
-// heard.
+// ErrDeparted is why a process is not held: a gate let it go or gave it up. The engine handed its job out twice, or did
+// not get the answer.
 var ErrDeparted = errors.New("a gate let it go, or gave it up")
 
-// Hold records that a process waits, unless that is known. It returns as Analyze does, or ErrDeparted.
+// Hold records that a process waits, unless it is recorded already. Its errors are ErrDeparted and those of Analyze.
 func (j *Journal) Hold(ctx context.Context, a *Arrival) error {
 	return j.submit(ctx, &item{lookup: Lookup{Subject: a.Subject}, apply: func(b *batch, h *History) error {
 		return b.hold(a, h)
@@ -122,20 +122,20 @@ func (b *batch) hold(a *Arrival, h *History) error {
 	held := HeldJob{JobKey: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,
 		Destination: storable(a.Destination), Since: b.milli(), Context: storableContext(a.Context),
 		Deadline: a.Deadline.UTC().Truncate(time.Millisecond), MaxRetries: a.Policy.MaxRetries, Team: a.Policy.LimitTeam}
-	first := held.Since // of a claim that never failed (R27)
+	first := held.Since // for a claim that never failed (R27)
 	if e := &h.Episode; e.State == Scheduled || e.State == Reprocessing {
 		first, held.Retries = e.FirstFailure, e.Retries
 	}
 	held.Limit = a.Policy.TimeLimit(a.Destination, first)
-	if d := h.DeadLetter; h.Episode.State == Reprocessing && d != nil { // a person sent it all the same (R29)
+	if d := h.DeadLetter; h.Episode.State == Reprocessing && d != nil { // a person sent it again (R29)
 		held.Deadline, held.Limit = d.Review.deadline(held.Deadline, held.Since), ahead(held.Limit, held.Since)
 	}
 	b.entry(h, a.Subject, GateEntry, &GateBody{Action: GateHeld, HeldJob: held}, Happening{})
 	return nil
 }
 
-// deadline returns that of what was sent again, of which the process says own. It may not have heard of a new one, and
-// what was known to go late has none.
+// deadline returns the deadline of a claim that was sent again; own is the one that the process names. The process may
+// not know a newer one, and a deadline that was to be missed anyway no longer counts.
 func (n *ReviewNote) deadline(own, now time.Time) time.Time {
 	switch {
 	case !n.Deadline.IsZero():
@@ -146,7 +146,7 @@ func (n *ReviewNote) deadline(own, now time.Time) time.Time {
 	return own
 }
 
-// ahead returns t, or the zero time where it has passed.
+// ahead returns t, or the zero time if it has passed.
 func ahead(t, now time.Time) time.Time {
 	if t.After(now) {
 		return t
@@ -154,11 +154,11 @@ func ahead(t, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// ErrLate is why a claim does not go: its Departure had to be recorded before.
+// ErrLate is why a claim does not go: its Departure's Before has passed.
 var ErrLate = errors.New("a claim was to go before now")
 
-// Depart records that a claim that is held goes, or is given up, and sends the answer to its process (GateQueue). It
-// reports whether it did: what is not held any more is left alone. It returns as Analyze does, or ErrLate.
+// Depart records that a held claim goes or is given up, and sends the answer to its process (GateQueue). It reports
+// false if the claim is no longer held. Its errors are ErrLate and those of Analyze.
 func (j *Journal) Depart(ctx context.Context, d *Departure) (bool, error) {
 	return outcomeOf(ctx, j, Lookup{Subject: d.Subject}, func(b *batch, h *History) (bool, error) {
 		i := h.held(d.JobKey)
@@ -192,10 +192,10 @@ func (b *batch) depart(d *Departure, h *History, held HeldJob) {
 		Type: string(body.Action), Body: string(encoded(&GateAnswer{d.Subject, *body, b.milli()})), At: b.milli()})
 }
 
-// GateQueue is the outbox's queue of what processes that waited at a gate are told.
+// GateQueue is the outbox's queue of answers to processes that waited at a gate.
 const GateQueue = "gate"
 
-// GateAnswer is what a process that waited at a gate is told, and when that was recorded.
+// GateAnswer is the answer to a process that waited at a gate, and when it was recorded.
 type GateAnswer struct {
 	Subject Subject `json:"subject"`
 	GateBody
@@ -213,19 +213,17 @@ func ReadGateAnswer(m *Message) (a GateAnswer, err error) {
 	return a, err
 }
 
-// ReadSent returns the claim whose success an outcome's record, or a gate's, tells of; the zero value where it is none
-// that a gate let through.
+// ReadSent returns the claim whose success an outcome's or a gate's record reports; zero if no gate let it through.
 func ReadSent(e *Entry) (SentJob, error) {
 	b, err := BodyOf[struct{ Sent SentJob }](e)
 	return b.Sent, err
 }
 
-// held returns the place of the job among those that are held, −1 where it is not.
+// held returns the job's index in s.Held, or -1.
 func (s *SubjectState) held(jobKey int64) int {
 	return slices.IndexFunc(s.Held, func(j HeldJob) bool { return j.JobKey == jobKey })
 }
 
-// fold folds a gate's record.
 func (b *GateBody) fold(p *projection, h *History) {
 	if b.Action == GateHeld {
 		h.Held = append(slices.Clip(h.Held), b.HeldJob)
@@ -246,19 +244,19 @@ func (b *GateBody) fold(p *projection, h *History) {
 		p.giveUp(h, b)
 	case b.Kind.Wanted():
 		h.Sent = &SentJob{b.JobKey, b.Destination, p.at}
-	default: // what comes of it is not of what went before
+	default: // the next outcome is not of the claim sent before
 		h.Sent = nil
 	}
 }
 
-// depart remembers a departure, and forgets those of long ago.
+// depart remembers a departure, and forgets old ones.
 func (h *History) depart(jobKey int64, at time.Time) {
 	all := slices.DeleteFunc(slices.Clone(h.Departed), func(d DepartedJob) bool { return at.Sub(d.At) >= departedFor })
 	all = append(all, DepartedJob{jobKey, at})
 	h.Departed = all[max(len(all)-mostDeparted, 0):]
 }
 
-// giveUp folds that a claim cannot be sent in time: its episode dies, or one is born dead.
+// giveUp folds that a claim cannot be sent in time: its episode dies, or a new one begins dead.
 func (p *projection) giveUp(h *History, b *GateBody) {
 	e := &h.Episode
 	if b.Opens {
@@ -280,7 +278,7 @@ func (p *projection) giveUp(h *History, b *GateBody) {
 	p.die(h, born, true)
 }
 
-// gate holds a token while the journal can be written.
+// gate holds a token while it is open: the journal can be written.
 type gate chan struct{}
 
 func newGate() gate {
@@ -289,7 +287,7 @@ func newGate() gate {
 	return g
 }
 
-// await reports whether the gate is open before ctx ends.
+// await waits for the gate to open. It reports false if ctx ends first.
 func (g gate) await(ctx context.Context) bool {
 	select {
 	case token := <-g:

@@ -16,17 +16,16 @@ import (
 	"retry-worker/internal/decision"
 )
 
-// IdentityKey keys the identities of one journal: inputs that hold personal data cannot be guessed from what they hash
-// to by whoever does not have it.
+// IdentityKey keys the identities of one journal. Without the key nobody can guess personal data from a hash.
 type IdentityKey [sha256.Size]byte
 
-// NewIdentityKey returns a key that nobody can guess.
+// NewIdentityKey returns a random key.
 func NewIdentityKey() (k IdentityKey) {
 	_, _ = rand.Read(k[:]) // never fails
 	return k
 }
 
-// Identity of an analysis: the same job with the same inputs has the same. Its zero value is none.
+// Identity identifies an analysis: the same job with the same inputs has the same identity. Its zero value is none.
 type Identity [16]byte
 
 func (i Identity) String() string { return hex.EncodeToString(i[:]) }
@@ -34,10 +33,10 @@ func (i Identity) String() string { return hex.EncodeToString(i[:]) }
 // Kept returns the identity as records have it, in base64.
 func (i Identity) Kept() string { return base64.RawURLEncoding.EncodeToString(i[:]) }
 
-// MarshalText is Kept.
+// MarshalText implements encoding.TextMarshaler by Kept.
 func (i Identity) MarshalText() ([]byte, error) { return []byte(i.Kept()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (i *Identity) UnmarshalText(text []byte) error {
 	if n := base64.RawURLEncoding.EncodedLen(len(i)); len(text) != n {
 		return base64.CorruptInputError(min(len(text), n))
@@ -47,19 +46,19 @@ func (i *Identity) UnmarshalText(text []byte) error {
 }
 
 const (
-	// identityBegins is how many characters of an identity are kept to know it by, in base64: 48 bits.
+	// identityBegins is how many base64 characters of each identity are kept in Seen: 48 bits.
 	identityBegins = 8
-	// mostSeen identities of a subject are kept to know them by; further ones are sought in its records.
+	// mostSeen is how many identities of a subject are kept in Seen; older ones are looked up in its records.
 	mostSeen = 64
 )
 
-// add returns seen with the identity's beginning, and without the oldest where there are too many.
+// add appends the identity's beginning to seen, and drops the oldest if there are too many.
 func (i Identity) add(seen string) string {
 	seen += base64.RawURLEncoding.EncodeToString(i[:identityBegins*6/8])
 	return seen[max(len(seen)-mostSeen*identityBegins, 0):]
 }
 
-// MayBe reports whether an attempt of the subject may have the identity: false is certain.
+// MayBe reports whether an attempt of the subject may have the identity. Only false is certain.
 func (s *SubjectState) MayBe(i Identity) bool {
 	begins := i.add("")
 	for seen := s.Seen; seen != ""; seen = seen[identityBegins:] {
@@ -70,8 +69,9 @@ func (s *SubjectState) MayBe(i Identity) bool {
 	return s.Attempts*identityBegins > int64(len(s.Seen))
 }
 
-// Identity returns that of a: an HMAC over its job, element instance, process instance, subject and the inputs as they
-// came, unredacted (a better redaction must not change it), an absent retryCount not filled in.
+// Identity returns the identity of a: an HMAC over job, element instance, process instance, subject and inputs. The
+// inputs are as they came: unredacted, so that a better redaction changes no identity, and without a default
+// retryCount.
 func (k *IdentityKey) Identity(a *Analysis) Identity { return k.identity(a, a.Failure.Inputs()) }
 
 func (k *IdentityKey) identity(a *Analysis, inputs []decision.Value) (i Identity) {
@@ -91,10 +91,10 @@ func (k *IdentityKey) identity(a *Analysis, inputs []decision.Value) (i Identity
 	return i
 }
 
-// recallWritten makes the last attempt the Same of a where a differs from it in nothing but the retryCount that the
-// attempt's own answer wrote: a final answer sets the variables and then throws the error, so that the job brings them
-// along when the worker was killed in between, or when nobody caught the error. Whether the engine took the answer
-// matters only once a person decided on the dead letter; it is assumed then.
+// recallWritten sets h.Same to the last attempt if a differs from it only by the retryCount that the attempt's answer
+// wrote. A final answer sets the variables and then throws the error: the job brings them along if the worker was
+// killed in between, or if nobody caught the error. Once a person decided on the dead letter, the answer counts as
+// taken.
 func (h *History) recallWritten(a *Analysis, k *IdentityKey) {
 	l, f := h.Last, a.Failure
 	if l == nil || h.Same != nil && h.Same.Number >= l.Number || l.JobKey != a.JobKey || l.Decision.ShouldRetry() ||
@@ -115,30 +115,29 @@ func (h *History) recallWritten(a *Analysis, k *IdentityKey) {
 	h.SameAnswered = h.SameDeadLetter != DeadLetterOpen
 }
 
-// appendText appends s so that where it ends cannot be mistaken.
+// appendText appends s behind its length, so that its end is unambiguous.
 func appendText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// deadLetterSpace is the name space of dead letter ids; changing it changes every id.
+// deadLetterSpace is the name space of dead letters' ids; changing it changes every id.
 var deadLetterSpace = uuid.MustParse("5f0c6f0e-8f0b-4a53-9f55-4d2f5b9f0c1a")
 
-// deadLetterID names the dead letter that is born with the attempt; empty where it is retried.
+// deadLetterID returns the id of the dead letter that the attempt creates; empty if it is retried.
 func (a *Attempt) deadLetterID() string {
 	switch {
 	case a.ShouldRetry():
 		return ""
 	case a.Revision > 0:
 		return a.Identity.deadLetterID(a.Number, a.Revision)
-	case a.Number > 1: // an engine may have given its keys anew since; the attempt that had them may be purged
+	case a.Number > 1: // an engine may reuse keys of an attempt that is purged
 		return a.Identity.deadLetterID(a.Number)
 	}
 	return a.Identity.deadLetterID()
 }
 
-// deadLetterID names a dead letter by its analysis's identity. again tells it from those the
-// identity had before: an engine that lost its data hands out its keys again, and an outcome that no job
-// reports has the same identity each time.
+// deadLetterID returns a dead letter's id, from its analysis's identity. again tells it from earlier ones of that
+// identity: an engine that lost its data reuses keys, and an outcome that no job reports always has the same.
 func (i Identity) deadLetterID(again ...int64) string {
 	name := i[:]
 	for _, n := range again {

@@ -1,8 +1,7 @@
-// Package journal remembers every decision before it is answered, so that none is made twice and none is
-// forgotten.
+// Package journal remembers every decision before it is answered, so that none is made twice and none is forgotten.
 //
-// rules.go and the files beside it are pure: what an analysis, an outcome or a review means, given what is
-// remembered. committer.go runs them in transactions that many callers share. The Store port keeps it all.
+// rules.go and the files beside it are pure: they say what an analysis, an outcome or a review means, given what is
+// remembered. committer.go runs them in transactions that many callers share. A Store keeps the records.
 package journal
 
 import (
@@ -14,16 +13,15 @@ import (
 	"retry-worker/internal/decision"
 )
 
-// Hooks are told what happens; all must be set (see NoHooks). They must not block.
+// Hooks are called when something happens. All must be set (see NoHooks); none may block.
 type Hooks struct {
-	// Committed is called for each transaction of this Journal that saved something, with its records, in their order, and
-	// how long it took.
+	// Committed is called for each transaction of this Journal that saved something, with its records in order.
 	Committed func(records []Happening, took time.Duration)
-	// Open tells whether the journal can be written, when that changes; reason says why not.
+	// Open is called when the journal can be written again, or no longer, with the reason.
 	Open func(open bool, reason error)
 }
 
-// NoHooks does nothing.
+// NoHooks returns Hooks that do nothing.
 func NoHooks() Hooks {
 	return Hooks{
 		Committed: func([]Happening, time.Duration) {},
@@ -31,18 +29,18 @@ func NoHooks() Hooks {
 	}
 }
 
-// ErrUnavailable is why nothing was recorded: the store cannot be reached or written.
+// ErrUnavailable says that nothing was recorded because the store cannot be reached or written.
 var ErrUnavailable = errors.New("the journal cannot be written")
 
-// ErrInvalid is why one item was not recorded, and never can be: the store takes everything but it.
+// ErrInvalid says that the store refuses this one item, now and later.
 var ErrInvalid = errors.New("the journal cannot hold this")
 
-// ErrUnreadable is why nothing is recorded of one subject: what is kept of it cannot be read.
+// ErrUnreadable says that a stored record or state cannot be read.
 var ErrUnreadable = errors.New("unreadable")
 
-// Journal is the one writer of this process. Its methods are safe for concurrent use.
+// Journal is the only writer of its process. Its methods are safe for concurrent use.
 type Journal struct {
-	// Learner says what came of a cause's retries; nil where nobody learns. It is set before Run.
+	// Learner gives the chances of retries; nil for none. It is set before Run.
 	Learner Learner
 
 	store   Store
@@ -55,14 +53,14 @@ type Journal struct {
 	gate    gate
 
 	mu       sync.Mutex
-	answered []Run // records whose answer the engine took, not saved yet
+	answered []Run // records whose answer the engine took, not yet saved
 }
 
-// queued is how many items may wait; who comes later waits to be let in.
+// queued is how many items may wait; further callers block.
 const queued = 1024
 
-// New prepares a Journal over store; Run starts it. now gives the instant of a decision. publish makes the
-// outbox's messages of an attempt; nil where nobody listens.
+// New returns a Journal over store; Run starts it. now is the clock of decisions. publish makes the outbox's messages;
+// nil for none.
 func New(store Store, now func() time.Time, publish Publisher, hooks Hooks) *Journal {
 	return &Journal{
 		store: store, now: now, publish: publish, hooks: hooks, key: store.IdentityKey(),
@@ -70,9 +68,9 @@ func New(store Store, now func() time.Time, publish Publisher, hooks Hooks) *Jou
 	}
 }
 
-// Analyze recalls, decides and records, in one step. It returns when that is durable, with the decision to
-// answer with; ErrUnavailable or ErrInvalid when it is not; or when ctx ends, what became of it unknown then:
-// asking again with the same identity gives the same answer. a must not be changed, even after that.
+// Analyze recalls, decides and records in one step, and returns the decision once it is durable. If nothing was
+// recorded the error is ErrUnavailable or ErrInvalid. If ctx ends first it is unknown whether something was; asking
+// again with the same inputs gives the same decision. a must not be changed, not even later.
 func (j *Journal) Analyze(ctx context.Context, a *Analysis) (Recorded, error) {
 	var r Recorded
 	asked, f := *a, *a.Failure
@@ -87,12 +85,12 @@ func (j *Journal) Analyze(ctx context.Context, a *Analysis) (Recorded, error) {
 		return nil
 	}
 	if err := j.submit(ctx, i); err != nil {
-		return Recorded{}, err // apply may be running still
+		return Recorded{}, err // apply may still be running
 	}
 	return r, nil
 }
 
-// Foresee sets f.SuccessProbability and returns the failure's cause; redacted is the error with nothing personal in it.
+// Foresee sets f.SuccessProbability and returns the failure's cause. redacted is the error with nothing personal in it.
 func (j *Journal) Foresee(p *decision.Policy, f *decision.Failure, redacted string) *Fingerprint {
 	cause := CauseOf(p.Name, f.Match.Name, redacted)
 	if j.Learner != nil {
@@ -101,7 +99,7 @@ func (j *Journal) Foresee(p *decision.Policy, f *decision.Failure, redacted stri
 	return cause
 }
 
-// Reject records that an input was refused. It returns as Analyze does.
+// Reject records that an input was refused. Its errors are those of Analyze.
 func (j *Journal) Reject(ctx context.Context, r *Refusal) error {
 	return j.submit(ctx, &item{
 		lookup: Lookup{Subject: r.Subject},
@@ -109,7 +107,7 @@ func (j *Journal) Reject(ctx context.Context, r *Refusal) error {
 	})
 }
 
-// Conclude records how a subject's work ended. It returns as Analyze does.
+// Conclude records how a subject's work ended. Its errors are those of Analyze.
 func (j *Journal) Conclude(ctx context.Context, o *Outcome) (Concluded, error) {
 	if err := o.Accepted.check(); err != nil {
 		return Concluded{}, err
@@ -119,11 +117,10 @@ func (j *Journal) Conclude(ctx context.Context, o *Outcome) (Concluded, error) {
 	})
 }
 
-// Review records a person's decision on a dead letter, and sends it to the process that waits for it (ReviewQueue). It
-// returns as Analyze does, or one of ErrReasonRequired, ErrInvalidReview, ErrDeadLetterUnknown, ErrMaxRetriesExceeded,
-// ErrDeadlineMissed and ErrInvalidRetryState, which is a *DecidedError, ErrNobodyWaits or
-// ErrNotListed (R17, R33). A bulk run (Review.Run)
-// decides while it is running only: it gets a *BulkStateError or ErrBulkRunUnknown otherwise.
+// Review records a person's decision on a dead letter, and sends it to the process that waits for it (ReviewQueue; R17,
+// R33). Its errors are those of Analyze, ErrReasonRequired, ErrInvalidReview, ErrDeadLetterUnknown,
+// ErrMaxRetriesExceeded, ErrDeadlineMissed and ErrInvalidRetryState, as a *DecidedError, ErrNobodyWaits, ErrNotListed
+// or ErrUndone. A bulk run (Review.Run) that is not running gets a *BulkStateError, an unknown one ErrBulkRunUnknown.
 func (j *Journal) Review(ctx context.Context, r *Review) (Reviewed, error) {
 	if err := r.check(); err != nil {
 		return Reviewed{}, err
@@ -132,7 +129,7 @@ func (j *Journal) Review(ctx context.Context, r *Review) (Reviewed, error) {
 	return outcomeOf(ctx, j, asked, func(b *batch, h *History) (Reviewed, error) { return b.review(r, h) })
 }
 
-// Published lets go of messages of the outbox, by their sequences. It returns as Analyze does.
+// Published removes messages from the outbox, by their sequences. Its errors are those of Analyze.
 func (j *Journal) Published(ctx context.Context, sequences []int64) error {
 	return j.submit(ctx, &item{apply: func(b *batch, _ *History) error {
 		b.changes.Published = append(b.changes.Published, sequences...)
@@ -140,8 +137,8 @@ func (j *Journal) Published(ctx context.Context, sequences []int64) error {
 	}})
 }
 
-// Answered notes that the engine took the answer that r is. It is written with the next commit, or within a
-// second, and lost where the process is killed before: the job is gone then all the same.
+// Answered notes that the engine took the answer r. The note is saved with the next commit, within a second or so. It
+// is lost if the process is killed before, which is harmless: the job is gone.
 func (j *Journal) Answered(r *Recorded) {
 	if r.mark == (Run{}) {
 		return
@@ -151,11 +148,10 @@ func (j *Journal) Answered(r *Recorded) {
 	j.answered = append(j.answered, r.mark)
 }
 
-// Await returns once the journal can be written: at once, mostly. It returns false when ctx ends before.
+// Await waits until the journal can be written. It reports false if ctx ends first.
 func (j *Journal) Await(ctx context.Context) bool { return j.gate.await(ctx) }
 
-// outcomeOf has what apply does committed, and returns what it came to. Where the error is not nil, apply may be running
-// still.
+// outcomeOf commits what apply does and returns its result. After an error apply may still be running.
 func outcomeOf[T any](
 	ctx context.Context, j *Journal, l Lookup, apply func(b *batch, h *History) (T, error),
 ) (T, error) {
@@ -170,9 +166,9 @@ func outcomeOf[T any](
 	return done, nil
 }
 
-// submit has the item committed.
+// submit hands the item to the committer and waits for its result.
 func (j *Journal) submit(ctx context.Context, i *item) error {
-	if err := ctx.Err(); err != nil { // of two ways at once the one below is drawn
+	if err := ctx.Err(); err != nil { // the select below chooses at random if both are ready
 		return err
 	}
 	i.ctx, i.done = ctx, make(chan error, 1)
@@ -191,7 +187,7 @@ func (j *Journal) submit(ctx context.Context, i *item) error {
 	case <-j.ended:
 	}
 	select {
-	case err := <-i.done: // its answer came with the end
+	case err := <-i.done: // its result came with the end
 		return err
 	default:
 		return ErrUnavailable

@@ -12,17 +12,17 @@ import (
 	"retry-worker/internal/redact"
 )
 
-// Prospects count the claims of a cause that were retried and then recovered, or were lost all the same (R26).
+// Prospects counts the retried claims of a cause that recovered, and those that were lost (R26).
 type Prospects struct {
 	Recovered, Lost int64
-	// Took adds up the times from the first failure to the recovery.
+	// Took is the sum of the times from the first failure to the recovery.
 	Took time.Duration
 }
 
-// Closed returns how many claims came to an end.
+// Closed returns how many claims have ended.
 func (p *Prospects) Closed() int64 { return p.Recovered + p.Lost }
 
-// Mean returns the mean time from the first failure to the recovery, zero where none recovered.
+// Mean returns the mean time from the first failure to the recovery; zero if none recovered.
 func (p *Prospects) Mean() time.Duration {
 	if p.Recovered == 0 {
 		return 0
@@ -37,7 +37,7 @@ func (p *Prospects) Add(other Prospects) {
 	p.Took += other.Took
 }
 
-// FewestCases are how many closed claims must be known before anything is said of the next one.
+// FewestCases is how many closed claims must be known before the next one is predicted.
 const FewestCases = 20
 
 // Hopeless reports whether fewer than one claim in ten recovers, with 95 % certainty.
@@ -45,10 +45,10 @@ func (p *Prospects) Hopeless() bool {
 	return p.Closed() >= FewestCases && p.tail(0.1) <= 0.05
 }
 
-// tail returns how likely as few or fewer recover where each does with a chance.
+// tail returns the probability that at most p.Recovered of the closed claims recover if each does with this chance.
 func (p *Prospects) tail(chance float64) (sum float64) {
 	n := float64(p.Closed())
-	term := n * math.Log(1-chance) // the logarithm, as the first ones are too small for a number
+	term := n * math.Log(1-chance) // a logarithm, as the first terms underflow
 	for k := range p.Recovered + 1 {
 		sum += math.Exp(term)
 		term += math.Log((n - float64(k)) / float64(k+1) * chance / (1 - chance))
@@ -63,28 +63,28 @@ type Cases struct {
 	Prospects
 }
 
-// Learner says what came of the retries of causes. Its methods are safe for concurrent use.
+// Learner knows how the retries of causes ended. Its methods are safe for concurrent use.
 type Learner interface {
-	// Probability returns the chance that a claim of the cause recovers, above 0 and below 1; 0 where too little is known.
+	// Probability returns the chance that a claim of the cause recovers, between 0 and 1; 0 if too little is known.
 	Probability(cause *Fingerprint, destination string) float64
 	// Prospects returns what is known of the cause at all destinations.
 	Prospects(cause *Fingerprint) Prospects
 }
 
-// ChanceOf returns a probability that a Learner gave, in thousandths: half of them where too little is known.
+// ChanceOf returns a Learner's probability in thousandths; 500 if too little is known.
 func ChanceOf(probability float64) int64 { return cmp.Or(int64(math.Round(probability*1000)), 500) }
 
 // WeekSlots is how many slots a week has.
 const WeekSlots = 7 * 24 * slotsPerHour
 
-// WeekOf returns the slot by which what happened at t is kept where it is learnt from.
+// WeekOf returns the first slot of t's week, by which cases are kept.
 func WeekOf(t time.Time) int64 {
 	slot := SlotOf(t)
 	return slot - slot%WeekSlots
 }
 
-// countCase counts an episode that recovered at an instant, or at the zero time was lost with the failure a, where it was
-// retried. What was given up for its deadline tells nothing of retries.
+// countCase counts a retried episode that recovered at an instant; at the zero time, one that was lost with the failure
+// a. An episode given up for its deadline says nothing about retries and is not counted.
 func (p *projection) countCase(policy string, e *Episode, a *Attempt, recovered time.Time) {
 	retried := e.Retried
 	if e.Retried = false; !retried || e.State == Dead || a.Decision.Reason == decision.ReasonDeadline {
@@ -101,40 +101,39 @@ func (p *projection) countCase(policy string, e *Episode, a *Attempt, recovered 
 	add(SumCaseTime, max(recovered.Sub(e.FirstFailure), 0).Milliseconds())
 }
 
-// CauseSubject returns the Subject that a cause's records are of: it has no tenant. id is its Fingerprint.ID.
+// CauseSubject returns the Subject of a cause's records. It has no tenant. id is a Fingerprint.ID.
 func CauseSubject(policy, id string) Subject { return Subject{Policy: policy, ID: id} }
 
-// Teaching is what a person taught of a cause: its errors are permanent, and the team acts, or transient (R26).
+// Teaching is what a person taught about a cause: its errors are permanent, and Team acts, or transient (R26).
 type Teaching struct {
 	Class decision.ErrorClassification `json:"errorClassification"`
-	// Team that acts; empty where the class is Transient.
+	// Team acts; empty if Class is Transient.
 	Team decision.Team `json:"responsibleTeam,omitempty"`
 	// Reason and By are a person's words, redacted, and name.
 	Reason string `json:"reason"`
 	By     string `json:"by"`
-	// Record tells of it, and was written At; not part of the record's body.
+	// Record is its record's number, At when that was written. They are no part of the record's body.
 	Record int64     `json:"record,omitempty"`
 	At     time.Time `json:"at,omitzero"`
 }
 
-// Cause is a fingerprint with what was taught of it; nil where nothing was.
+// Cause is a fingerprint with what was taught about it; nil for nothing.
 type Cause struct {
 	Fingerprint
 	Taught *Teaching
 }
 
-// TeachingBody is the body of a cause's record: what was taught, or that it holds no longer.
+// TeachingBody is the body of a cause's record: what was taught, or that it no longer holds.
 type TeachingBody struct {
 	Teaching
 	Forgotten bool `json:"forgotten,omitempty"`
 }
 
-// ErrNotTaught is why nothing was forgotten.
+// ErrNotTaught says that there is nothing to forget.
 var ErrNotTaught = errors.New("nothing was taught of the cause")
 
-// Teach records what a person says of a cause, for whatever is decided from then on; t replaces what was taught
-// before. With t.Class empty it records that what was taught holds no longer. It returns as Analyze does, or
-// ErrReasonRequired or ErrNotTaught.
+// Teach records what a person says about a cause, for all later decisions. t replaces what was taught before; an empty
+// t.Class forgets it. Its errors are ErrReasonRequired, ErrNotTaught and those of Analyze.
 func (j *Journal) Teach(ctx context.Context, policy, cause string, t Teaching) error {
 	if strings.TrimSpace(t.Reason) == "" {
 		return ErrReasonRequired
@@ -150,7 +149,6 @@ func (j *Journal) Teach(ctx context.Context, policy, cause string, t Teaching) e
 	}})
 }
 
-// fold folds a cause's record.
 func (b *TeachingBody) fold(p *projection, h *History) {
 	if h.Taught = nil; !b.Forgotten {
 		h.Taught = new(b.Teaching)
@@ -158,10 +156,10 @@ func (b *TeachingBody) fold(p *projection, h *History) {
 	}
 }
 
-// Subject returns the one that the cause's own records are of.
+// Subject returns the subject of the cause's own records.
 func (f *Fingerprint) Subject() Subject { return CauseSubject(f.Policy, f.ID) }
 
-// Apply has the failure be what t says; nil changes nothing.
+// Apply classifies the failure as t says. A nil t changes nothing.
 func (t *Teaching) Apply(f *decision.Failure) {
 	if t != nil && f.Teachable() {
 		f.Teach(t.Class, t.Team, t.Record)

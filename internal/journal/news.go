@@ -5,8 +5,8 @@ import "time"
 // Silence is how long a cause must not have failed before it counts as back when it fails again (R34).
 const Silence = 30 * 24 * time.Hour
 
-// News is what was told of a cause that was new, or back (R34). It names no subject. No two of a journal have the same At:
-// who is told of one has been told of all before.
+// News announces a cause that is new, or back (R34). It names no subject. No two in a journal have the same At, so that
+// a watermark on At misses none.
 type News struct {
 	At          time.Time `json:"at" doc:"When it was told."`
 	First       time.Time `json:"first" doc:"The first failure since it is new, or back."`
@@ -17,7 +17,7 @@ type News struct {
 	Before      *Before   `json:"before" doc:"How it was until then; null where it was never seen."`
 }
 
-// Before is how a cause was before it was back.
+// Before is what was known of a cause before it came back.
 type Before struct {
 	Last      time.Time `json:"last" doc:"The last failure."`
 	Failures  int64     `json:"failures" doc:"In all."`

@@ -10,16 +10,16 @@ import (
 	"retry-worker/internal/redact"
 )
 
-// NoteVerb is what a person says of a dead letter without deciding on it. The set is closed.
+// NoteVerb is the kind of a Note. The set is closed.
 type NoteVerb string
 
-// The verbs. All but Comment are about a dead letter that is open, and mark it until it is so no longer.
+// The verbs. All but Comment need an open dead letter, and mark it while it is open.
 const (
-	// Comment is for whoever reads the claim's story.
+	// Comment is for readers of the claim's story.
 	Comment NoteVerb = "comment"
-	// Assign says who has it (R35), which binds nobody.
+	// Assign says who takes care of it (R35); others may still decide.
 	Assign NoteVerb = "assign"
-	// RetryLater sends it again, and DiscardLater lets it go, after UndoFor, unless Undo comes first.
+	// RetryLater sends it again after UndoFor, DiscardLater discards it, unless Undo comes first.
 	RetryLater   NoteVerb = "retry"
 	DiscardLater NoteVerb = "discard"
 	Undo         NoteVerb = "undo"
@@ -28,28 +28,28 @@ const (
 // later reports whether the verb is a decision that can be undone.
 func (v NoteVerb) later() bool { return v == RetryLater || v == DiscardLater }
 
-// LaterQueue is the outbox's queue of decisions that can still be undone; UndoFor is for how long they can.
+// LaterQueue is the outbox's queue of decisions that can still be undone, UndoFor how long they can.
 const (
 	LaterQueue = "decisions"
 	UndoFor    = 30 * time.Second
 )
 
-// ErrUndone is an ErrInvalidRetryState: the decision that was to be carried out is wanted no longer.
+// ErrUndone is an ErrInvalidRetryState: the decision to be carried out was undone.
 var ErrUndone = fmt.Errorf("%w: the decision was undone", ErrInvalidRetryState)
 
-// Note is what a person says of a dead letter without deciding on it.
+// Note is what a person says about a dead letter without deciding on it.
 type Note struct {
 	Subject    Subject
 	DeadLetter string
 	Verb       NoteVerb
-	// Text and By are the person's words, which Assign and Undo may have, and name.
+	// Text and By are the person's words, which are optional for Assign and Undo, and name.
 	Text, By string
-	// Retry is what RetryLater is to do, whose delay is found out anew by When; nil otherwise.
+	// Retry is what RetryLater does, its delay worked out anew from When; nil for other verbs.
 	Retry *Review
 	When  string
-	// Undoes is the record of the decision that Undo is about; 0 for whichever stands.
+	// Undoes is the record of the decision that Undo undoes; 0 for the current one.
 	Undoes int64
-	// Assignee and FollowUpAt are of Assign.
+	// Assignee and FollowUpAt belong to Assign.
 	Assignee   string
 	FollowUpAt time.Time
 }
@@ -64,7 +64,7 @@ type noteBody struct {
 	RetryOptions
 }
 
-// RetryOptions are how a dead letter is to be sent again: as a Review says, and When, which the caller gives.
+// RetryOptions are those of a Review that sends a dead letter again, and the caller's When.
 type RetryOptions struct {
 	Force    bool      `json:"forceRetry,omitempty"`
 	Fresh    bool      `json:"fresh,omitempty"`
@@ -79,7 +79,7 @@ type Later struct {
 	Mark
 }
 
-// decided returns why nobody else may decide while l can be undone.
+// decided returns the error of others that decide while l can be undone.
 func (l *Later) decided() *DecidedError {
 	state := DeadLetterReprocessing
 	if l.Verb == DiscardLater {
@@ -96,18 +96,18 @@ type Mark struct {
 	Record int64     `json:"record"`
 }
 
-// Assignment is who has a dead letter while it is open, and what was said with that. A dead letter that is new, or open
-// again, is nobody's: its team must see it, and it may be another's than the one before. Its zero value is nothing.
+// Assignment is who takes care of a dead letter while it is open. A dead letter that is new, or open again, is
+// unassigned, so that its team sees it. The zero value is no assignment.
 type Assignment struct {
 	// Assignee is the name of an account; empty for nobody.
 	Assignee string `json:"assignee,omitempty"`
-	// FollowUpAt is when somebody is to look at it again; the zero time for no day.
+	// FollowUpAt is when to look at it again; zero for no date.
 	FollowUpAt time.Time `json:"followUpAt,omitzero"`
 	Mark
 }
 
-// Note records what a person says of a dead letter, and returns it as it stands then. It returns as Analyze does, or
-// one of ErrReasonRequired, ErrDeadLetterUnknown and a *DecidedError.
+// Note records what a person says about a dead letter, and returns the dead letter as it stands then. Its errors are
+// those of Analyze, ErrReasonRequired, ErrDeadLetterUnknown and a *DecidedError; for RetryLater those of Review too.
 func (j *Journal) Note(ctx context.Context, n *Note) (DeadLetter, error) {
 	if n.Verb != Assign && n.Verb != Undo && strings.TrimSpace(n.Text) == "" {
 		return DeadLetter{}, ErrReasonRequired
@@ -116,7 +116,7 @@ func (j *Journal) Note(ctx context.Context, n *Note) (DeadLetter, error) {
 		func(b *batch, h *History) (DeadLetter, error) { return b.note(n, h) })
 }
 
-// note records a note. To undo what is not about to be decided changes nothing, nor does to assign as it is assigned.
+// note records a note. It does nothing if there is nothing to undo, or the same person said the same before.
 func (b *batch) note(n *Note, h *History) (DeadLetter, error) {
 	d, until := h.DeadLetter, n.FollowUpAt.UTC().Truncate(time.Millisecond)
 	body := &noteBody{n.Verb, n.DeadLetter, storable(redact.Line(n.Text, maxReasonBytes)), bounded(n.By),
@@ -146,7 +146,6 @@ func (b *batch) note(n *Note, h *History) (DeadLetter, error) {
 	return *d, nil
 }
 
-// fold folds what a person said.
 func (b *noteBody) fold(p *projection, h *History) {
 	d := h.letters[b.DeadLetter]
 	if d == nil {
@@ -164,17 +163,17 @@ func (b *noteBody) fold(p *projection, h *History) {
 	}
 }
 
-// is reports whether the body says the same.
+// is reports whether b assigns the same.
 func (a *Assignment) is(b *noteBody) bool {
 	return a.Assignee == b.Assignee && a.FollowUpAt.Equal(b.FollowUpAt) && a.Text == b.Text
 }
 
-// unmark takes what notes left on a dead letter that is open no longer.
+// unmark removes the marks of notes from a dead letter that is no longer open.
 func (d *DeadLetter) unmark() {
 	if d.State != DeadLetterOpen {
 		d.Assigned, d.Later = Assignment{}, Later{}
 	}
 }
 
-// undone reports that a decision is asked for by a note that stands no longer.
+// undone reports whether the note that asked for the decision no longer stands.
 func (r *Review) undone(d *DeadLetter) bool { return r.Note != 0 && r.Note != d.Later.Record }

@@ -8,33 +8,34 @@ import (
 	"retry-worker/internal/redact"
 )
 
-// Outcome tells how the retried work of a subject ended.
+// Outcome says how the retried work of a subject ended.
 type Outcome struct {
 	Subject Subject
-	// Success and Accepted close the open episode; a failure ends it dead unless a retry lies ahead.
+	// Success and Accepted close the open episode. A failure ends it dead unless a retry lies ahead.
 	Success bool
-	// Accepted tells that nothing was sent, because the other side has it already; nil where that is not so.
+	// Accepted is set if nothing was sent because the other side had it already.
 	Accepted *Acceptance
-	// Team that must act where a failure ends the episode dead: the policy's LimitTeam (R21).
+	// Team must act if a failure ends the episode dead: the policy's LimitTeam (R21).
 	Team decision.Team
 	// At is when it happened; the zero time means now.
 	At time.Time
-	// JobKey, ElementInstanceKey and ProcessInstanceKey of the job that reports it; 0 where none does.
+	// JobKey, ElementInstanceKey and ProcessInstanceKey are those of the job that reports it; 0 for none.
 	JobKey, ElementInstanceKey, ProcessInstanceKey int64
-	// LockedUntil is the job's, as of an Analysis.
+	// LockedUntil is the job's, as in an Analysis.
 	LockedUntil int64
-	// By is the person who tells it; empty where a job does. An episode that has a dead letter is ended by a person's
-	// word only where DeadLetter names it, so that the caller has seen its team.
+	// By is the person who reports it; empty for a job. If the episode has a dead letter, a person's report counts only
+	// if DeadLetter names it, so that the caller has seen its team.
 	By, DeadLetter string
 }
 
-// Acceptance tells that the other side has already what was to be sent again (R33). It is no success of a retry.
+// Acceptance says that the other side already has what was to be sent again (R33). It does not count as a successful
+// retry.
 type Acceptance struct {
-	// Protocol is the number that the other side gave it (decision.IsProtocol); empty where nobody knows it.
+	// Protocol is the other side's number for it (decision.IsProtocol); empty if unknown.
 	Protocol string `json:"protocolNumber,omitempty"`
 }
 
-// check refuses a number that is none.
+// check returns an error if Protocol is not a protocol's number.
 func (a *Acceptance) check() error {
 	if a != nil && a.Protocol != "" && !decision.IsProtocol(a.Protocol) {
 		return fmt.Errorf("%w: protocolNumber is no number of a protocol", ErrInvalid)
@@ -42,18 +43,18 @@ func (a *Acceptance) check() error {
 	return nil
 }
 
-// Ended says that the work ended so; protocol is the number of what was accepted.
+// Ended sets how the work ended. protocol is the number of an acceptance.
 func (o *Outcome) Ended(as decision.Result, protocol string) {
 	if o.Success = as == decision.Success; as == decision.Accepted {
 		o.Accepted = &Acceptance{protocol}
 	}
 }
 
-// Concluded says what an outcome changed.
+// Concluded is the result of an outcome.
 type Concluded struct {
-	// Episode as it stands now; its Number is 0 where the subject has none.
+	// Episode is as it stands then; its Number is 0 if the subject has none.
 	Episode Episode
-	// Changed tells whether the outcome ended it.
+	// Changed reports whether the outcome ended it.
 	Changed bool
 }
 
@@ -66,23 +67,23 @@ type outcomeBody struct {
 	ProcessInstanceKey int64         `json:"processInstanceKey,omitempty,string"`
 	By                 string        `json:"by,omitempty"`
 	Delivered          *DeliveredJob `json:"delivered,omitempty"`
-	// DeadLetter is the id of the one that is born where a failure ends the episode, Team who must act on it.
+	// DeadLetter is the id of the dead letter that a failure creates, Team who must act on it.
 	DeadLetter string        `json:"deadLetterId,omitempty"`
 	Team       decision.Team `json:"responsibleTeam,omitempty"`
-	// Sent is what a destination's gate let through and has succeeded.
+	// Sent is the claim, if a destination's gate let it through and it succeeded.
 	Sent SentJob `json:"sent,omitzero"`
-	// Left is an episode that has expired, which was opened at Opened: its own records go.
+	// Left is an expired episode, opened at Opened, as its own records will be purged.
 	Left   *Episode  `json:"left,omitempty"`
 	Opened time.Time `json:"opened,omitzero"`
 }
 
-// DeliveredJob is a job by which an outcome was reported, as the engine gave it out.
+// DeliveredJob is one delivery of a job that reported an outcome.
 type DeliveredJob struct {
 	JobKey      int64 `json:"jobKey,string"`
 	LockedUntil int64 `json:"lockedUntil"`
 }
 
-// stale reports whether the job was given out no later than when what it reports was recorded.
+// stale reports whether the job's outcome is recorded already, from this delivery or a later one.
 func (o *Outcome) stale(h *History) bool {
 	d := h.Concluded
 	return d != nil && o.JobKey == d.JobKey && o.LockedUntil != 0 && o.LockedUntil <= d.LockedUntil
@@ -95,7 +96,7 @@ const (
 	outcomeExpired  = "expired"
 )
 
-// conclude records an outcome. One for a subject without an open episode, or one told twice, changes nothing.
+// conclude records an outcome. It changes nothing if the subject has no open episode or the outcome is known.
 func (b *batch) conclude(o *Outcome, h *History) Concluded {
 	e := &h.Episode
 	at := o.At.UTC().Truncate(time.Millisecond)
@@ -110,14 +111,14 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 	if o.LockedUntil != 0 {
 		body.Delivered = &DeliveredJob{o.JobKey, o.LockedUntil}
 	}
-	earlier := func(than time.Time) bool { return !o.At.IsZero() && at.Before(than) } // it is of an earlier try
+	earlier := func(than time.Time) bool { return !o.At.IsZero() && at.Before(than) } // the outcome is an earlier try's
 	if h.Sent != nil && (o.Success || o.Accepted != nil) && !earlier(h.Sent.At) {
 		body.Sent = *h.Sent
 	}
 	switch {
 	case o.stale(h), o.By != "" && e.State.Open() && e.DeadLetter != o.DeadLetter:
 		return Concluded{Episode: *e}
-	case !e.State.Open() && body.Sent != SentJob{}: // what a gate let through had no failure to recover from
+	case !e.State.Open() && body.Sent != SentJob{}: // released by a gate, with no failure before
 		b.entry(h, o.Subject, GateEntry, &GateBody{Action: GateAnswered, Sent: body.Sent}, Happening{})
 		return Concluded{Episode: *e}
 	case !e.State.Open(), h.Last != nil && earlier(h.Last.Decision.AnalysedAt):
@@ -135,16 +136,16 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 	return Concluded{Episode: h.Episode, Changed: true}
 }
 
-// Refusal is a job whose input was rejected (R11): the audit knows it, the attempts do not.
+// Refusal is a job whose input was rejected (R11). It is recorded, but not as an attempt.
 type Refusal struct {
-	// Subject is the zero value, or lacks what the job did not say.
+	// Subject lacks what the job did not say; it may be zero.
 	Subject                    Subject
 	Rule                       decision.BusinessRule
 	JobKey, ProcessInstanceKey int64
 	Rejection                  *decision.Rejection
 }
 
-// refusal is a Refusal as the audit keeps it.
+// refusal is the body of a Refusal's record.
 type refusal struct {
 	Code               decision.RejectionCode `json:"rejection"`
 	Message            string                 `json:"message"`
@@ -158,12 +159,12 @@ func (b *batch) reject(r *Refusal, h *History) {
 	b.entry(h, r.Subject, RejectionEntry, body, Happening{})
 }
 
-// maxFoundBytes of a refused value in a message: what was expected is to be read behind it.
+// maxFoundBytes bounds a refused value in a message, as the text after it says what was expected.
 const maxFoundBytes = 300
 
 // RejectionMessage returns one line that says what was refused, with nothing personal in it.
 func RejectionMessage(r *decision.Rejection) string {
 	clean := *r
-	clean.Found = redact.Line(r.Found, maxFoundBytes) // nothing else of it comes from the process
+	clean.Found = redact.Line(r.Found, maxFoundBytes) // only this comes from the process
 	return clean.Error()
 }

@@ -12,76 +12,75 @@ import (
 	"retry-worker/internal/decision"
 )
 
-// Store is where the journal is kept. Its errors hold a *StoreError. Every method is safe for concurrent
-// use; several processes may use one store where it is a server.
+// Store keeps the journal. Its errors hold a *StoreError. Its methods are safe for concurrent use; several processes
+// may share a store that is a server.
 type Store interface {
-	// Transact runs one transaction: it takes the ledger's head, so that all writers take turns, loads
-	// the history of each lookup, and saves what decide makes of them. histories[i] belongs to lookups[i];
-	// lookups name each subject once. decide is pure and may be called again. Nothing is saved where decide
-	// returns no changes.
+	// Transact runs one transaction: it locks the ledger's head, so that all writers take turns, loads the history of
+	// each lookup, and saves the changes that decide returns, or nothing if they are nil. histories[i] belongs to
+	// lookups[i]; lookups name each subject once. decide is pure and may be called again.
 	Transact(ctx context.Context, lookups []Lookup, decide func(head Head, histories []History) *Changes) error
-	// IdentityKey returns the journal's: who opens an empty one first makes it, and it never changes.
+	// IdentityKey returns the journal's key, which is made with the empty journal and never changes.
 	IdentityKey() IdentityKey
-	// Holds reports whether the ledger has that link. It takes the head first, so that a commit on its way has ended.
+	// Holds reports whether the ledger has that link. It locks the head first, so that no commit is under way.
 	Holds(ctx context.Context, l *Link) (bool, error)
-	// Probe writes something that means nothing and tells whether that can be done.
+	// Probe writes something without meaning, and fails if the store cannot be written.
 	Probe(ctx context.Context) error
 }
 
-// Reader reads what a Store keeps, beside whoever writes it. Its errors hold a *StoreError. Every method is
-// safe for concurrent use. With Transact they are RetryAttemptRepository of RN-BIL-005 §12.5: Story finds by
-// claim, Transact saves, and counts for who decides (History.Attempts), PendingRetries finds pending retries.
+// Reader reads a Store while others write. Its errors hold a *StoreError. Its methods are safe for concurrent use. With
+// Transact it is the RetryAttemptRepository of RN-BIL-005 §12.5: Story finds by claim, Transact saves and counts
+// (History.Attempts), PendingRetries finds pending retries.
 type Reader interface {
-	// Story is everything that is remembered of a subject; false where that is nothing.
+	// Story returns everything that is remembered of a subject, and reports whether that is anything.
 	Story(ctx context.Context, s Subject) (Story, bool, error)
-	// PendingRetries are the subjects whose retry lies ahead or is due, from behind a key on, at most limit. Its cost grows
-	// with how many subjects there are.
+	// PendingRetries returns the subjects whose retry lies ahead or is due, with keys above after, at most limit. Its
+	// cost grows with the number of subjects.
 	PendingRetries(ctx context.Context, after int64, limit int) ([]KeyedState, error)
-	// Named are the subjects with that part in their id, as it stands or in capitals, the newest first, at most limit. Its
-	// cost grows with how many subjects there are.
+	// Named returns the subjects whose id contains part, as given or in capitals, the newest first, at most limit. Its
+	// cost grows with the number of subjects.
 	Named(ctx context.Context, part string, limit int) ([]Subject, error)
 }
 
-// Holding reads what is held at gates, and how many passed. Its errors hold a *StoreError. Every method is safe for
+// Holding reads which claims gates hold, and how many passed. Its errors hold a *StoreError. Its methods are safe for
 // concurrent use.
 type Holding interface {
-	// Held calls take for the states of all destinations and of all subjects that are held, and returns the ledger's head
-	// as of then; of one that cannot be read, KeyedState says why. Where it fails, it may have called take for some.
+	// Held calls take for the states of all destinations and of all subjects with held claims, and returns the ledger's
+	// head as of then. A state that cannot be read has Unreadable set. If Held fails, it may have called take for some.
 	Held(ctx context.Context, take func(*KeyedState)) (Head, error)
-	// Admissions returns how many claims passed at once from a minute on.
+	// Admissions returns how many claims passed at once, from the minute since on.
 	Admissions(ctx context.Context, since int64) ([]Admission, error)
 }
 
-// Admission is how many claims passed a destination's gate at once in a minute.
+// Admission counts the claims that passed a destination's gate without waiting in one minute.
 type Admission struct {
 	Destination string
-	// Minute counts from 1970.
+	// Minute is in minutes since 1970.
 	Minute int64
 	Count  int
 }
 
-// AdmissionsKept is for how many minutes admissions are kept: longer than any threshold looks back.
+// AdmissionsKept is how many minutes admissions are kept: longer than any threshold looks back.
 const AdmissionsKept = 120
 
-// Archive reads the audit's records, beside whoever writes. Its errors hold a *StoreError. Every method is safe for
+// Archive reads the audit's records while others write. Its errors hold a *StoreError. Its methods are safe for
 // concurrent use.
 type Archive interface {
-	// Head is the ledger's end.
+	// Head returns the ledger's end.
 	Head(ctx context.Context) (Head, error)
-	// Records that the filter lets through after the record of that number, in order, at most limit. What was
-	// purged is not among them. A negative after also returns records that should have been purged. Beside an
-	// ErrUnreadable they end with the one that it is about, undecoded.
+	// Records returns the records that the filter lets through, with numbers above after, in order, at most limit. A
+	// negative after also returns records that should have been purged. With an ErrUnreadable they end with the
+	// unreadable record, undecoded.
 	Records(ctx context.Context, f RecordFilter, after int64, limit int) ([]Record, error)
 }
 
-// Record is one record of the audit: an attempt, or an entry that is none; the other is nil.
+// Record is one record of the audit: either an Attempt or another Entry; the other field is nil.
 type Record struct {
 	Subject Subject
 	Attempt *Attempt
 	Entry   *Entry
 }
 
-// Number returns the record's.
+// Number returns the record's number.
 func (r Record) Number() int64 {
 	if r.Attempt != nil {
 		return r.Attempt.Record
@@ -91,111 +90,109 @@ func (r Record) Number() int64 {
 
 // RecordFilter chooses records. Its zero value lets all through.
 type RecordFilter struct {
-	// Subject whose records are wanted; the zero value: everybody's.
+	// Subject is whose records are wanted; zero for all.
 	Subject Subject
-	// Since and Until bound the instant of the record (AnalysedAt, At): Since is included, Until is not; the
-	// zero time is no bound. Until may miss what a clock more than a day behind recorded.
+	// Since and Until bound the record's instant (AnalysedAt, At): Since is included, Until is not; the zero time is no
+	// bound. Until may miss records of a clock that was more than a day slow.
 	Since, Until time.Time
 }
 
-// Statistics reads the sums that are kept up to date. Its errors hold a *StoreError. Every method is safe for
-// concurrent use.
+// Statistics reads the sums. Its errors hold a *StoreError. Its methods are safe for concurrent use.
 type Statistics interface {
-	// Sums of the slots from that one on, with those names (all where there are none), but for those of causes (Sum.Cause).
+	// Sums returns the sums with those names, or all if there are none, of the slots from from on, without those of
+	// causes.
 	Sums(ctx context.Context, from int64, names ...SumName) ([]Sum, error)
-	// Cases of those weeks (WeekOf), those of which most claims were closed first, then by cause and destination, at most
-	// limit.
+	// Cases returns the cases of those weeks (WeekOf), those with the most closed claims first, then by cause and
+	// destination, at most limit.
 	Cases(ctx context.Context, weeks []int64, limit int) ([]Cases, error)
-	// Causes that the filter lets through, the most failures first, then by id, behind one of them (nil: from the first
-	// on), at most limit.
+	// Causes returns the causes that the filter lets through, those with the most failures first, then by id, at most
+	// limit. They follow after, if that is not nil.
 	Causes(ctx context.Context, f CauseFilter, after *Fingerprint, limit int) ([]Cause, error)
 }
 
 // CauseFilter chooses causes. Its zero value lets all through.
 type CauseFilter struct {
 	Policy, ID string
-	// Taught lets those through of which a person taught something.
+	// Taught lets through only those about which a person taught something.
 	Taught bool
-	// Began lets those through that are new, or back, since then, and Told those that were told of then or later; the zero
-	// time lets all through.
+	// Began lets through those that are new, or back, since then; Told those announced then or later. The zero time
+	// lets all through.
 	Began, Told time.Time
 }
 
-// Outbox reads the messages on their way, which Journal.Published lets go of, and has what replicas agree on. Its errors
-// hold a *StoreError. Every method is safe for concurrent use.
+// Outbox reads the messages on their way, which Journal.Published removes, and keeps what replicas share. Its errors
+// hold a *StoreError. Its methods are safe for concurrent use.
 type Outbox interface {
-	// Pending messages of a queue with a sequence above after, in order of sequence, at most limit.
+	// Pending returns the messages of a queue with sequences above after, in order, at most limit.
 	Pending(ctx context.Context, queue string, after int64, limit int) ([]Message, error)
-	// Backlog is how many messages wait, by queue.
+	// Backlog returns how many messages wait, by queue.
 	Backlog(ctx context.Context) (map[string]int64, error)
-	// Lease takes, or renews, the lease of that name for holder, by the store's clock; false where another
-	// holds it. One that lies further ahead than span is of a wrong clock, and has ended. A span of 0 gives it back.
+	// Lease takes or renews the lease of that name for holder, by the store's clock, and reports whether holder has it.
+	// A lease that ends further ahead than span is of a wrong clock, and counts as ended. A span of 0 gives it back.
 	Lease(ctx context.Context, name, holder string, span time.Duration) (bool, error)
-	// AddAdmissions adds to the counts of claims that passed at once, and forgets those older than AdmissionsKept. They
-	// are no part of the audit, as leases are not.
+	// AddAdmissions adds to the admissions, and removes those older than AdmissionsKept. Like leases they are no part
+	// of the audit.
 	AddAdmissions(ctx context.Context, all []Admission) error
-	// Weigh sets the chance of each open dead letter anew (DeadLetter.Chance), by what a Learner's Probability says of its
-	// cause and destination.
+	// Weigh updates the Chance of each open dead letter by a Learner's probability for its cause and destination.
 	Weigh(ctx context.Context, probability func(cause *Fingerprint, destination string) float64) error
 }
 
-// Lookup asks for what is remembered of a subject when one analysis of it is decided.
+// Lookup says what to load into a History.
 type Lookup struct {
 	Subject Subject
-	// Identity of the analysis; the zero value asks for none.
+	// Identity asks for the attempt with that identity; zero for none.
 	Identity Identity
 	// DeadLetter asks for one by its id; empty for none.
 	DeadLetter string
-	// Run asks for a bulk run by its id; empty for none. Its lookup may be without a subject. Item asks for one of its
-	// dead letters by its number; 0 for none.
+	// Run asks for a bulk run by its id, even without a subject; empty for none. Item asks for its dead letter of that
+	// number; 0 for none.
 	Run  string
 	Item int64
 }
 
-// History is what is remembered of a subject. Its zero value means nothing. The fold brings it up to date.
+// History is what is remembered of a subject. The fold keeps it up to date. Its zero value is nothing.
 type History struct {
-	// Key of the subject in the store; 0 where it is not known yet.
+	// Key is the subject's key in the store; 0 if it is new.
 	Key int64
 	SubjectState
 	// Last is the latest attempt, in its latest revision; nil where there is none.
 	Last *Attempt
-	// Same is the latest attempt with the identity that was asked for, in its latest revision; nil where
-	// there is none.
+	// Same is the attempt with the identity that was asked for, in its latest revision; nil where there is none.
 	Same *Attempt
-	// SameAnswered tells that the engine took an answer to Same, and SameUntil the latest LockedUntil of those that it
-	// was taken from, as far as that is known.
+	// SameAnswered reports whether the engine took an answer to Same. SameUntil is the latest known LockedUntil of the
+	// deliveries that were answered.
 	SameAnswered bool
 	SameUntil    int64
-	// SameDeadLetter is the state of Same's dead letter, empty where it has none.
+	// SameDeadLetter is the state of Same's dead letter; empty if it has none.
 	SameDeadLetter DeadLetterState
-	// DeadLetter of the episode, or the one that was asked for; nil where there is none.
+	// DeadLetter is the episode's, or the one that was asked for; nil where there is none.
 	DeadLetter *DeadLetter
-	// Run is the bulk run that was asked for, with its Counts where no subject was; Item is its dead letter; nil where
-	// there is none.
+	// Run is the bulk run that was asked for, with Counts if no subject was. Item is its item that was asked for. Both
+	// may be nil.
 	Run  *BulkRun
 	Item *BulkItem
-	// Teaching is what was taught of the cause that was asked for; nil where nothing was.
+	// Teaching is what was taught about the failure's cause; nil for nothing.
 	Teaching *Teaching
-	// What the fold knows: whose history it is, the episodes before the latest, and dead letters by their ids.
+	// The fold's own: the subject, the episodes before the latest, and the dead letters by their ids.
 	subject Subject
 	ended   []Episode
 	letters map[string]*DeadLetter
 }
 
-// Story is what is remembered of one subject, all in the order it happened.
+// Story is what is remembered of one subject, in the order it happened.
 type Story struct {
 	Subject  Subject
 	Episodes []Episode
-	// Attempts with all their revisions.
+	// Attempts includes all revisions.
 	Attempts    []Attempt
 	DeadLetters []DeadLetter
-	// Entries that are no attempts: rejections, outcomes, reviews.
+	// Entries are the records that are no attempts, such as rejections, outcomes and reviews.
 	Entries []Entry
 	// Held are its processes that wait at a gate.
 	Held []HeldJob
 }
 
-// Context returns what was known of the claim last.
+// Context returns the claim's latest known context.
 func (s *Story) Context() decision.Context {
 	switch {
 	case len(s.Held) > 0:
@@ -208,33 +205,33 @@ func (s *Story) Context() decision.Context {
 	return nil
 }
 
-// SubjectState is the projection of a subject's records that the next decision needs: its row in a store.
+// SubjectState is what the next decision needs of a subject's records: its row in a store.
 type SubjectState struct {
-	// Attempts made, revisions not counted: the last attempt's number.
+	// Attempts is the last attempt's number; revisions do not count.
 	Attempts int64 `json:"n,omitempty"`
-	// LastRecord is that of the latest attempt, in its latest revision; 0 where there is none.
+	// LastRecord is the record of the latest attempt, in its latest revision; 0 where there is none.
 	LastRecord int64 `json:"last,omitempty"`
 	// Seen are the beginnings of the latest attempts' identities (MayBe).
 	Seen string `json:"seen,omitempty"`
 	// Episode is the latest.
 	Episode Episode `json:"ep,omitzero"`
-	// PossiblyAccepted tells that a failure left open whether the portal took the claim, and that nobody settled it since
-	// (R33).
+	// PossiblyAccepted reports whether a failure left open whether the portal took the claim, still unsettled (R33).
 	PossiblyAccepted bool `json:"perhaps,omitempty"`
-	// Held are the processes that wait at a gate, Sent the claim that one let through last, where its outcome is wanted.
+	// Held are the processes that wait at a gate. Sent is the claim that a gate let through last, if its outcome is
+	// wanted.
 	Held []HeldJob `json:"held,omitempty"`
 	Sent *SentJob  `json:"sent,omitempty"`
-	// Departed are the processes that waited at a gate and were let go, or given up, the latest last.
+	// Departed are the jobs that a gate let go or gave up, the latest last.
 	Departed []DepartedJob `json:"departed,omitempty"`
-	// Concluded is the job by which its latest outcome was reported.
+	// Concluded is the job that reported its latest outcome.
 	Concluded *DeliveredJob `json:"concluded,omitempty"`
-	// Destination is set where the subject is one (DestinationSubject).
+	// Destination is set if the subject is a destination (DestinationSubject).
 	Destination *DestinationState `json:"destination,omitempty"`
-	// Taught is what a person taught, where the subject is a cause (CauseSubject).
+	// Taught is what a person taught, if the subject is a cause (CauseSubject).
 	Taught *Teaching `json:"taught,omitempty"`
 }
 
-// destination returns the name of the one that the subject is, or that it waits for; empty for none.
+// destination returns the name of the destination that the subject is or waits for; empty for none.
 func (s *KeyedState) destination() string {
 	switch {
 	case s.State.Destination != nil:
@@ -247,26 +244,25 @@ func (s *KeyedState) destination() string {
 
 // Head is the ledger's end: what the next link continues.
 type Head struct {
-	// Link is the number of the last link, Record that of the last record, Subject the last subject's key, Message the
-	// number of the last message; 0 in an empty journal.
+	// Link, Record and Message are the last numbers, Subject is the last key; 0 in an empty journal.
 	Link, Record, Subject, Message int64
-	// Hash of the last link.
+	// Hash is the last link's.
 	Hash Digest
-	// At is when it was written, by the clock of who wrote it.
+	// At is when the last link was written, by the writer's clock.
 	At time.Time
 }
 
-// ErrNoHead is what a damaged store is met with.
+// ErrNoHead is the error of a store that lost its head's row.
 var ErrNoHead = errors.New("found no row in ledger_head, expected one: restore the database from a backup")
 
-// String returns the head as `audit verify --head` takes it: the link's number and its hash. Who keeps that outside the
-// database, in a log or on paper, can tell a ledger that was cut behind it or written anew.
+// String returns the head as `audit verify --head` takes it: the link's number and hash. Kept outside the database, in
+// a log or on paper, it reveals a ledger that was cut or rewritten.
 func (h Head) String() string { return strconv.FormatInt(h.Link, 10) + ":" + h.Hash.String() }
 
-// MarshalText is String.
+// MarshalText implements encoding.TextMarshaler by String.
 func (h Head) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
 
-// ParseHead reads what String wrote. Its error says what was found and expected.
+// ParseHead parses a head as String writes it. Its error says what was found and expected.
 func ParseHead(s string) (Head, error) {
 	number, hash, _ := strings.Cut(strings.TrimSpace(s), ":")
 	link, err := strconv.ParseUint(number, 10, 63)
@@ -279,28 +275,28 @@ func ParseHead(s string) (Head, error) {
 	return h, nil
 }
 
-// Changes are what one transaction saves: all of them or none.
+// Changes is what one transaction saves, as a whole or not at all.
 type Changes struct {
-	// Link to append to the ledger. Its Records are numbered from the head's on.
+	// Link is appended to the ledger. Records are numbered from the head's on.
 	Link    Link
 	Records []Entry
-	// Subjects that are new or changed. A new one's key is the next behind the head's.
+	// Subjects are new or changed. New keys follow the head's.
 	Subjects []KeyedState
-	// DeadLetters that are new or changed.
+	// DeadLetters are new or changed.
 	DeadLetters []KeyedDeadLetter
-	// Runs are bulk runs that are new or changed, each whole but for Counts; NewItems are in those that are new.
+	// Runs are new or changed bulk runs, without Counts. NewItems are the new ones' items.
 	Runs     []BulkRun
 	NewItems []BulkItem
-	// Items are what became of others, by Run and Record.
+	// Items are changed items, by Run and Record.
 	Items []BulkItem
-	// Sums and Fingerprints are what is added to those that are kept (Fingerprint.Add).
+	// Sums are added to the stored ones, Fingerprints merged into them (Fingerprint.Add).
 	Sums         []Sum
 	Fingerprints []Fingerprint
-	// Outbox are the messages, numbered from the head's on (Seal).
+	// Outbox are new messages, numbered from the head's on (Seal).
 	Outbox []Message
-	// Published are the sequences of the outbox's messages that need not be kept any longer.
+	// Published are the sequences of messages to remove from the outbox.
 	Published []int64
-	// Expunged is what goes; nil where nothing does.
+	// Expunged is what to remove; nil for nothing.
 	Expunged *Expunged
 }
 
@@ -309,37 +305,38 @@ type KeyedState struct {
 	Key     int64
 	Subject Subject
 	State   SubjectState
-	// Unreadable is why State is not what is kept, where Holding.Held tells of it.
+	// Unreadable is why State could not be read; Holding.Held sets it.
 	Unreadable error
 }
 
-// KeyedDeadLetter is a dead letter of the subject with that key in the store, and its name.
+// KeyedDeadLetter is a dead letter with its subject's key in the store and name.
 type KeyedDeadLetter struct {
 	Key        int64
 	Subject    Subject
 	DeadLetter DeadLetter
 }
 
-// Run is a run of records without a gap, both ends included.
+// Run is a range of record numbers, both ends included.
 type Run struct {
 	First int64 `json:"first"`
 	Last  int64 `json:"last"`
-	// Until is the LockedUntil of who answered, where the record is of an earlier delivery: a run of that record alone.
+	// Until is the LockedUntil of the delivery that was answered, if it is later than the record's. Such a run has one
+	// record.
 	Until int64 `json:"until,omitempty"`
 }
 
-// Kind is what a store's error means to who asked. The set is closed.
+// Kind is what a store's error means to the caller. The set is closed.
 type Kind int
 
-// The kinds. Unavailable: not done, may work later. Ambiguous: whether it was done is not known, and the ledger is to be
-// asked (Store.Holds). Invalid: what was to be saved cannot be, now or ever.
+// The kinds. Unavailable: nothing was done, and it may work later. Ambiguous: it may have been done; ask the ledger
+// (Store.Holds). Invalid: the changes can never be saved.
 const (
 	Unavailable Kind = iota
 	Ambiguous
 	Invalid
 )
 
-// StoreError tells what went wrong in a store. Its text is one line with nothing personal in it.
+// StoreError is an error of a store. Its text is one line with nothing personal in it.
 type StoreError struct {
 	Kind Kind
 	Err  error
@@ -347,10 +344,9 @@ type StoreError struct {
 
 func (e *StoreError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the cause.
 func (e *StoreError) Unwrap() error { return e.Err }
 
-// kindOf an error; one that says nothing is Unavailable.
+// kindOf returns the Kind of a store's error; Unavailable for other errors.
 func kindOf(err error) Kind {
 	if e, ok := errors.AsType[*StoreError](err); ok {
 		return e.Kind
@@ -358,7 +354,7 @@ func kindOf(err error) Kind {
 	return Unavailable
 }
 
-// Tell folds the records of a subject, in their order, to its story.
+// Tell folds the records of a subject, in their order, into its story.
 func Tell(s Subject, records []Entry) (Story, error) {
 	story, p, l := Story{Subject: s}, newProjection(), (&History{}).of(s)
 	for i := range records {

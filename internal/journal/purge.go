@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	// purgeBatch records are looked at in one transaction, so that no commit waits long.
+	// purgeBatch is how many records one transaction looks at, so that no commit waits long.
 	purgeBatch = 20
-	// purgePause between two of them, and purgeRest times as long as the last one took, let commits through.
+	// purgePause is the least pause between two transactions, and purgeRest the pause as a multiple of the last one's
+	// time, to let commits through.
 	purgePause = 10 * time.Millisecond
 	purgeRest  = 3
 )
@@ -21,22 +22,21 @@ const (
 // PurgeStore is what a purge needs of a store.
 type PurgeStore interface {
 	Moment(ctx context.Context, do func(Moment) error) error
-	// LastRecordBefore is the last record of the ledger's links that, from the first on, were all written before
-	// t; 0 where there is none.
+	// LastRecordBefore returns the last record before the first one that was written at t or later; 0 for none.
 	LastRecordBefore(ctx context.Context, t time.Time) (int64, error)
 	Expunger
 }
 
-// ErrClockAhead is why nothing is purged: this machine's clock leapt since the last purge, and may be wrong.
+// ErrClockAhead says that nothing is purged, as the clock leapt since the last purge and may be wrong.
 var ErrClockAhead = errors.New("nothing is purged: the clock leapt between two commits since the last purge, or " +
 	"since the last commit; check it, then run `retry-worker journal purge --confirm` (on SQLite with the worker stopped)")
 
-// Purge takes the records of episodes that ended before now by more than the retention, in bounded batches, each of
-// which is a record; an episode of which nothing was heard for so long ends as expired. It returns how many records
-// went. Where the signed instants of the links since the last purge do not lead up to now in steps of at most a tenth
-// of the retention, or a day, it returns ErrClockAhead. A person who has checked the clock says confirmed, which is a
-// record even where nothing goes. It may be ended at any time and goes on when it is called again. One process at a
-// time should call it.
+// Purge removes the records of episodes that ended longer ago than the retention, and returns how many it removed. An
+// episode of which nothing was heard for so long expires. Purge works in small batches, each with a record of its own.
+// If two links since the last purge, or the last link and now, are more than a tenth of the retention and more than a
+// day apart, it returns ErrClockAhead. A person who has checked the clock sets confirmed, which is recorded even if
+// nothing is removed. Purge may be interrupted at any time, and goes on when called again. One process at a time should
+// call it.
 func (j *Journal) Purge(ctx context.Context, store PurgeStore, retention time.Duration, confirmed bool) (int, error) {
 	now := j.now()
 	through, err := store.LastRecordBefore(ctx, now.Add(-retention))
@@ -65,9 +65,9 @@ func (j *Journal) Purge(ctx context.Context, store PurgeStore, retention time.Du
 	return gone, ctx.Err()
 }
 
-// checkClock returns ErrClockAhead where links that follow one another by at most leap do not lead from the last purge
-// up to now. However much was signed while the clock was further ahead, it does not count: only a purge that a person
-// confirmed does, or the clock that comes back. It looks at nothing where the last purge has looked up to through.
+// checkClock returns ErrClockAhead unless links at most leap apart lead from the last purge up to now. Links behind a
+// larger gap do not count, however many there are, until a person confirms a purge or the clock comes back. It checks
+// nothing if the last purge has looked up to through.
 func checkClock(m Moment, now time.Time, through int64, leap time.Duration) error {
 	var b expungeBody
 	var sound time.Time
@@ -106,5 +106,5 @@ func checkClock(m Moment, now time.Time, through int64, leap time.Duration) erro
 	return nil
 }
 
-// linksAtOnce are read at a time.
+// linksAtOnce is how many links are read at a time.
 const linksAtOnce = 500

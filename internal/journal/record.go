@@ -13,49 +13,49 @@ import (
 	"retry-worker/internal/destination"
 )
 
-// Subject is whose failures a history tells: a claim, a message, a job.
+// Subject names what fails and is retried: a claim, a message or a job.
 type Subject struct{ Tenant, Policy, ID string }
 
-// OutboxKey returns the key of a subject's messages: they are kept in order.
+// OutboxKey returns the key by which a subject's messages stay in order.
 func (s *Subject) OutboxKey() string { return s.Tenant + "/" + s.Policy + "/" + s.ID }
 
-// DefaultTenant is the engine's own name for the one tenant of a cluster without multi-tenancy.
+// DefaultTenant is the engine's name for the only tenant of a cluster without multi-tenancy.
 const DefaultTenant = "<default>"
 
-// Analysis is one failure to be decided on: the job that asks and what it says.
+// Analysis is a failure to decide on, with the job that asks.
 type Analysis struct {
 	Subject Subject
 	// JobKey, ElementInstanceKey and ProcessInstanceKey are the engine's; they start over when its data is wiped.
 	JobKey, ElementInstanceKey, ProcessInstanceKey int64
-	// Rule is the document whose job type asks.
+	// Rule is the business rule that the job's type belongs to.
 	Rule    decision.BusinessRule
 	Policy  *decision.Policy
 	Failure *decision.Failure
 	// Error is the failure's text with nothing personal in it.
 	Error string
-	// LockedUntil tells the deliveries of one job apart: when the engine gives it to another, in milliseconds by its own
-	// clock; 0 where it does not say.
+	// LockedUntil tells the deliveries of one job apart: until when the engine locks it, in milliseconds by the
+	// engine's clock; 0 where it does not say.
 	LockedUntil int64
 	// ReceivedAt is when the job came.
 	ReceivedAt time.Time
-	// identity, and cause of the failure before anything is decided.
+	// identity and cause are set by Analyze.
 	identity Identity
 	cause    *Fingerprint
 }
 
-// Attempt is one recorded decision: RetryAttempt of RN-BIL-005 §12.2 and the audit record of its §7.1. Its JSON,
-// with short names and without what follows from the rest (keptAttempt), is the body of its record. It is never changed; a decision that had
-// to be re-based is followed by a revision of itself.
+// Attempt is one recorded decision: RetryAttempt of RN-BIL-005 §12.2 and the audit record of its §7.1. Its record's
+// body is its JSON without what follows from the rest (keptAttempt). It never changes; a re-based decision is a new
+// revision.
 type Attempt struct {
-	// Record numbers everything the ledger vouches for, from 1 and without a gap.
+	// Record is its number among all records, from 1 without a gap.
 	Record int64 `json:"-"`
-	// At is the instant of its record.
+	// At is when it was recorded.
 	At time.Time `json:"-"`
-	// Number of the attempt among its subject's, from 1; a revision keeps it.
+	// Number is its number among the subject's attempts, from 1; a revision keeps it.
 	Number int64 `json:"n"`
-	// Revision is 0, and one more each time the decision was re-based.
+	// Revision counts how often the decision was re-based.
 	Revision int64 `json:"rev,omitempty"`
-	// Episode of the subject, from 1. Ends is what became of the open one before it, where it begins another.
+	// Episode is the episode's number, from 1. Ends is how the attempt ends the episode before, if it begins one.
 	Episode int64 `json:"ep"`
 	Ends    State `json:"ends,omitempty"`
 
@@ -65,88 +65,86 @@ type Attempt struct {
 	ProcessInstanceKey int64                 `json:"proc"`
 	LockedUntil        int64                 `json:"until,omitempty"`
 	Rule               decision.BusinessRule `json:"rule"`
-	// Error is the failure's text with nothing personal in it, Fingerprint that of its cause (Fingerprint.ID).
+	// Error is the failure's text with nothing personal in it, Fingerprint its cause (Fingerprint.ID).
 	Error       string `json:"err,omitempty"`
 	Fingerprint string `json:"cause,omitempty"`
-	// AnalysedCount is the retryCount that was decided on; GivenCount the one that came, below 0 where none did.
+	// AnalysedCount is the retryCount that was decided on, GivenCount the one that the job brought; -1 for none.
 	AnalysedCount int64 `json:"-"`
 	GivenCount    int64 `json:"-"`
-	// ReceivedAt is when the job came, in milliseconds: Took before its record.
+	// ReceivedAt is when the job came, in milliseconds: Took before At.
 	ReceivedAt time.Time `json:"-"`
-	// Took is how long the analysis needed up to its record, in microseconds.
+	// Took is how long the analysis took, in microseconds.
 	Took time.Duration `json:"took"`
-	// DeadLetter is the id of the dead letter that was born with it; empty where another retry follows.
+	// DeadLetter is the id of the dead letter that it created; empty if a retry follows.
 	DeadLetter string `json:"letter,omitempty"`
 	// Context of the claim, with nothing personal in it.
 	Context decision.Context `json:"context,omitempty"`
 	// Deadline is the claim's own (R29); the zero time for none.
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Chance that a retry is accepted, by what was learnt; 0 where too little is known.
+	// Chance is the learnt probability that a retry succeeds; 0 where too little is known.
 	Chance float64 `json:"-"`
-	// Destination of the claim, what the failure tells of it, and how long that asks to wait; empty for nothing.
+	// Destination is the claim's, Tells what the failure says about it, RetryAfter how long it asks to wait.
 	Destination string            `json:"dest,omitempty"`
 	Tells       destination.Tells `json:"tells,omitempty"`
 	RetryAfter  time.Duration     `json:"after,omitempty"`
-	// Sent is what failed, where a gate let it go as a canary or in a ramp.
+	// Sent is the claim that failed, if a gate let it go as a canary or in a ramp.
 	Sent SentJob `json:"sent,omitzero"`
 
 	decision.Decision
 }
 
-// State of an episode. The set is closed.
+// State is the state of an episode. The set is closed.
 type State string
 
-// The states; the documents' words in brackets. A scheduled episode whose time has come is due (PENDING),
-// which is derived and not stored.
+// The states, with the business rules' words in brackets. A scheduled episode whose time has come is Due.
 const (
 	Scheduled    State = "scheduled"    // a retry lies ahead (DELAYED)
 	Dead         State = "dead"         // given up, a person must act (FAILED, "falha")
 	Reprocessing State = "reprocessing" // a person sent it again
 	Recovered    State = "recovered"    // a retry succeeded (COMPLETED)
 	Discarded    State = "discarded"    // a person let it go
-	Accepted     State = "accepted"     // the other side had it already (R33)
+	Accepted     State = "accepted"     // the other side had the claim already (R33)
 	Superseded   State = "superseded"   // another episode of the subject took its place
 	Abandoned    State = "abandoned"    // nothing was heard for longer than the policy's total limit
-	Expired      State = "expired"      // nothing was heard for as long as records are kept
+	Expired      State = "expired"      // nothing was heard for the whole retention
 )
 
-// Open reports whether a failure of the subject can belong to an episode in this state: dead, but not
-// settled by anybody, is open.
+// Open reports whether the subject's next failure can belong to an episode in this state. Dead is open until it is
+// settled.
 func (s State) Open() bool { return s == Scheduled || s == Dead || s == Reprocessing }
 
-// Episode is one stretch of a subject's history, from a first failure to its end.
+// Episode holds a subject's attempts from a first failure to an end.
 type Episode struct {
-	// Number among its subject's, from 1; 0 where the subject has none.
+	// Number is its number among the subject's, from 1; 0 where the subject has none.
 	Number int64 `json:"n,omitempty"`
 	State  State `json:"state,omitempty"`
-	// ProcessInstanceKey of who asked last.
+	// ProcessInstanceKey is that of the latest process.
 	ProcessInstanceKey int64 `json:"proc"`
-	// Retries made once the last decision is carried out (R12).
+	// Retries is how many are made once the last decision is carried out (R12).
 	Retries int64 `json:"count,omitempty"`
-	// Scheduled is how many retries this worker scheduled in it, and how many had been made when it was first analysed:
-	// a journal begun late must not lose them. The episode has retries where that is above 0 (R19).
+	// Scheduled is how many retries were scheduled in it, including those made before its first analysis: a journal
+	// that began late must count them. The episode has retries if it is above 0 (R19).
 	Scheduled int64 `json:"sched,omitempty"`
-	// Presumed is how many of its failures were presumed permanent (R25).
+	// Presumed counts its failures that were presumed permanent (R25).
 	Presumed int64 `json:"presumed,omitempty"`
-	// FirstFailure starts its clock (R23). OpenedAt and ClosedAt are the journal's own instants, which its story tells; no
-	// decision needs them.
+	// FirstFailure starts the total limit (R23). OpenedAt and ClosedAt are the journal's instants, only for display.
 	FirstFailure time.Time `json:"failed,omitzero"`
 	OpenedAt     time.Time `json:"-"`
 	ClosedAt     time.Time `json:"-"`
-	// NextRetryTime of the last decision; zero where none is scheduled.
+	// NextRetryTime is the last decision's; zero where no retry is scheduled.
 	NextRetryTime time.Time `json:"next,omitzero"`
-	// Retried tells that a retry was scheduled since it was begun, or sent again by a person.
+	// Retried reports whether a retry was scheduled since it began, or since a person sent it again.
 	Retried bool `json:"retried,omitempty"`
 	// DeadLetter is the id of the open one; empty where there is none.
 	DeadLetter string `json:"letter,omitempty"`
-	// Counted tells that it has ended, or died, and counts as closed (R19).
+	// Counted reports whether it has ended or died, and so counts as closed (R19).
 	Counted bool `json:"counted,omitempty"`
 }
 
-// DeadLetterState is what became of a dead letter. The set is closed.
+// DeadLetterState is the state of a dead letter. The set is closed.
 type DeadLetterState string
 
-// The states of the contract, and what a newer decision left behind.
+// The states of the contract, and superseded.
 const (
 	DeadLetterOpen         DeadLetterState = "open"
 	DeadLetterReprocessing DeadLetterState = "reprocessing"
@@ -162,71 +160,72 @@ func DeadLetterStates() []DeadLetterState {
 		DeadLetterRecovered, DeadLetterSuperseded}
 }
 
-// DeadLetter is what the worker gave up on and hands to people.
+// DeadLetter is a failure that the worker gave up on and hands to people.
 type DeadLetter struct {
-	// ID is a name-based UUID over the analysis's identity. What has a column of its own is not in the row's JSON.
+	// ID is a name-based UUID over the analysis's identity. Fields with a column of their own are not in the row's
+	// JSON.
 	ID    string          `json:"-"`
 	State DeadLetterState `json:"-"`
-	// Episode of the subject, and the Record of the attempt, or of the outcome, that it was born with.
+	// Episode is the subject's, Record that of the attempt, outcome or gate's give-up that created it.
 	Episode int64            `json:"episode"`
 	Record  int64            `json:"-"`
 	Outcome decision.Outcome `json:"outcome"`
 	Reason  decision.Reason  `json:"-"`
 	Team    decision.Team    `json:"-"`
-	// Fingerprint groups the dead letters of one cause (Fingerprint.ID); empty where nothing is known of it.
+	// Fingerprint is the cause (Fingerprint.ID); empty where it is unknown.
 	Fingerprint string `json:"-"`
-	// RetryCount and MaxRetries of the decision.
+	// RetryCount and MaxRetries are the decision's.
 	RetryCount int64 `json:"retryCount"`
 	MaxRetries int64 `json:"maxRetries"`
-	// Context of the claim, and what it is worth (decision.Context.Cents).
+	// Context is the claim's, Cents its value (decision.Context.Cents).
 	Context decision.Context `json:"context,omitempty"`
 	Cents   int64            `json:"-"`
-	// Chance that a retry is accepted, in thousandths (ChanceOf). It follows what is learnt, and is no record.
+	// Chance is the probability that a retry succeeds, in thousandths (ChanceOf). It is updated as more is learnt.
 	Chance int64 `json:"-"`
 	// Deadline is the claim's own (R29); the zero time for none.
 	Deadline time.Time `json:"-"`
-	// ProcessInstanceKey of the process that was told.
+	// ProcessInstanceKey is the failed process's.
 	ProcessInstanceKey int64 `json:"processInstanceKey,string"`
-	// FirstFailure of its episode.
+	// FirstFailure is its episode's.
 	FirstFailure time.Time `json:"firstFailure,omitzero"`
 	CreatedAt    time.Time `json:"-"`
 	ChangedAt    time.Time `json:"changedAt,omitzero"`
-	// ReviewJobKey of the job by which the process waits for a review; 0 where none was seen.
+	// ReviewJobKey is the job by which the process waits for a review; 0 where none was seen.
 	ReviewJobKey int64 `json:"reviewJobKey,string,omitempty"`
-	// ReviewProcess is the process instance of that job, where it is another than ProcessInstanceKey.
+	// ReviewProcess is that job's process instance, if it is not ProcessInstanceKey.
 	ReviewProcess int64 `json:"reviewProcess,string,omitempty"`
-	// Accepts tells that this process knows what to do with what the other side has already (its task's header decisions).
+	// Accepts reports whether that process understands the answer "accepted" (its task's header decisions).
 	Accepts bool `json:"accepts,omitempty"`
-	// Review that decided on it, and whether the process took the answer.
+	// Review is the decision on it, Delivery whether the process took the answer.
 	Review   ReviewNote `json:"review,omitzero"`
 	Delivery Delivery   `json:"delivery,omitempty"`
-	// Answer is the Record of the answer that is on its way to the process (Answer.Record); 0 where none is.
+	// Answer is the record of the answer on its way to the process (Answer.Record); 0 for none.
 	Answer int64 `json:"answer,omitempty"`
-	// Run is the bulk run that Review belongs to; empty where a person decided on this one alone.
+	// Run is the bulk run that decided; empty if a person decided on this one alone.
 	Run string `json:"bulkRun,omitempty"`
-	// Assigned is what a note of the verb Assign left, Later what RetryLater or DiscardLater did, while it is open.
+	// Assigned is what the verb Assign set, Later what RetryLater or DiscardLater did, while it is open.
 	Assigned Assignment `json:"assigned,omitzero"`
 	Later    Later      `json:"later,omitzero"`
 }
 
-// Delivery is what became of the answer to the process that waits for a review. The set is closed.
+// Delivery is the state of the answer to the process that waits for a review. The set is closed.
 type Delivery string
 
 // The deliveries.
 const (
 	// DeliveryNone: nothing was decided.
 	DeliveryNone Delivery = ""
-	// DeliveryPending: decided, and on its way to the process.
+	// DeliveryPending: the answer is on its way to the process.
 	DeliveryPending Delivery = "pending"
-	// DeliveryTaken: the process took it.
+	// DeliveryTaken: the process took the answer.
 	DeliveryTaken Delivery = "taken"
-	// DeliveryNobody: no process waits for it.
+	// DeliveryNobody: no process waits for an answer.
 	DeliveryNobody Delivery = "nobody"
 )
 
 // ReviewNote is what a person decided on a dead letter. Its zero value is nothing.
 type ReviewNote struct {
-	// Discard lets it go, Accepted closes what the other side has already; otherwise it was sent again.
+	// Discard discards it, Accepted closes it because the other side has it already; otherwise it was sent again.
 	Discard  bool        `json:"discard,omitempty"`
 	Accepted *Acceptance `json:"accepted,omitempty"`
 	Force    bool        `json:"forceRetry,omitempty"`
@@ -235,12 +234,12 @@ type ReviewNote struct {
 	Reason string    `json:"reason"`
 	By     string    `json:"by"`
 	At     time.Time `json:"at,omitzero"`
-	// NextRetryTime of what was sent again, and the Deadline that it was given anew; zero where it was not.
+	// NextRetryTime is when it is sent again, Deadline its new deadline; zero for none.
 	NextRetryTime time.Time `json:"nextRetryTime,omitzero"`
 	Deadline      time.Time `json:"submissionDeadline,omitzero"`
 }
 
-// EntryKind is what a record of the audit tells. The set is closed.
+// EntryKind is the kind of a record. The set is closed.
 type EntryKind string
 
 // The kinds.
@@ -254,43 +253,43 @@ const (
 	BulkEntry      EntryKind = "bulk"
 	RebuildEntry   EntryKind = "rebuild"
 	ErasureEntry   EntryKind = "erasure"
-	// GateEntry is of a claim that a destination's gate holds, DestinationEntry of the destination.
+	// GateEntry is about a claim at a destination's gate, DestinationEntry about the destination.
 	GateEntry        EntryKind = "gate"
 	DestinationEntry EntryKind = "destination"
-	// NoteEntry is of what a person said of a dead letter.
+	// NoteEntry is what a person said about a dead letter.
 	NoteEntry EntryKind = "note"
-	// TeachingEntry is of a cause.
+	// TeachingEntry is what a person taught about a cause.
 	TeachingEntry EntryKind = "teaching"
 )
 
-// Entry is a record of the audit as it is kept and signed.
+// Entry is a record as it is stored and signed.
 type Entry struct {
 	Record int64
-	// Key of the subject in the store; 0 where it is of none.
+	// Key is the subject's key in the store; 0 for no subject.
 	Key  int64 `json:"-"`
 	Kind EntryKind
-	// Subject is the zero value where a rejected job named none that can be told.
+	// Subject is zero where a rejected job named none.
 	Subject Subject
 	At      time.Time
-	// Body is a JSON object with nothing personal in it, as it is kept and signed. Of an attempt it is the Attempt. It
-	// ends with a salt: once it is gone, the digest that stays tells nothing of it.
+	// Body is a JSON object with nothing personal in it; an attempt's is a keptAttempt. It ends with a salt, so that
+	// the digest of a removed record reveals nothing.
 	Body string
 }
 
 const (
-	// saltField begins the salt, which has saltLength characters: 96 random bits in base64.
+	// saltField stands before the salt's saltLength characters: 96 random bits in base64.
 	saltField  = `,"salt":"`
 	saltLength = 16
 )
 
-// salted returns a body with a salt that nobody can guess.
+// salted returns the body with a random salt.
 func salted(body string) string {
 	var b [saltLength * 6 / 8]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return strings.TrimSuffix(body, "}") + saltField + base64.RawURLEncoding.EncodeToString(b[:]) + `"}`
 }
 
-// Told returns what people are told of an entry: its body, without the salt and what the fold starts from.
+// Told returns the entry's body for people: without the salt and the sums that the fold starts from.
 func (e *Entry) Told() json.RawMessage {
 	if e.Kind != PurgeEntry && e.Kind != ErasureEntry {
 		body := e.Body
@@ -299,7 +298,7 @@ func (e *Entry) Told() json.RawMessage {
 		}
 		return json.RawMessage(body)
 	}
-	b, _ := BodyOf[expungeBody](e) // one that somebody edited says nothing
+	b, _ := BodyOf[expungeBody](e) // an edited one is shown empty
 	if e.Kind == PurgeEntry {
 		b.Gone = nil
 	}
@@ -311,7 +310,7 @@ func EntryOf(s Subject, a *Attempt) Entry {
 	return Entry{Record: a.Record, Kind: AttemptEntry, Subject: s, At: a.At, Body: string(encoded(a.kept()))}
 }
 
-// keptAttempt is an Attempt as its record keeps it: nil is what mostly follows from the rest.
+// keptAttempt is an Attempt as its record keeps it. A nil field has the value that follows from the others.
 type keptAttempt struct {
 	*Attempt
 	Rule          *decision.BusinessRule        `json:"rule,omitempty"`
@@ -325,7 +324,7 @@ type keptAttempt struct {
 	RetryReason   *string                       `json:"says,omitempty"`
 	FirstFailure  *time.Time                    `json:"first,omitempty"`
 	DeadLetter    *string                       `json:"letter,omitempty"`
-	// Backoff is its Delay and its Raw, and 1 where it is AtMaximum.
+	// Backoff holds Delay and Raw, and a 1 if AtMaximum.
 	Backoff []int64 `json:"backoff,omitempty"`
 }
 
@@ -350,14 +349,14 @@ func (a *Attempt) kept() keptAttempt {
 	return k
 }
 
-// keep has k point to v where that is not what follows from the rest.
+// keep sets k to v unless v's value is the one that follows from the rest.
 func keep[T comparable](k **T, v *T, follows T) {
 	if *v != follows {
 		*k = v
 	}
 }
 
-// afterBackoff returns the NextRetryTime of an attempt that is retried, unless its destination is closed then.
+// afterBackoff returns the NextRetryTime that follows from the backoff alone; zero without a retry.
 func (a *Attempt) afterBackoff() time.Time {
 	if !a.ShouldRetry() {
 		return time.Time{}
@@ -365,7 +364,7 @@ func (a *Attempt) afterBackoff() time.Time {
 	return a.AnalysedAt.Add(a.Backoff.Delay)
 }
 
-// restore sets what was left out.
+// restore sets the fields that were left out.
 func (k *keptAttempt) restore() {
 	a := k.Attempt
 	a.Outcome = *cmp.Or(k.Outcome, new(decision.Retry))
@@ -385,7 +384,7 @@ func (k *keptAttempt) restore() {
 	a.DeadLetter = *cmp.Or(k.DeadLetter, new(a.deadLetterID()))
 }
 
-// Decode returns the record with its attempt read, where it is one and no error tells that it cannot be.
+// Decode returns the record, with an attempt decoded. If that fails the record has the Entry instead.
 func (e *Entry) Decode() (Record, error) {
 	if e.Kind != AttemptEntry {
 		return Record{Subject: e.Subject, Entry: e}, nil
@@ -400,23 +399,24 @@ func (e *Entry) Decode() (Record, error) {
 	return Record{Subject: e.Subject, Attempt: a}, nil
 }
 
-// Message is one row of the outbox: an event on its way to a destination.
+// Message is one row of the outbox.
 type Message struct {
-	// Sequence is its place in the outbox, from 1 and without a gap (Changes.Seal).
+	// Sequence is its number in the outbox, from 1 without a gap (Changes.Seal).
 	Sequence int64
-	// ID by which consumers tell a repetition.
+	// ID lets consumers recognise a repetition.
 	ID string
-	// Queue is the destination, Key what is kept in order there, Subject the key of the subject that it is about; 0 for none.
+	// Queue says what it is for. Messages with the same Key stay in order. Subject is the key of its subject; 0 for
+	// none.
 	Queue, Key string
 	Subject    int64
-	// Type is the event's name in the contract; Body what is sent.
+	// Type is an event's name in the contract; Body is what is sent.
 	Type, Body string
 	At         time.Time
-	// Forged tells that it is not what was signed: a store says so, and it must not be sent.
+	// Forged is set by the store if it is not what was signed; it must not be sent.
 	Forged bool
 }
 
-// Held returns why the message must not be sent; nil where it may.
+// Held returns why the message must not be sent; nil if it may.
 func (m *Message) Held() error {
 	if !m.Forged {
 		return nil
@@ -425,7 +425,7 @@ func (m *Message) Held() error {
 		"`audit verify` says more, `journal rebuild` makes it anew", m.Sequence, m.Queue)
 }
 
-// BodyOf returns the entry's body as a T, such as GateBody. Of an attempt use Decode.
+// BodyOf returns the entry's body as a T, such as GateBody. For attempts use Decode.
 func BodyOf[T any](e *Entry) (body T, err error) {
 	err = e.decode(&body)
 	return body, err

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Broken is the first thing that is not as it was written and signed.
+// Broken says what in the journal is not as it was written and signed.
 type Broken struct {
-	// What is broken: "record", "link" or "message", and its number; otherwise a row of a projection by its table and key, or
-	// the schema.
+	// What is broken: "record", "link" or "message" with Number; otherwise a projection's row, by table and key, or the
+	// schema.
 	What   string `json:"what"`
 	Number int64  `json:"number,omitempty"`
 	// Problem says what is wrong with it and what was expected, in one line.
@@ -25,7 +25,7 @@ func (b *Broken) Error() string {
 	return fmt.Sprintf("%s %d %s", b.What, b.Number, b.Problem)
 }
 
-// differ compares a row with what the records say.
+// differ returns how the row got differs from want, the one made from the records; nil if it does not.
 func (t *Table) differ(got, want Row) error {
 	for i, column := range t.Columns {
 		if got[i] != want[i] && fmt.Sprint(got[i]) != fmt.Sprint(want[i]) {
@@ -36,7 +36,7 @@ func (t *Table) differ(got, want Row) error {
 	return nil
 }
 
-// compare holds rows against what the records say, each by its key.
+// compare returns the first difference between rows and those made from the records, matched by key.
 func (t *Table) compare(got, want []Row) error {
 	left := make(map[[6]any]Row, len(want))
 	for _, r := range want {
@@ -60,7 +60,7 @@ func (t *Table) compare(got, want []Row) error {
 	return nil
 }
 
-// Refold folds all records anew, and is told of each part of the projections.
+// Refold folds all records anew, to compare or replace the stored projections.
 type Refold struct {
 	*projection
 	runs    map[string]*foldedRun
@@ -70,22 +70,22 @@ type Refold struct {
 
 type foldedRun struct {
 	BulkRun
-	items map[int64]*BulkItem // by their dead letters
+	items map[int64]*BulkItem // by their dead letters' records
 }
 
 // NewRefold returns a fold of the whole journal.
 func NewRefold() *Refold { return &Refold{projection: newProjection(), runs: map[string]*foldedRun{}} }
 
-// Gone returns the records that expunges took, once those are folded.
+// Gone returns the records that the folded expunges removed.
 func (f *Refold) Gone() *Runs {
 	f.gone.All()
 	return &f.gone
 }
 
-// Letters returns how many dead letters were held against their records.
+// Letters returns how many dead letters were made from their records.
 func (f *Refold) Letters() int64 { return f.letters }
 
-// Entry folds a record of a bulk run, or of an expunge. They come first, in their order.
+// Entry folds a record of a bulk run or an expunge. These must come first, in their order.
 func (f *Refold) Entry(e *Entry) error {
 	switch e.Kind {
 	case BulkEntry:
@@ -100,7 +100,7 @@ func (f *Refold) Entry(e *Entry) error {
 	return nil
 }
 
-// expunged takes over what expunged records left.
+// expunged adds what removed records had added to the sums.
 func (f *Refold) expunged(b *expungeBody) {
 	for _, s := range b.Sums {
 		f.sums.add(s)
@@ -110,7 +110,7 @@ func (f *Refold) expunged(b *expungeBody) {
 	}
 }
 
-// addCause adds what records that are gone counted of a cause.
+// addCause merges what removed records said about a cause.
 func (p *projection) addCause(c *Fingerprint) {
 	if known := p.causes[c.ID]; known != nil {
 		known.Add(c)
@@ -130,7 +130,7 @@ func (f *Refold) step(e *Entry, b *bulkBody) {
 		}
 	}
 	if r == nil {
-		return // its start is missing
+		return // the run's start is missing
 	}
 	r.fold(e.Record, e.At, b)
 	if i := r.items[b.Record]; i != nil && b.Verb == bulkRefuse {
@@ -138,7 +138,7 @@ func (f *Refold) step(e *Entry, b *bulkBody) {
 	}
 }
 
-// subject folds the records of one subject, in their order, and returns the rows that they come to.
+// subject folds the records of one subject, in their order, and returns its row and dead letters.
 func (f *Refold) subject(
 	key int64, s Subject, records []Entry,
 ) (subject Row, letters []KeyedDeadLetter, err error) {
@@ -150,7 +150,7 @@ func (f *Refold) subject(
 		}
 		f.apply(l, &records[i], body)
 	}
-	for n := range f.items { // what became of runs' dead letters
+	for n := range f.items { // outcomes of bulk runs' items
 		c := &f.items[n]
 		if r := f.runs[c.Run]; r != nil && r.items[c.Record] != nil {
 			r.items[c.Record].Became(c)
@@ -163,14 +163,14 @@ func (f *Refold) subject(
 	return (&KeyedState{Key: key, Subject: s, State: l.SubjectState}).Row(), letters, nil
 }
 
-// Page holds a page of subjects against their records.
+// Page compares a page of subjects, and their dead letters, with their records.
 func (f *Refold) Page(p *SubjectPage) error {
 	subjects, letters, err := f.Anew(p)
 	return cmp.Or(err, SubjectsTable.compare(p.Subjects, subjects), DeadLettersTable.compare(p.Letters, letters))
 }
 
-// Rows returns what the records come to, of a projection that is of no subject, once all are folded. got are the rows that
-// are there: what no record says word for word, but by a digest, is taken from them where it fits.
+// Rows returns the expected rows of a table that belongs to no subject, once all records are folded. got are the stored
+// rows: fingerprints' patterns, of which records have only a digest, are taken from them.
 func (f *Refold) Rows(t *Table, got []Row) (all []Row) {
 	switch t {
 	case SumsTable:
@@ -198,8 +198,8 @@ func (f *Refold) Rows(t *Table, got []Row) (all []Row) {
 	return all
 }
 
-// cause returns the fingerprint's row with the pattern that is there, where it is the one that its ID is a digest of: what this
-// version makes of an error may be another one. What no record tells stays as it is there.
+// cause returns the fingerprint's row. It keeps the stored pattern if that fits the ID, as another version may have
+// made it, and the stored columns that no record tells.
 func (f *Refold) cause(c Fingerprint, got []Row) Row {
 	c.Began, c.Prior = c.FirstSeen, time.Time{}
 	row := c.Row()
@@ -216,16 +216,16 @@ func (f *Refold) cause(c Fingerprint, got []Row) Row {
 	return row
 }
 
-// Compare holds the rows of a projection that is of no subject against the records, once all are folded.
+// Compare compares the rows of a table that belongs to no subject with the records, once all are folded.
 func (f *Refold) Compare(t *Table, got []Row) error {
-	if t == SumsTable { // what is 0 need not be there
+	if t == SumsTable { // sums of 0 may be stored or not
 		got = slices.DeleteFunc(got, func(r Row) bool { return strings.Trim(fmt.Sprint(r[t.Keys:]...), "0 ") == "" })
 	}
 	return t.compare(got, f.Rows(t, got))
 }
 
-// Anew returns the rows of a page's subjects, and of their dead letters, as the records have them. Those that nothing
-// is told of are not among them.
+// Anew returns the rows of a page's subjects and their dead letters, made from the records. Subjects without records
+// are left out.
 func (f *Refold) Anew(p *SubjectPage) (subjects, letters []Row, err error) {
 	records, there := map[int64][]Entry{}, map[int64]Row{}
 	for _, r := range p.Records {

@@ -14,28 +14,28 @@ import (
 type Review struct {
 	Subject    Subject
 	DeadLetter string
-	// Discard lets it go, Accepted closes what the other side has already; otherwise it is sent again.
+	// Discard discards it, Accepted closes it because the other side has it already; otherwise it is sent again.
 	Discard  bool
 	Accepted *Acceptance
-	// Force sends it again at or above the limit, or after the deadline that it had; Fresh begins the whole ladder anew, and
-	// needs Force.
+	// Force sends it again even at the limit or after its deadline. Fresh begins a new episode at retry 0, and needs
+	// Force.
 	Force, Fresh bool
-	// Deadline is the new one that what is sent again has (R29); zero leaves it as it is.
+	// Deadline is its new deadline if it is sent again (R29); zero keeps the old one.
 	Deadline time.Time
-	// Delay until what is sent again is made, counted from the review as a policy counts its own (R7); 0 is at once. A
-	// person's retry may lie beyond the policy's total limit.
+	// Delay is the time from the review to the retry, in the policy's precision (R7). The retry may lie beyond the
+	// policy's total limit.
 	Delay time.Duration
-	// Policy says when its destination is open, to which the retry is moved (R29); nil is always.
+	// Policy says when the destination is open; the retry is moved to then (R29). Nil means always.
 	Policy *decision.Policy
-	// Reason and By are a person's words, which must not be empty, and name.
+	// Reason and By are a person's words, which are required, and name.
 	Reason, By string
-	// Run is the bulk run that decides; empty for a person's decision on this dead letter alone.
+	// Run is the bulk run that decides; empty if a person decides on this dead letter alone.
 	Run string
-	// Note is the record of the note that asked for it; it must still stand. 0 where none did.
+	// Note is the record of the note that asked for the review, which must still stand; 0 for none.
 	Note int64
 }
 
-// What a review is refused with; the texts begin with the API's error codes.
+// The errors of a review. Their texts begin with the API's error codes.
 var (
 	ErrDeadLetterUnknown  = errors.New("job_not_found")
 	ErrMaxRetriesExceeded = errors.New("max_retries_exceeded")
@@ -45,17 +45,17 @@ var (
 	ErrReasonRequired     = errors.New("reason_required")
 )
 
-// ErrNobodyWaits is an ErrInvalidRetryState: what is sent again must have a process that carries it out.
+// ErrNobodyWaits is an ErrInvalidRetryState: no process waits that could carry out a retry.
 var ErrNobodyWaits = fmt.Errorf("%w: no process waits for a decision on it: it can only be discarded",
 	ErrInvalidRetryState)
 
-// ErrNotListed is an ErrInvalidRetryState: the process would not know what to do with what the other side has already.
+// ErrNotListed is an ErrInvalidRetryState: the process does not understand the answer "accepted".
 var ErrNotListed = fmt.Errorf("%w: the header decisions of the process's review task does not list accepted",
 	ErrInvalidRetryState)
 
-// DecidedError is an ErrInvalidRetryState: the dead letter is open no longer.
+// DecidedError is an ErrInvalidRetryState: the dead letter is no longer open, or about to be decided.
 type DecidedError struct {
-	// By and At are who decided on it and when; By is empty where nobody did: At is then when it was settled.
+	// By is who decided on it, At when. By is empty if it was settled without a person.
 	By    string
 	At    time.Time
 	State DeadLetterState
@@ -72,10 +72,10 @@ func (e *DecidedError) Error() string {
 // Is reports whether e is an ErrInvalidRetryState.
 func (e *DecidedError) Is(target error) bool { return target == ErrInvalidRetryState }
 
-// maxReasonBytes of a person's words, which may tell of a patient: they are redacted like any text.
+// maxReasonBytes bounds a person's words, which are redacted like any text, as they may name a patient.
 const maxReasonBytes = 1000
 
-// check refuses what no dead letter could make right.
+// check returns an error if the review is wrong for every dead letter.
 func (r *Review) check() error {
 	switch {
 	case strings.TrimSpace(r.Reason) == "":
@@ -93,10 +93,10 @@ func (r *Review) check() error {
 	return r.Accepted.check()
 }
 
-// next returns when the retry of a subject is made. It is never in the past (R7), and when its destination is open (R29).
+// next returns when the retry is made: never in the past (R7), and while the destination is open (R29).
 func (r *Review) next(h *History, now time.Time) time.Time {
 	precision := time.Millisecond
-	if r.Delay > 0 && r.Delay%time.Minute == 0 { // of policies that count in minutes
+	if r.Delay > 0 && r.Delay%time.Minute == 0 { // a delay in whole minutes
 		precision = time.Second
 	}
 	at := now.UTC().Truncate(precision).Add(r.Delay)
@@ -106,7 +106,7 @@ func (r *Review) next(h *History, now time.Time) time.Time {
 	return r.Policy.Open(h.Last.Destination, r.Subject.ID, h.DeadLetter.retries(r.Fresh), at, r.until(h.DeadLetter))
 }
 
-// until returns when what is sent again must be sent, at the latest; zero where that is not asked for (R29).
+// until returns the deadline that the retry must keep; zero for none (R29).
 func (r *Review) until(d *DeadLetter) time.Time {
 	switch {
 	case !r.Deadline.IsZero():
@@ -120,7 +120,7 @@ func (r *Review) until(d *DeadLetter) time.Time {
 type reviewBody struct {
 	Decision   DeadLetterState `json:"decision"`
 	DeadLetter string          `json:"deadLetterId"`
-	ReviewNote                 // but for Discard and At
+	ReviewNote                 // without Discard and At
 	Episode    int64           `json:"episode"`
 	RetryCount int64           `json:"retryCount"`
 	Delivery   Delivery        `json:"delivery"`
@@ -128,21 +128,21 @@ type reviewBody struct {
 	Run        string          `json:"bulkRun,omitempty"`
 }
 
-// Reviewed says what a review came to.
+// Reviewed is the result of a review.
 type Reviewed struct {
-	// Episode that goes on, with the Retries the process goes on with, or that ended.
+	// Episode is as it stands then; Retries is the count that the process goes on with.
 	Episode Episode
-	// DeadLetter as it stands then.
+	// DeadLetter is as it stands then.
 	DeadLetter DeadLetter
 }
 
-// review applies a review. The episode goes on one retry further, or a fresh one begins at 0.
+// review checks a review against the history and records it.
 func (b *batch) review(r *Review, h *History) (Reviewed, error) {
 	d := h.DeadLetter
 	switch {
 	case r.Run != "" && h.Run == nil:
 		return Reviewed{}, ErrBulkRunUnknown
-	case r.Run != "" && h.Run.State != BulkRunning: // stopped just now: what is not decided yet is not
+	case r.Run != "" && h.Run.State != BulkRunning: // the run was stopped meanwhile
 		return Reviewed{}, &BulkStateError{h.Run.State}
 	case d == nil || d.ID != r.DeadLetter:
 		return Reviewed{}, ErrDeadLetterUnknown
@@ -168,7 +168,7 @@ func (b *batch) review(r *Review, h *History) (Reviewed, error) {
 	return b.reviewed(r, h, DeadLetterReprocessing, next), nil
 }
 
-// judged returns when what is sent again is due, reviewed at now, or why it cannot be.
+// judged returns when the retry of a review at now is due, or why there can be none.
 func (r *Review) judged(h *History, now time.Time) (next time.Time, err error) {
 	switch d := h.DeadLetter; {
 	case !d.Waits():
@@ -183,10 +183,10 @@ func (r *Review) judged(h *History, now time.Time) (next time.Time, err error) {
 	return next, nil
 }
 
-// AtLimit reports whether its retries are used up.
+// AtLimit reports whether the retries are used up.
 func (d *DeadLetter) AtLimit() bool { return d.RetryCount >= d.MaxRetries }
 
-// retries that the process goes on with when it is sent again. The largest count there is has none above it.
+// retries returns the retryCount that the process goes on with when it is sent again, without overflow.
 func (d *DeadLetter) retries(fresh bool) int64 {
 	if fresh {
 		return 0
@@ -194,20 +194,20 @@ func (d *DeadLetter) retries(fresh bool) int64 {
 	return max(d.RetryCount, d.RetryCount+1)
 }
 
-// Decided says who was faster.
+// Decided returns the error that says who decided on d, and when.
 func (d *DeadLetter) Decided() *DecidedError {
 	e := &DecidedError{At: d.ChangedAt, State: d.State}
 	if d.State == DeadLetterReprocessing || d.State == DeadLetterDiscarded ||
 		d.State == DeadLetterAccepted && d.Review.Accepted != nil {
 		e.By, e.At = d.Review.By, d.Review.At
 	}
-	if e.At.IsZero() { // decided by a worker that kept no note
+	if e.At.IsZero() { // without a note
 		e.At = d.ChangedAt
 	}
 	return e
 }
 
-// reviewed records the decision, and sends it to the process that waits.
+// reviewed records the decision and sends it to the process that waits.
 func (b *batch) reviewed(r *Review, h *History, as DeadLetterState, next time.Time) Reviewed {
 	d := h.DeadLetter
 	note := ReviewNote{Reason: storable(redact.Line(r.Reason, maxReasonBytes)), By: bounded(r.By), Accepted: r.Accepted,
@@ -216,7 +216,7 @@ func (b *batch) reviewed(r *Review, h *History, as DeadLetterState, next time.Ti
 		RetryCount: h.Episode.Retries, Delivery: DeliveryNobody, JobKey: d.ReviewJobKey, Run: r.Run}
 	if as == DeadLetterReprocessing {
 		body.RetryCount = d.retries(r.Fresh)
-		if r.Deadline.IsZero() && !r.Force { // nobody took the answer that had it
+		if r.Deadline.IsZero() && !r.Force { // keep a new deadline that no process took yet
 			body.Deadline = d.Review.Deadline
 		}
 	}

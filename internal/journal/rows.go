@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Table is a projection as a store keeps it; its first Keys columns are its key.
+// Table is a projection as stores keep it. Its first Keys columns are the key.
 type Table struct {
 	Name    string
 	Keys    int
@@ -30,16 +30,16 @@ var (
 	ItemsTable = table("bulk_items", 2, "run number record outcome code changed decided")
 )
 
-// Row is a row of a table: texts and whole numbers, nil for none.
+// Row is a row of a table. Its values are strings, int64 or nil.
 type Row []any
 
-// key of the row, by which a map has it.
+// key returns the row's key, for maps.
 func (t *Table) key(r Row) (k [6]any) {
 	copy(k[:], r[:t.Keys])
 	return k
 }
 
-// String names the row by its key.
+// String returns the table's name and the row's key.
 func (t *Table) String(r Row) string {
 	name := t.Name
 	for _, key := range r[:t.Keys] {
@@ -54,10 +54,10 @@ func (s *KeyedState) Row() Row {
 		s.destination(), string(encoded(&s.State))}
 }
 
-// NoDeadline is the column deadline of a dead letter that has none: it is sorted last.
+// NoDeadline is the deadline column of a dead letter without one, which sorts last.
 const NoDeadline = 1 << 62
 
-// Due returns the deadline as Milli has it, or NoDeadline.
+// Due returns the deadline in milliseconds, or NoDeadline.
 func (d *DeadLetter) Due() int64 {
 	if d.Deadline.IsZero() {
 		return NoDeadline
@@ -65,11 +65,10 @@ func (d *DeadLetter) Due() int64 {
 	return Milli(d.Deadline)
 }
 
-// Place is where a dead letter stands in every order of a list: its deadline as Due has it, what it is worth, its
-// chance, its record.
+// Place holds what the orders of a list sort a dead letter by. Deadline is as Due returns it.
 type Place struct{ Deadline, Cents, Chance, Record int64 }
 
-// Place returns where the dead letter stands.
+// Place returns the dead letter's place.
 func (d *DeadLetter) Place() Place { return Place{d.Due(), d.Cents, d.Chance, d.Record} }
 
 // Row returns the dead letter's row.
@@ -102,39 +101,39 @@ func (i *BulkItem) Row() Row {
 	return Row{i.Run, i.Number, i.Record, string(i.Outcome), i.Code, Milli(i.ChangedAt), Milli(i.DecidedAt)}
 }
 
-// Moment is one state of a journal, which does not change while it is read.
+// Moment is a snapshot of a journal.
 type Moment interface {
 	Head() (Head, error)
-	// Links after the link of that number, in order, at most limit.
+	// Links returns the links after that number, in order, at most limit.
 	Links(after int64, limit int) ([]Link, error)
-	// Entries are the records after that number, as they are kept, in order, at most limit.
+	// Entries returns the records after that number, as they are stored, in order, at most limit.
 	Entries(after int64, limit int) ([]Entry, error)
-	// Subjects are the next subjects behind a key, at most limit: the last of their keys, their rows, those of their dead
-	// letters, and their records, in the order of the subjects' keys and of the records.
+	// Subjects returns the subjects with keys above after, at most limit, in the order of their keys.
 	Subjects(after int64, limit int) (SubjectPage, error)
-	// Answered are the runs of records that were answered, as Runs has them.
+	// Answered returns the records that were answered, as Runs.All does.
 	Answered() ([]Run, error)
-	// Letters is how many dead letters there are.
+	// Letters returns the number of dead letters.
 	Letters() (int64, error)
-	// Rows are all rows of a projection that is of no subject.
+	// Rows returns all rows of a table that belongs to no subject.
 	Rows(t *Table) ([]Row, error)
-	// Messages of all queues after the one of that number, in order, at most limit.
+	// Messages returns the messages of all queues after that number, in order, at most limit.
 	Messages(after int64, limit int) ([]Message, error)
-	// Expunges calls take for the records of expunges, in order, the last first where backwards, until it returns false.
+	// Expunges calls take for the records of expunges until it returns false, in order, or the last first if backwards.
 	Expunges(backwards bool, take func(*Entry) bool) error
 }
 
-// SubjectPage is what a Moment tells of some subjects. Through is 0 where there are no more.
+// SubjectPage holds the rows of some subjects, those of their dead letters, and their records in order. Through is the
+// last subject's key; 0 if there are no more.
 type SubjectPage struct {
 	Through           int64
 	Subjects, Letters []Row
 	Records           []Entry
 }
 
-// MostRun is how many records a run has at most that a store keeps.
+// MostRun is the most records of a run that a store keeps.
 const MostRun = 4096
 
-// Runs gathers runs of records to those that neither meet nor overlap, and behind them those with an Until.
+// Runs is a set of runs. It merges runs that touch or overlap, except those with an Until, which come last.
 type Runs struct {
 	all    []Run
 	sorted int
@@ -152,7 +151,7 @@ func (r *Runs) Add(n Run) {
 	}
 }
 
-// All returns the runs in order.
+// All returns the merged runs in order.
 func (r *Runs) All() []Run {
 	slices.SortFunc(r.all, func(a, b Run) int {
 		return cmp.Or(cmp.Compare(min(a.Until, 1), min(b.Until, 1)), cmp.Compare(a.First, b.First), cmp.Compare(a.Until, b.Until))
@@ -172,19 +171,19 @@ func (r *Runs) All() []Run {
 	return r.all
 }
 
-// Holds reports whether one of the runs, which All was called for, has the number.
+// Holds reports whether a run contains n. Call All before.
 func (r *Runs) Holds(n int64) bool {
 	i, found := slices.BinarySearchFunc(r.all, n, func(r Run, n int64) int { return cmp.Compare(r.First, n) })
 	return found || i > 0 && r.all[i-1].Last >= n
 }
 
-// Missing returns what of the numbers from 1 through the last is in none of the runs.
+// Missing returns the numbers from 1 through last that are in no run.
 func (r *Runs) Missing(last int64) []Run {
 	r.All()
 	return r.without(Run{First: 1, Last: last})
 }
 
-// Left returns the parts of runs that are in none of r, which All was called for.
+// Left returns the parts of runs that are not in r. Call r.All before.
 func (r *Runs) Left(runs []Run) (all []Run) {
 	for _, n := range runs {
 		all = append(all, r.without(n)...)
@@ -192,7 +191,7 @@ func (r *Runs) Left(runs []Run) (all []Run) {
 	return all
 }
 
-// without returns the parts of n that are in none of the runs, which All was called for.
+// without returns the parts of n that are not in r. Call r.All before.
 func (r *Runs) without(n Run) (all []Run) {
 	from, _ := slices.BinarySearchFunc(r.all, n.First, func(r Run, n int64) int { return cmp.Compare(r.Last, n) })
 	for _, gone := range r.all[from:] {

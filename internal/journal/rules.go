@@ -6,12 +6,12 @@ import (
 	"retry-worker/internal/decision"
 )
 
-// How tells what an analysis turned out to be. The set is closed.
+// How is how the answer to an analysis came about. The set is closed.
 type How string
 
-// The ways. Fresh: decided now. Replayed: the recorded decision, word for word. Rebased: the recorded
-// decision with a new time, because its own has passed; or its end, where the new time would lie beyond the
-// policy's total limit (R20). Stale: nothing, for the job was given to another since.
+// The ways. Fresh: decided now. Replayed: the recorded decision, unchanged. Rebased: the recorded decision with a new
+// time, as its own has passed, or the episode's end if the new time is beyond the policy's total limit (R20). Stale: no
+// answer, as a later delivery of the job was answered.
 const (
 	Fresh    How = "fresh"
 	Replayed How = "replayed"
@@ -19,29 +19,27 @@ const (
 	Stale    How = "stale"
 )
 
-// ruling is what the rules of identity and episodes make of one analysis.
+// ruling is the result of the rules for one analysis.
 type ruling struct {
 	how How
-	// attempt that is replayed or re-based.
+	// attempt is the one that is replayed or re-based.
 	attempt *Attempt
-	// decision made now.
+	// decision is the answer.
 	decision decision.Decision
-	// ends is what becomes of the open episode, because another begins; empty where it is joined, or none
-	// is open.
+	// ends is how the open episode ends because another begins; empty if it is joined, or none is open.
 	ends State
-	// opens tells that the decision begins an episode.
+	// opens reports whether the decision begins an episode.
 	opens bool
 }
 
-// rule applies the rules of architecture.md, "Identity and episodes, exactly", to an analysis at instant
-// now. It is pure.
+// rule applies the rules in the table of docs/architecture.md, "The journal", to an analysis at now. It is pure.
 func rule(a *Analysis, h *History, now time.Time) ruling {
 	e := &h.Episode
 	ends := e.ends(a, now)
 	switch {
 	case h.Same != nil && replays(h):
 		return recorded(h.Same, a, now)
-	case h.Same != nil, ends != Superseded: // whoever asks for a job that was answered got its keys anew
+	case h.Same != nil, ends != Superseded: // an answered job came again: the engine reused its keys
 		return begin(a, h, now, ends)
 	case e.ProcessInstanceKey == a.ProcessInstanceKey:
 		return join(a, h, now)
@@ -50,8 +48,8 @@ func rule(a *Analysis, h *History, now time.Time) ruling {
 	}
 }
 
-// stale reports whether the engine gave the job out no later than when its answer was taken, or when it asked something
-// else: who asks stood still meanwhile. A job that was answered and comes later is another failure.
+// stale reports whether this delivery of the job is no later than one that was answered or had other inputs: its
+// process was frozen meanwhile. An answered job that is delivered later is a new failure.
 func stale(a *Analysis, h *History) bool {
 	switch l := h.Last; {
 	case a.LockedUntil == 0:
@@ -63,19 +61,19 @@ func stale(a *Analysis, h *History) bool {
 	}
 }
 
-// of reports whether the attempt was asked for by the same job.
+// of reports whether the attempt belongs to the analysis's job.
 func (a *Attempt) of(n *Analysis) bool {
 	return a.JobKey == n.JobKey && a.ElementInstanceKey == n.ElementInstanceKey
 }
 
-// replays reports whether the recorded decision of the same identity stands: nobody took it yet, or it is a
-// dead letter that nobody has dealt with (an error that the process did not catch comes back as the same job).
+// replays reports whether the recorded decision of the same identity stands: its answer was not taken yet, or its dead
+// letter is open (an error that the process did not catch comes back as the same job).
 func replays(h *History) bool {
 	return !h.SameAnswered || h.SameDeadLetter == DeadLetterOpen
 }
 
-// recorded gives a recorded decision again: as it is while its time lies ahead, later with the same backoff
-// from now on, or as the end where that is too late (R20).
+// recorded repeats a recorded decision: unchanged while its time lies ahead, otherwise with the same backoff from now,
+// or as the end if that is too late (R20).
 func recorded(a *Attempt, again *Analysis, now time.Time) ruling {
 	d := a.Decision
 	if !d.ShouldRetry() || d.NextRetryTime.After(now) {
@@ -84,7 +82,7 @@ func recorded(a *Attempt, again *Analysis, now time.Time) ruling {
 	return ruling{how: Rebased, attempt: a, decision: d.Rebase(again.Policy, again.Failure, now)}
 }
 
-// mark is the record of a replayed attempt that is to be marked answered.
+// mark returns the record of a replayed attempt that is to be marked as answered; zero for none.
 func (r *ruling) mark(a *Analysis, h *History) Run {
 	if r.attempt != h.Same || h.SameAnswered {
 		return Run{}
@@ -96,16 +94,16 @@ func (r *ruling) mark(a *Analysis, h *History) Run {
 	return m
 }
 
-// one is the run of the attempt's record alone.
+// one returns the run of the attempt's record alone.
 func one(a *Attempt) Run { return Run{First: a.Record, Last: a.Record} }
 
-// join is a new failure in the process that the open episode belongs to: a count below the journal's is
-// raised to it, or a model that forgets to carry it would retry for ever.
+// join decides on a new failure in the open episode's process. A retryCount below the journal's is raised to it, or a
+// model that forgets to carry it would retry for ever.
 func join(a *Analysis, h *History, now time.Time) ruling {
 	e := &h.Episode
 	floor := e.Retries
 	if l := h.Last; l != nil && l.Episode == e.Number && l.of(a) {
-		floor = l.AnalysedCount // the same job with other inputs: the last decision was not carried out
+		floor = l.AnalysedCount // same job, other inputs: the last decision was not carried out
 	}
 	f := *a.Failure
 	if f.HasRetryCount {
@@ -117,8 +115,8 @@ func join(a *Analysis, h *History, now time.Time) ruling {
 	return ruling{how: Fresh, decision: d}
 }
 
-// another is a failure in another process than the open episode's (R18): it goes on where that stands, is
-// told the same where it asks the same, and otherwise begins anew.
+// another decides on a failure in a process other than the open episode's (R18): the next count joins the episode, the
+// count decided last gets the same decision, and any other begins a new episode.
 func another(a *Analysis, h *History, now time.Time) ruling {
 	e := &h.Episode
 	given := a.Failure.RetryCount
@@ -139,16 +137,16 @@ func another(a *Analysis, h *History, now time.Time) ruling {
 	return own
 }
 
-// begin opens an episode; ends is what becomes of the one that is open.
+// begin decides on a failure that opens an episode; ends is how the open one ends.
 func begin(a *Analysis, h *History, now time.Time, ends State) ruling {
 	past := decision.Past{Remembers: true, PossiblyAccepted: h.PossiblyAccepted}
 	if ends == Superseded && !a.Failure.HasRetryCount {
-		past.Retries = h.Episode.Retries // R9: what the open episode holds
+		past.Retries = h.Episode.Retries // R9
 	}
 	return ruling{how: Fresh, decision: decision.Decide(a.Failure, a.Policy, past, now), ends: ends, opens: true}
 }
 
-// ends is what becomes of the episode when another begins; empty where it has ended.
+// ends returns how the episode ends when another begins; empty if it has ended.
 func (e *Episode) ends(a *Analysis, now time.Time) State {
 	switch {
 	case !e.State.Open():
@@ -160,8 +158,8 @@ func (e *Episode) ends(a *Analysis, now time.Time) State {
 	}
 }
 
-// abandoned reports whether nothing was heard of the retry for longer after its time than the policy's total limit, closed
-// hours not counted; 0 is no limit.
+// abandoned reports whether nothing was heard for longer than the policy's total limit since the retry's time, without
+// closed hours. A limit of 0 is none.
 func (e *Episode) abandoned(a *Analysis, now time.Time) bool {
 	waits := e.State == Scheduled || e.State == Reprocessing
 	limit := a.Policy.TimeLimit(a.Failure.Destination, e.NextRetryTime)

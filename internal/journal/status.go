@@ -6,13 +6,13 @@ import (
 	"retry-worker/internal/decision"
 )
 
-// Due is the state of a scheduled episode whose time has come (PENDING); it is derived, never stored.
+// Due is the state of a scheduled episode whose time has come (PENDING). It is derived, never stored.
 const Due State = "due"
 
-// Status is what a CRM shows of a subject. The set is closed.
+// Status is a subject's state as other systems, such as a CRM, show it. The set is closed.
 type Status string
 
-// The states of an episode as people outside read them.
+// The statuses.
 const (
 	StatusPending   Status = "pendente"
 	StatusResending Status = "reenviando"
@@ -21,7 +21,7 @@ const (
 	StatusDiscarded Status = "descartada"
 )
 
-// StateAt returns the episode's state at instant now: scheduled turns due by itself.
+// StateAt returns the episode's state at now, where scheduled may be due.
 func (e *Episode) StateAt(now time.Time) State {
 	if e.State == Scheduled && !e.NextRetryTime.After(now) {
 		return Due
@@ -29,7 +29,7 @@ func (e *Episode) StateAt(now time.Time) State {
 	return e.State
 }
 
-// Status returns what the state means to people outside. What was abandoned or superseded did not arrive.
+// Status returns what the state means to other systems. Abandoned and superseded claims did not arrive.
 func (s State) Status() Status {
 	switch s {
 	case Scheduled:
@@ -45,7 +45,7 @@ func (s State) Status() Status {
 	}
 }
 
-// OrNull returns nil for what is empty, which JSON shows as null.
+// OrNull returns nil, which is null in JSON, for an empty string.
 func OrNull(s string) *string {
 	if s == "" {
 		return nil
@@ -53,7 +53,7 @@ func OrNull(s string) *string {
 	return &s
 }
 
-// InstantOrNull returns t as decision.Instant has it, and nil for the zero time.
+// InstantOrNull returns decision.Instant of t, or nil for the zero time.
 func InstantOrNull(t time.Time) *string {
 	if t.IsZero() {
 		return nil

@@ -9,55 +9,54 @@ import (
 	"retry-worker/internal/decision"
 )
 
-// SumName names a sum that the journal keeps up to date, so that KPIs and gauges need no scan (R19). The set
-// is closed.
+// SumName names a sum that the journal keeps, so that KPIs and gauges scan no records (R19). The set is closed.
 type SumName string
 
-// Sums of what happened in a slot.
+// Sums over a slot.
 const (
-	SumDecisions          SumName = "decisions"         // fresh ones
+	SumDecisions          SumName = "decisions"         // fresh decisions
 	SumPermanent          SumName = "permanent"         // of them, the permanent errors
 	SumScheduled          SumName = "scheduled"         // of them, the retries
 	SumAtMaximum          SumName = "at_maximum"        // retries whose raw backoff reached the policy's max
 	SumHeld               SumName = "held"              // claims that began to wait at a gate
 	SumBackoff            SumName = "backoff_ms"        // sum over the retries
 	SumTook               SumName = "took"              // decisions, by the bucket of their time, in µs
-	SumClosed             SumName = "closed"            // episodes at their first end: recovered, dead, superseded, abandoned
+	SumClosed             SumName = "closed"            // episodes at their first end, whichever it is
 	SumExhausted          SumName = "exhausted"         // of them, dead by the limit
 	SumExhaustedRetried   SumName = "exhausted_retried" // of them, with retries
 	SumRecoveredRetried   SumName = "recovered_retried" // recovered with retries
 	SumRecoveryTime       SumName = "recovery_ms"       // sum over those, first failure to recovery
 	SumRecoveryRetries    SumName = "recovery_retries"  // sum over those
-	SumAccepted           SumName = "accepted"          // episodes that ended because the other side had it already (R33)
+	SumAccepted           SumName = "accepted"          // episodes ended by an acceptance (R33)
 	SumRecoveryTimeBucket SumName = "recovery_time"     // those, by their time in s
 
-	// What is learnt from, by the week, of a cause and destination (R26): episodes with retries that recovered, the sum of
-	// their times from the first failure to the recovery, and those that were lost.
+	// Sums over a week, by cause and destination, to learn from (R26): retried episodes that recovered, their times
+	// from first failure to recovery, and those that were lost.
 	SumCaseRecovered SumName = "case_recovered"
 	SumCaseTime      SumName = "case_ms"
 	SumCaseLost      SumName = "case_lost"
 
-	// Of a cause, in slot 0: a Fingerprint's counts.
+	// A Fingerprint's counts, in slot 0.
 	SumCauseFailures  SumName = "cause_failures"
 	SumCauseExhausted SumName = "cause_exhausted"
 	SumCausePermanent SumName = "cause_permanent"
 	SumCauseRecovered SumName = "cause_recovered"
 )
 
-// Slot is the length of time whose sums are kept together; a window begins at a slot's begin.
+// Slot is the length of time over which sums are kept. Windows begin with a slot.
 const Slot = 10 * time.Minute
 
 // SlotOf returns the number of the slot that t lies in.
 func SlotOf(t time.Time) int64 { return t.Unix() / int64(Slot/time.Second) }
 
-// slotsPerHour are kept together where a sum has many buckets.
+// slotsPerHour are kept as one where a sum has many buckets.
 const slotsPerHour = int64(time.Hour / Slot)
 
-// Sum is one sum, or what is to be added to it: N, by all the other fields.
+// Sum is a sum, or an addend to it. N is the value, the other fields are the key.
 type Sum struct {
 	Slot int64   `json:"slot,omitempty"`
 	Name SumName `json:"name"`
-	// Policy, Cause (Fingerprint.ID) and Destination are empty of sums that are not kept by them.
+	// Policy, Cause (Fingerprint.ID) and Destination are empty in sums that are not kept by them.
 	Policy      string `json:"policy,omitempty"`
 	Cause       string `json:"cause,omitempty"`
 	Destination string `json:"destination,omitempty"`
@@ -66,10 +65,10 @@ type Sum struct {
 	N      int64 `json:"n"`
 }
 
-// sums are added up by all but N, which is 0 in the keys.
+// sums maps a Sum with N = 0 to its value.
 type sums map[Sum]int64
 
-// add adds to the sum of that kind.
+// add adds s.N to the sum with s's key.
 func (all sums) add(s Sum) {
 	n := s.N
 	s.N = 0
@@ -102,7 +101,7 @@ func (p *projection) countCause(policy string, name SumName, a *Attempt) {
 	p.sums.add(Sum{Name: name, Cause: a.Fingerprint, N: 1})
 }
 
-// tookBuckets are upper bounds in µs; what took longer than the last is in its bucket.
+// tookBuckets are upper bounds in µs; longer times are in the last bucket.
 var tookBuckets = []int64{100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
 	2_500_000, 10_000_000}
 
@@ -111,7 +110,7 @@ func tookBucket(d time.Duration) int64 {
 	return tookBuckets[min(i, len(tookBuckets)-1)]
 }
 
-// countDecision adds a fresh decision on an analysis.
+// countDecision counts a fresh decision.
 func (p *projection) countDecision(policy string, a *Attempt) {
 	d, slot := &a.Decision, SlotOf(p.at)
 	p.count(policy, SumDecisions, 1)
@@ -134,8 +133,7 @@ func (p *projection) countDecision(policy string, a *Attempt) {
 	}
 }
 
-// countEnd adds an episode that ended, or died, at the moment it did (R19): it is closed once, whatever people make of it
-// afterwards.
+// countEnd counts an episode that ended or died (R19). It counts as closed once, whatever people decide afterwards.
 func (p *projection) countEnd(policy string, e *Episode, byLimit bool) {
 	retried, first := e.Scheduled > 0, !e.Counted
 	if e.Counted = true; first {
@@ -156,13 +154,13 @@ func (p *projection) countEnd(policy string, e *Episode, byLimit bool) {
 		p.count(policy, SumRecoveredRetried, 1)
 		p.count(policy, SumRecoveryTime, took.Milliseconds())
 		p.count(policy, SumRecoveryRetries, e.Retries)
-		seconds := int64((took + time.Second - 1) / time.Second) // a goal of whole minutes is judged as if by took itself
+		seconds := int64((took + time.Second - 1) / time.Second) // rounded up: goals are whole minutes
 		p.sums.add(Sum{Slot: SlotOf(p.at), Name: SumRecoveryTimeBucket, Policy: policy, Bucket: seconds, N: 1})
 	}
 }
 
-// cause takes over what a tells of its cause. Where a's Fingerprint is not what this version makes of it, an
-// older one made it, and it stays.
+// cause merges what a says about its cause. A Fingerprint that this version would not make is an older version's and
+// stays.
 func (p *projection) cause(policy string, a *Attempt) {
 	f := p.causes[a.Fingerprint]
 	if f == nil {
@@ -170,13 +168,13 @@ func (p *projection) cause(policy string, a *Attempt) {
 		f.ID, f.Classification, f.FirstSeen, f.LastSeen, f.Began = a.Fingerprint, a.ErrorClassification, p.at, p.at, p.at
 		p.causes[f.ID] = f
 	}
-	if f.Pattern == "" { // an erasure took it
+	if f.Pattern == "" { // removed by an erasure
 		f.Pattern = pattern(a.Error)
 	}
 	f.Add(&Fingerprint{FirstSeen: p.at, LastSeen: p.at, Classification: a.Decision.ErrorClassification})
 }
 
-// grow gives the changes what was added up.
+// grow moves what was collected into the changes.
 func (p *projection) grow(c *Changes) {
 	c.Sums = p.sums.list()
 	for _, id := range slices.Sorted(maps.Keys(p.causes)) {

@@ -14,10 +14,10 @@ import (
 
 // Conditions by their SQLSTATE, and classes by its first two letters.
 const (
-	classData      = "22" // a value that its type does not take, NUL in a text among them
+	classData      = "22" // a value that does not fit its type, such as a NUL in a text
 	classIntegrity = "23"
-	classLimit     = "54" // too long for an index, say
-	classAccount   = "28" // who connects, or from where
+	classLimit     = "54" // such as too long for an index
+	classAccount   = "28" // the user or host may not connect
 
 	noDatabase  = "3D000"
 	noSchema    = "3F000"
@@ -38,8 +38,8 @@ func judge(err error, committing bool) *journal.StoreError {
 
 func class(e *pgconn.PgError) string { return e.Code[:min(2, len(e.Code))] }
 
-// plain returns err without what must not be shown: the values of rows, which a server's details and some of its
-// messages name, and line breaks. Of its cause only the context's is kept.
+// plain returns err on one line, without values of rows, which a server's details and some messages contain. It unwraps
+// only to a context's error or ErrNoHead.
 func plain(err error) error {
 	for _, ended := range [...]error{context.Canceled, context.DeadlineExceeded, journal.ErrNoHead} {
 		if errors.Is(err, ended) {
@@ -52,10 +52,10 @@ func plain(err error) error {
 	return errors.New(strings.Join(strings.Fields(err.Error()), " "))
 }
 
-// serverText returns what the server said.
+// serverText returns the server's message on one line.
 func serverText(e *pgconn.PgError) string {
 	said := strings.Join(strings.Fields(e.Message), " ")
-	if class(e) == classData { // its message may quote the value
+	if class(e) == classData { // the message may quote the value
 		said = "a value that it does not take"
 	}
 	return fmt.Sprintf("PostgreSQL: %s (SQLSTATE %s)", said, e.Code)
@@ -65,7 +65,7 @@ func refuse(format string, a ...any) error {
 	return &journal.StoreError{Kind: journal.Invalid, Err: fmt.Errorf(format, a...)}
 }
 
-// openError returns an error of Open: Invalid where trying again does not help, Unavailable where it may pass.
+// openError returns an error of Open: Invalid if trying again does not help, otherwise Unavailable.
 func openError(doing string, err error) error {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		if advice := advice(e); advice != "" {
@@ -75,7 +75,7 @@ func openError(doing string, err error) error {
 	return dialect.Failed(doing, err, false)
 }
 
-// advice on what to do about an error that does not pass by itself; empty for one that may.
+// advice returns what to do about an error that does not pass by itself; empty for other errors.
 func advice(e *pgconn.PgError) string {
 	switch {
 	case class(e) == classAccount:

@@ -1,4 +1,4 @@
-// Package postgres keeps the journal in PostgreSQL 15 or newer: one database for any number of replicas, whose
+// Package postgres keeps the journal in PostgreSQL 15 or newer. Any number of replicas share a database; their
 // transactions take turns at the ledger's head.
 package postgres
 
@@ -14,7 +14,7 @@ import (
 	"retry-worker/internal/store/sqlstore"
 )
 
-// opening is what Open and OpenReader do.
+// opening begins the errors of Open and OpenReader.
 const opening = "open the journal in PostgreSQL"
 
 var dialect = sqlstore.Dialect{
@@ -29,17 +29,17 @@ var dialect = sqlstore.Dialect{
 	Judge: judge, Batch: batch,
 }
 
-// DB is a journal that is read and written. Its methods may be called concurrently, by several processes on
-// one database too. Connections that break are replaced.
+// DB is a journal open for writing. Its methods are safe for concurrent use, and several processes may share a
+// database. Broken connections are replaced.
 type DB struct {
 	sqlstore.Store
 	writer *sql.DB
 }
 
-// Open opens the journal in a database, given by its address: postgres://user:password@host:port/database.
-// The database must exist; its tables are made under a lock that several processes share. The error holds a
-// *journal.StoreError: Unavailable where trying again may help (the server cannot be reached, is starting, or is a
-// standby), Invalid where a person must act. ctx bounds Open alone.
+// Open opens the journal in the database at url, postgres://user:password@host:port/database. The database must exist;
+// Open creates the tables, under a lock shared with other processes. The error holds a *journal.StoreError: Unavailable
+// if trying again may help (the server cannot be reached, is starting, or is a standby), Invalid if a person must act.
+// ctx bounds only Open itself.
 func Open(ctx context.Context, url string) (*DB, error) {
 	c, err := connection(ctx, url, true)
 	if err != nil {
@@ -58,7 +58,7 @@ func Open(ctx context.Context, url string) (*DB, error) {
 	return db, nil
 }
 
-// OpenReader opens a journal to be read, on a standby too. It makes nothing. The error is as Open's.
+// OpenReader opens a journal for reading, also on a standby. It creates nothing. Its error is like Open's.
 func OpenReader(ctx context.Context, url string) (*sqlstore.Reader, error) {
 	c, err := connection(ctx, url, false)
 	if err != nil {
@@ -68,7 +68,7 @@ func OpenReader(ctx context.Context, url string) (*sqlstore.Reader, error) {
 	return &r, nil
 }
 
-// reader sees one moment in each of its transactions, whatever is written meanwhile.
+// reader returns a Reader whose transactions each see one state of the journal.
 func reader(pool *sql.DB) sqlstore.Reader {
 	return sqlstore.Reader{Dialect: &dialect, Free: pool.Close,
 		Snapshot: func(ctx context.Context, do func(tx sqlstore.Querier) error) error {
@@ -76,21 +76,21 @@ func reader(pool *sql.DB) sqlstore.Reader {
 		}}
 }
 
-// acquire returns a connection of the writer's.
+// acquire returns a connection of the writer's pool.
 func (d *DB) acquire(ctx context.Context) (*sqlstore.Conn, func(bool), error) {
 	conn, err := d.writer.Conn(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	return &sqlstore.Conn{Conn: conn}, func(ended bool) {
-		if !ended { // then the server rolls back, and the connection may be broken
+		if !ended { // drop the connection, so that the server rolls back
 			_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 		}
-		_ = conn.Close() // it goes back to the pool, but for a bad one
+		_ = conn.Close() // returns it to the pool unless it is bad
 	}, nil
 }
 
-// Close ends the connections, once they are idle.
+// Close closes the connections once they are idle.
 func (d *DB) Close() error { return errors.Join(d.writer.Close(), d.Free()) }
 
 // batch executes statements in one round trip.

@@ -13,18 +13,19 @@ import (
 )
 
 const (
-	// oldest PostgreSQL that the journal is made for.
+	// oldest is the oldest supported version of PostgreSQL.
 	oldest = 15
-	// lockID is of the advisory lock that tables are made under: any number that nobody else has.
+	// lockID is the advisory lock under which tables are created: an arbitrary number.
 	lockID int64 = 7_215_004_118_903
 )
 
-// server is what a connection says of where it leads.
+// server describes the server and database of a connection.
 type server struct {
 	number                        int // 150010 is 15.10
 	version, encoding, user, size string
 	standby, readOnly             bool
-	// made reports whether the journal's tables are there, may whether they may be written, or made where there are none.
+	// made reports whether the journal's tables exist, may whether the user may write them, or create them if there are
+	// none.
 	made, may bool
 }
 
@@ -36,7 +37,7 @@ const asked = `SELECT current_setting('server_version_num')::int, current_settin
 	FROM (SELECT EXISTS (SELECT FROM pg_class
 		WHERE relnamespace = current_schema()::regnamespace AND relname = 'journal_schema') AS made) AS there`
 
-// askServer asks the server, and refuses one that is not fit.
+// askServer describes the server, and returns an error if it is not fit.
 func askServer(ctx context.Context, c *pgx.Conn) (s server, err error) {
 	err = c.QueryRow(ctx, asked).Scan(&s.number, &s.version, &s.encoding, &s.user, &s.size, &s.standby, &s.readOnly, &s.made, &s.may)
 	if err == nil {
@@ -57,11 +58,11 @@ func (s *server) fit() error {
 	return nil
 }
 
-// errStandby may pass: a standby can be promoted.
+// errStandby is worth a new try: a standby can be promoted.
 var errStandby = errors.New("the server is a standby, which may be promoted: name the primary in the address, or all of them " +
 	"with target_session_attrs=read-write")
 
-// writable refuses a server that the worker cannot write to.
+// writable returns an error if the worker cannot write to the server.
 func (s *server) writable() error {
 	switch {
 	case s.standby:
@@ -78,7 +79,8 @@ func (s *server) writable() error {
 	return nil
 }
 
-// Inspect says what the server is, and whether its user may write the journal. It changes nothing. The error is as Open's.
+// Inspect returns a sentence about the server, or an error like Open's if its user may not write the journal. It
+// changes nothing.
 func Inspect(ctx context.Context, url string) (string, error) {
 	config, err := parse(url)
 	var s server
@@ -92,8 +94,8 @@ func Inspect(ctx context.Context, url string) (string, error) {
 	return fmt.Sprintf("PostgreSQL %s, user %s may write, the database has %s", number, s.user, s.size), nil
 }
 
-// connection reads the address of a database, checks the server, and that the tables are as this binary needs them. Where
-// there are none it makes them, if the database is to be written.
+// connection parses a database's address and checks the server and the tables' version. If written, it creates missing
+// tables.
 func connection(ctx context.Context, url string, written bool) (*pgx.ConnConfig, error) {
 	config, err := parse(url)
 	if err == nil {
@@ -105,7 +107,8 @@ func connection(ctx context.Context, url string, written bool) (*pgx.ConnConfig,
 	return config, nil
 }
 
-// consult connects, asks the server, refuses one that is not fit, or not to be written where that is wanted, and runs do.
+// consult connects, describes the server and runs do. It returns an error if the server is not fit or, if written, not
+// writable.
 func consult(
 	ctx context.Context, config *pgx.ConnConfig, written bool,
 	do func(ctx context.Context, c *pgx.Conn, s *server, written bool) error,
@@ -135,7 +138,7 @@ func prepare(ctx context.Context, c *pgx.Conn, s *server, written bool) error {
 		"in it yet; it is made when `retry-worker serve` first starts with this address")}}
 }
 
-// known refuses another version's tables.
+// known returns an error if the tables are of an unknown version.
 func known(ctx context.Context, c *pgx.Conn) error {
 	var version int64
 	if err := c.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM journal_schema").Scan(&version); err != nil {
@@ -147,18 +150,18 @@ func known(ctx context.Context, c *pgx.Conn) error {
 	return nil
 }
 
-// makeTables makes the tables, while no other process does.
+// makeTables creates the tables, under a lock.
 func makeTables(ctx context.Context, c *pgx.Conn) error {
 	tx, err := c.Begin(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback(ctx) }() // once it is committed that does nothing
+	defer func() { _ = tx.Rollback(ctx) }() // does nothing after a commit
 	if _, err := tx.Exec(ctx, fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", lockID)); err != nil {
 		return err
 	}
 	if s, err := askServer(ctx, c); err != nil || s.made {
-		return err // another process was faster
+		return err // another process made them
 	}
 	if _, err := c.PgConn().Exec(ctx, dialect.Schema()).ReadAll(); err != nil {
 		return err

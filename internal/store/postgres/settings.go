@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// connections of a pool: one writer commits, others probe or stand in for one that broke, purge, and take leases.
+	// connections is the size of a pool. The writer's: one commits, others probe, purge, take leases, or replace a
+	// broken one.
 	connections = 4
 	connectTime = 2 * time.Second
 )
 
-// Settings of the sessions, in milliseconds where no unit is named; what the address names itself stands. The
-// journal gives a transaction 2.5 s, so a server's own times are below it: who holds the head and hangs loses
-// it while the others still wait for it.
+// Settings of the sessions; those in the address win. The server's time-outs are below the 2.5 s that the journal gives
+// a transaction, so that a process that hangs loses the head while others still wait for it.
 var (
 	allSessions = map[string]string{
 		"application_name":        "retry-worker",
@@ -28,13 +28,13 @@ var (
 		"tcp_keepalives_idle":     "1s",
 		"tcp_keepalives_interval": "1s",
 		"tcp_keepalives_count":    "2",
-		"tcp_user_timeout":        "2s", // who does not take what is sent to him is gone
+		"tcp_user_timeout":        "2s", // a peer that acknowledges nothing is gone
 	}
 	writerSessions = map[string]string{
 		"lock_timeout":                        "2s",
 		"statement_timeout":                   "2200ms",
 		"idle_in_transaction_session_timeout": "1500ms",
-		// A plan that was made while a table was empty is not kept.
+		// Do not keep a plan made while a table was empty.
 		"plan_cache_mode": "force_custom_plan",
 	}
 	readerSessions = map[string]string{
@@ -45,7 +45,7 @@ var (
 	}
 )
 
-// parse reads the address. Its text is in no error: a password may be anywhere in one that is wrong.
+// parse parses the address. Its error does not quote it, as a password may be anywhere in a wrong one.
 func parse(url string) (*pgx.ConnConfig, error) {
 	c, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -55,7 +55,7 @@ func parse(url string) (*pgx.ConnConfig, error) {
 	if c.ConnectTimeout == 0 {
 		c.ConnectTimeout = connectTime
 	}
-	// A server that is gone without a word is noticed by our side, too.
+	// Our side notices a vanished server, too.
 	dialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: time.Second,
 		Count: 3}}
 	c.DialFunc = dialer.DialContext
@@ -71,7 +71,7 @@ func set(c *pgx.ConnConfig, settings map[string]string) {
 	}
 }
 
-// readerPool is lazy: it connects when it is asked.
+// readerPool returns a pool for reading, which connects when it is first used.
 func readerPool(base *pgx.ConnConfig) *sql.DB {
 	c := base.Copy()
 	set(c, readerSessions)
@@ -79,7 +79,7 @@ func readerPool(base *pgx.ConnConfig) *sql.DB {
 	return pool(c)
 }
 
-// writerPool is lazy, too.
+// writerPool returns a pool for writing, which connects when it is first used.
 func writerPool(base *pgx.ConnConfig) *sql.DB {
 	c := base.Copy()
 	set(c, writerSessions)
@@ -99,8 +99,8 @@ func pool(c *pgx.ConnConfig, options ...stdlib.OptionOpenDB) *sql.DB {
 	return db
 }
 
-// durabilityText sets what depends on the server: a commit that is not on disk is not one, and from
-// PostgreSQL 17 on a transaction has a time as a whole.
+// durabilityText sets what depends on the server: commits wait for the disk and, from PostgreSQL 17 on, a transaction
+// is bounded as a whole.
 const durabilityText = `SELECT set_config(name, value, false)
 	FROM (VALUES ('synchronous_commit', 'on', current_setting('synchronous_commit') = 'off'),
 		('transaction_timeout', '2500ms', current_setting('server_version_num')::int >= 170000)) AS s (name, value, wanted)

@@ -11,7 +11,7 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// code returns SQLite's primary result code; 0 where err is none of SQLite's.
+// code returns SQLite's primary result code; 0 if err is not SQLite's.
 func code(err error) int {
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		return e.Code() & 0xff
@@ -19,8 +19,8 @@ func code(err error) int {
 	return 0
 }
 
-// judge is the dialect's Judge. Where the disk was full, or the file could not be written at all, the last page of a
-// transaction is not there; otherwise a crash may still bring it back.
+// judge is the dialect's Judge. If the disk is full or the file cannot be written, a transaction's last page is missing
+// and nothing was committed; after other errors of COMMIT the transaction may reappear after a crash.
 func judge(err error, committing bool) *journal.StoreError {
 	kind := journal.Unavailable
 	switch code(err) {
@@ -28,7 +28,7 @@ func judge(err error, committing bool) *journal.StoreError {
 		kind = journal.Invalid
 	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_BUSY:
 	case sqlite3.SQLITE_ERROR:
-		if strings.Contains(err.Error(), "malformed JSON") { // a record of a subject that was asked for
+		if strings.Contains(err.Error(), "malformed JSON") { // a damaged record of a subject
 			kind, err = journal.Invalid, fmt.Errorf("%w record: %w", journal.ErrUnreadable, err)
 		}
 	default:
@@ -39,7 +39,7 @@ func judge(err error, committing bool) *journal.StoreError {
 	return &journal.StoreError{Kind: kind, Err: fmt.Errorf("%s%w", meaning(code(err)), err)}
 }
 
-// meaning returns what a result code tells an operator, to be read before SQLite's own words.
+// meaning returns what a result code means to an operator, to stand before SQLite's own message.
 func meaning(code int) string {
 	switch code {
 	case sqlite3.SQLITE_FULL:

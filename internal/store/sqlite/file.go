@@ -17,10 +17,10 @@ import (
 	"retry-worker/internal/smallfile"
 )
 
-// file is where the journal is, by its absolute path.
+// file is the journal's file, by its absolute path.
 type file struct{ path string }
 
-// locate finds the file's place: the folder must be there, the file need not.
+// locate resolves path. The folder must exist, the file need not.
 func locate(path string) (*file, error) {
 	if path == "" || path == ":memory:" {
 		return nil, errors.New("the database URL names no file; expected sqlite:/path/to/retry-worker.db")
@@ -30,7 +30,7 @@ func locate(path string) (*file, error) {
 		return nil, fmt.Errorf("find %s: %w", path, err)
 	}
 	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real // the files beside it are beside the real one
+		path = real // SQLite's other files are beside the real one
 	}
 	f := &file{path}
 	switch folder, err := os.Stat(filepath.Dir(path)); {
@@ -51,7 +51,7 @@ func (f *file) wrong(format string, args ...any) error {
 	return &journal.StoreError{Kind: journal.Invalid, Err: f.says(format, args...)}
 }
 
-// later returns an error about the file that may be gone when it is tried again.
+// later returns an error about the file that may be gone on the next try.
 func (f *file) later(format string, args ...any) error {
 	return &journal.StoreError{Kind: journal.Unavailable, Err: f.says(format, args...)}
 }
@@ -60,13 +60,13 @@ func (f *file) says(format string, args ...any) error {
 	return fmt.Errorf("database %s: "+format, append([]any{f.path}, args...)...)
 }
 
-// damaged returns an error that says what was found, and what to do.
+// damaged returns an error that says what is damaged, and what to do.
 func (f *file) damaged(format string, args ...any) error {
 	return f.wrong("is damaged (%s): restore the last backup, or move %s and the files beside it away to begin with an "+
 		"empty journal; nothing was changed", fmt.Sprintf(format, args...), f.path)
 }
 
-// explain says in one line what an error while opening means for the file.
+// explain returns an error of opening as one line that says what to do.
 func (f *file) explain(err error) error {
 	if e, ok := errors.AsType[*journal.StoreError](err); ok {
 		return e
@@ -85,7 +85,7 @@ func (f *file) explain(err error) error {
 	return f.wrong("%s%s", meaning(code(err)), text)
 }
 
-// unwritable explains an error of the system's.
+// unwritable explains an operating system's error.
 func (f *file) unwritable(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
@@ -97,7 +97,7 @@ func (f *file) unwritable(err error) error {
 		smallfile.Cause(err))
 }
 
-// size of the file with this ending; 0 where there is none.
+// size returns the size of the file with this ending; 0 if there is none.
 func (f *file) size(ending string) int64 {
 	info, err := os.Stat(f.path + ending)
 	if err != nil {
@@ -106,7 +106,7 @@ func (f *file) size(ending string) int64 {
 	return info.Size()
 }
 
-// The head of a file and where in it stands what is read of it: https://sqlite.org/fileformat2.html#the_database_header.
+// The header of a SQLite file, and offsets in it: https://sqlite.org/fileformat2.html#the_database_header.
 const (
 	headSize   = 100
 	magic      = "SQLite format 3\x00"
@@ -115,8 +115,9 @@ const (
 	pageSizeAt = 16
 )
 
-// check refuses a file that is damaged or none of ours, before SQLite opens it for writing, which would change it or throw
-// away its write-ahead log. No connection to it may be open in this process: closing the file gives up its locks.
+// check returns an error if the file is damaged or another program's. SQLite would change such a file, or delete its
+// write-ahead log, on opening it for writing. No connection to it may be open in this process, as closing the file
+// drops the connection's locks.
 func (f *file) check() error {
 	head := make([]byte, headSize)
 	n, err := f.read(head)
@@ -131,7 +132,7 @@ func (f *file) check() error {
 		return nil
 	case n < headSize || string(head[:len(magic)]) != magic:
 		return f.damaged("its head is not that of a SQLite file")
-	case order.Uint32(head[idAt:]) != applicationID && size > pageSize: // one page has no tables: it has just been begun
+	case order.Uint32(head[idAt:]) != applicationID && size > pageSize: // a file of one page has no tables yet
 		return f.wrong("is another program's SQLite file: name another file")
 	case log == 0 && size < pageSize*int64(order.Uint32(head[pagesAt:])):
 		return f.damaged("it has %d bytes, which is less than its head says", size)
@@ -152,9 +153,9 @@ func (f *file) read(head []byte) (int, error) {
 	return n, err
 }
 
-// lock makes the file where there is none, takes it out of everybody's sight (SQLite gives those beside it the same
-// permissions), and locks it for this process. The system takes the lock back when the process ends, however it ends.
-// SQLite's own locks are of another kind, and end where the process closes the file: close it last.
+// lock creates the file if there is none, hides it from other users (SQLite copies its permissions to the files beside
+// it), and locks it for this process. The lock ends with the process, however it ends. Close the file last: that drops
+// SQLite's own locks, which are of another kind.
 func (f *file) lock() (*os.File, error) {
 	held, err := os.OpenFile(f.path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -170,18 +171,18 @@ func (f *file) lock() (*os.File, error) {
 		err = f.hide()
 	}
 	if err != nil {
-		_ = held.Close() // nothing was written
+		_ = held.Close()
 		return nil, err
 	}
 	return held, nil
 }
 
-// unlock gives the lock back, whatever child process has the file open still that is just being started.
+// unlock releases the lock, even while a child process that is just starting still has the file open.
 func unlock(held *os.File) error {
 	return errors.Join(syscall.Flock(int(held.Fd()), syscall.LOCK_UN), held.Close())
 }
 
-// hide takes the permissions of everybody else away.
+// hide removes the permissions of other users.
 func (f *file) hide() error {
 	for _, name := range []string{f.path, f.path + "-wal", f.path + "-shm"} {
 		info, err := os.Stat(name)
@@ -196,10 +197,10 @@ func (f *file) hide() error {
 	return nil
 }
 
-// leastRoom on the disk for the journal to be open: what a large batch writes at most.
+// leastRoom is the room that the disk must have: the most that a large batch writes.
 const leastRoom = 2 << 20
 
-// room returns how much room the disk has, and fails where that is not enough for a batch.
+// room returns the disk's free bytes, and an error if they are not enough for a batch.
 func (f *file) room() (free uint64, err error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(filepath.Dir(f.path), &s); err != nil {
@@ -211,10 +212,11 @@ func (f *file) room() (free uint64, err error) {
 	return free, err
 }
 
-// mayWrite is access(2)'s W_OK.
+// mayWrite is W_OK of access(2).
 const mayWrite = 2
 
-// Inspect says whether the journal's file may be written, and how much room its disk has. It changes nothing.
+// Inspect returns a sentence about the journal's file: that it may be written, and how much room its disk has. It
+// changes nothing.
 func Inspect(path string) (string, error) {
 	f, err := locate(path)
 	if err != nil {

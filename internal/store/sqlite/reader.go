@@ -14,14 +14,14 @@ import (
 	"retry-worker/internal/store/sqlstore"
 )
 
-// Reader reads the journal in a file, beside the process that writes it. Its methods are safe for concurrent use.
+// Reader reads the journal in a file while another process writes it. Its methods are safe for concurrent use.
 type Reader struct {
 	sqlstore.Reader
 	file *file
 }
 
-// OpenReader opens the journal in the file at path for reading. It makes nothing and changes nothing, the
-// schema included. Its errors are one line that names the file.
+// OpenReader opens the journal in the file at path for reading. It creates and changes nothing. Its errors are one line
+// that names the file.
 func OpenReader(ctx context.Context, path string) (*Reader, error) {
 	f, err := locate(path)
 	if err != nil {
@@ -49,7 +49,7 @@ func OpenReader(ctx context.Context, path string) (*Reader, error) {
 	return r, nil
 }
 
-// isJournal fails where the tables are not as this binary reads them.
+// isJournal returns an error if the file is no journal, or one of an unknown version.
 func isJournal(ctx context.Context, tx sqlstore.Querier) error {
 	var application int64
 	if err := tx.QueryRowContext(ctx, "SELECT application_id FROM pragma_application_id").Scan(&application); err != nil {
@@ -79,7 +79,7 @@ func (f *file) reader(way url.Values) (*Reader, error) {
 	return r, nil
 }
 
-// state is another once somebody wrote the file, who has a write-ahead log beside it first.
+// state returns a text that changes when the file is written: a writer begins by creating a write-ahead log.
 func (f *file) state() string {
 	info, err := os.Stat(f.path)
 	if err != nil {
@@ -88,16 +88,16 @@ func (f *file) state() string {
 	return fmt.Sprint(info.Size(), info.ModTime(), f.size("-wal"))
 }
 
-// Backup writes a copy of the journal as it stands into the file at path, which must be empty or not there, beside the
-// process that writes it: however much is committed meanwhile. When it returns without an error the copy is durable;
-// its folder may not be.
+// Backup writes a copy of the journal as it stands into the file at path, which must be empty or absent. Other
+// processes may write the journal meanwhile. After Backup returns nil the copy is durable, but its folder's entry may
+// not be.
 func (r *Reader) Backup(ctx context.Context, path string) error {
-	// A connection of its own: query_only, which the readers have, keeps VACUUM from its work.
+	// The readers' connections are query_only, which VACUUM cannot use.
 	pool, err := r.file.pool(forCopying, 1)
 	if err != nil {
 		return r.file.explain(err)
 	}
-	if path, err = filepath.Abs(path); err == nil { // file:… would be taken for an address
+	if path, err = filepath.Abs(path); err == nil { // SQLite would take file:… for a URL
 		_, err = pool.ExecContext(ctx, "VACUUM INTO ?", path)
 	}
 	if closed := pool.Close(); err == nil {

@@ -1,4 +1,4 @@
-// Package sqlite keeps the journal in a file: one process writes it, others may read it beside that one.
+// Package sqlite keeps the journal in a file. One process writes it, others may read it meanwhile.
 package sqlite
 
 import (
@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// busyTime is how long a lock is waited for that another program holds, such as a backup's.
+	// busyTime is how long to wait for another program's lock, such as a backup's.
 	busyTime = 2 * time.Second
-	// readers at the same time; others wait.
+	// readers is how many read at the same time.
 	readers = 4
-	// pageCache of the writer in KiB: the upper levels of the indexes.
+	// pageCache is the writer's cache in KiB: it holds the upper levels of the indexes.
 	pageCache = 4 << 10
-	// checkpointPages of the write-ahead log, after which it is copied into the database: the larger, the fewer pages are
-	// written twice. Where it has mostPages all the same, commits wait for that.
+	// checkpointPages is how far the write-ahead log grows before it is copied into the database: more means fewer
+	// pages written twice. At mostPages commits wait for the copy.
 	checkpointPages = 4000
 	mostPages       = 4 * checkpointPages
 	// applicationID tells a journal from other programs' SQLite files: "RetW" in the file's header.
@@ -38,22 +38,21 @@ var dialect = sqlstore.Dialect{
 	Judge: judge,
 }
 
-// DB is the journal in a file. It implements all ports of a journal's store; its methods are safe for
-// concurrent use.
+// DB is a journal open for writing. Its methods are safe for concurrent use.
 type DB struct {
 	sqlstore.Store
 	file *file
 	held *os.File
-	// turn is held by who uses writer, which is nil once the database is closed.
+	// turn is held while writer is used. writer is nil once the database is closed.
 	turn   chan struct{}
 	pool   *sql.DB
 	writer *sqlstore.Conn
-	// grown is told of commits until the database is closed; copied is closed when nothing is copied any more.
+	// grown is sent to after commits until the database is closed; copied is closed when copyLog has ended.
 	grown, copied chan struct{}
 }
 
-// Open opens the journal in the file at path for this process alone, and makes it where there is none. Its errors are
-// one line that names the file and says what to do. A file that is damaged, or none of ours, is left as it is.
+// Open opens the journal in the file at path for this process alone, and creates it if there is none. Its errors are
+// one line that names the file and says what to do. A damaged file or another program's is not changed.
 func Open(ctx context.Context, path string) (*DB, error) {
 	f, err := locate(path)
 	if err == nil {
@@ -80,13 +79,13 @@ func Open(ctx context.Context, path string) (*DB, error) {
 		return db, nil
 	}
 	_ = unlock(held)
-	if ended := ctx.Err(); ended != nil { // all that came then came of that
+	if ended := ctx.Err(); ended != nil { // other errors follow from this
 		return nil, f.later("was not opened to the end: %w", ended)
 	}
 	return nil, f.explain(err)
 }
 
-// begin makes the tables where there are none, and tries whether they can be written.
+// begin creates the tables if there are none, and checks that they can be written.
 func (db *DB) begin(ctx context.Context) error {
 	if err := create(ctx, db.pool); err != nil {
 		return err
@@ -106,7 +105,7 @@ func (db *DB) begin(ctx context.Context) error {
 		err = db.ReadIdentityKey(ctx)
 	}
 	if err == nil {
-		_, err = conn.ExecContext(ctx, "DELETE FROM leases") // whoever held one has ended
+		_, err = conn.ExecContext(ctx, "DELETE FROM leases") // their holders have ended
 	}
 	if err != nil {
 		_ = db.Free() // the first error is the one that tells
@@ -114,7 +113,7 @@ func (db *DB) begin(ctx context.Context) error {
 	return err
 }
 
-// acquire waits for the writer's turn.
+// acquire waits for the writer.
 func (db *DB) acquire(ctx context.Context) (*sqlstore.Conn, func(bool), error) {
 	select {
 	case db.turn <- struct{}{}:
@@ -126,7 +125,7 @@ func (db *DB) acquire(ctx context.Context) (*sqlstore.Conn, func(bool), error) {
 		return nil, nil, errors.New("the database is closed")
 	}
 	return db.writer, func(ended bool) {
-		if !ended { // SQLite may have done so itself
+		if !ended { // fails if SQLite rolled back itself
 			_, _ = db.writer.ExecContext(context.Background(), "ROLLBACK")
 		}
 		select {
@@ -137,9 +136,8 @@ func (db *DB) acquire(ctx context.Context) (*sqlstore.Conn, func(bool), error) {
 	}, nil
 }
 
-// copyLog copies the write-ahead log into the database whenever it has grown: most of it while others commit, then, in a
-// turn of its own, the little that came meanwhile, behind which the log begins anew. What fails is tried again with the
-// next commit.
+// copyLog copies the write-ahead log into the database when it has grown. It copies most of it while others commit,
+// then holds the turn to copy the rest, so that the log can start over. Failures are tried again after the next commit.
 func (db *DB) copyLog() {
 	defer close(db.copied)
 	ctx := context.Background()
@@ -158,8 +156,8 @@ func (db *DB) copyLog() {
 	}
 }
 
-// Close ends the transaction that runs, copies the write-ahead log into the database and lets another
-// process have it. Every call after it fails; closing again does nothing.
+// Close waits for the running transaction, copies the write-ahead log into the database and unlocks it. Later calls
+// fail; closing again does nothing.
 func (db *DB) Close() error {
 	db.turn <- struct{}{}
 	writer := db.writer
@@ -170,7 +168,7 @@ func (db *DB) Close() error {
 	if <-db.copied; writer == nil {
 		return nil
 	}
-	err := db.Free() // first: who closes last copies the log
+	err := db.Free() // before the writer, which copies the log
 	_, copied := writer.ExecContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)")
 	for _, s := range writer.Prepared {
 		err = errors.Join(err, s.Close())
@@ -182,13 +180,13 @@ func (db *DB) Close() error {
 	return nil
 }
 
-// create makes the tables in an empty database, and refuses another version's.
+// create creates the tables in an empty database, and returns an error if they are of an unknown version.
 func create(ctx context.Context, pool *sql.DB) error {
 	tx, err := pool.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // once it is committed that does nothing
+	defer func() { _ = tx.Rollback() }() // does nothing after a commit
 	var objects int
 	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&objects); err != nil {
 		return err
@@ -203,7 +201,7 @@ func create(ctx context.Context, pool *sql.DB) error {
 	return tx.Commit()
 }
 
-// known fails where the tables are not of this binary's version.
+// known returns an error if the tables are of an unknown version.
 func known(ctx context.Context, tx sqlstore.Querier) error {
 	var version int64
 	if err := tx.QueryRowContext(ctx, "SELECT coalesce(max(version), 0) FROM journal_schema").Scan(&version); err != nil {
@@ -212,7 +210,7 @@ func known(ctx context.Context, tx sqlstore.Querier) error {
 	return sqlstore.Known(version)
 }
 
-// The ways a database is connected to.
+// The parameters of connections.
 var (
 	forWriting = url.Values{"_txlock": {"immediate"}, "_pragma": {
 		fmt.Sprintf("busy_timeout(%d)", busyTime.Milliseconds()),
@@ -225,7 +223,7 @@ var (
 	forCopying = url.Values{"mode": {"ro"}, "_pragma": {
 		fmt.Sprintf("busy_timeout(%d)", busyTime.Milliseconds()), "trusted_schema(0)",
 	}}
-	// frozen reads a file that nobody writes, and makes none beside it.
+	// frozen reads a file that nobody writes, without creating files beside it.
 	frozen = url.Values{"mode": {"ro"}, "immutable": {"1"}, "_pragma": {"query_only(1)", "trusted_schema(0)"}}
 )
 

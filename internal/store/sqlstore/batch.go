@@ -7,7 +7,7 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// batch collects statements, which are executed in their order.
+// batch collects statements to execute in order.
 type batch struct {
 	*Dialect
 	statements []Statement
@@ -17,7 +17,7 @@ func (b *batch) add(query string, args ...any) {
 	b.statements = append(b.statements, Statement{query, args})
 }
 
-// insert adds the statements that save rows: head is the statement up to VALUES, tail what stands behind.
+// insert adds statements that insert the rows. head is the table with its columns, tail what follows the values.
 func (b *batch) insert(head, tail string, rows []journal.Row) {
 	for len(rows) > 0 {
 		n := 1
@@ -36,7 +36,8 @@ func (b *batch) insert(head, tail string, rows []journal.Row) {
 	}
 }
 
-// upsert adds the statements that save rows of a projection; set is what is changed in those that are there.
+// upsert adds statements that save rows of a projection. set is what to change in existing rows; empty for new rows
+// only.
 func (b *batch) upsert(t *journal.Table, rows []journal.Row, set string) {
 	if set != "" {
 		set = " ON CONFLICT (" + strings.Join(t.Columns[:t.Keys], ", ") + ") DO UPDATE SET " + set
@@ -44,18 +45,18 @@ func (b *batch) upsert(t *journal.Table, rows []journal.Row, set string) {
 	b.insert(t.Name+" ("+strings.Join(t.Columns, ", ")+")", set, rows)
 }
 
-// textOf returns runs as JSON, and none as nothing.
+// textOf returns runs as JSON; empty for none.
 func textOf(runs []journal.Run) string {
 	if len(runs) == 0 {
 		return ""
 	}
-	text, _ := json.Marshal(runs) // whole numbers
+	text, _ := json.Marshal(runs)
 	return string(text)
 }
 
 func (b *batch) answered(runs []journal.Run) {
 	var all []journal.Row
-	known := map[[2]int64]int64{} // PostgreSQL changes no row twice in a statement
+	known := map[[2]int64]int64{} // PostgreSQL refuses to change a row twice in a statement
 	for _, r := range runs {
 		for ; r.First <= r.Last; r.First += journal.MostRun {
 			key := [2]int64{r.First, r.Until}
@@ -68,7 +69,7 @@ func (b *batch) answered(runs []journal.Run) {
 	b.insert("answered (first, last, until)", " ON CONFLICT (first, until) DO UPDATE SET "+replaceAnswered, all)
 }
 
-// rows returns the values' rows.
+// rows returns the rows of the values.
 func rows[T any, P interface {
 	*T
 	Row() journal.Row
@@ -80,7 +81,7 @@ func rows[T any, P interface {
 	return all
 }
 
-// execute executes what was collected.
+// execute executes the collected statements.
 func (w *writer) execute(b *batch) error {
 	if w.Batch != nil && len(b.statements) > 0 {
 		for i := range b.statements {

@@ -9,7 +9,7 @@ import (
 
 const unfinished = "('running', 'paused')"
 
-// run returns the bulk run of that id, without its Counts; false where there is none.
+// run returns the bulk run of that id, without Counts, and reports whether there is one.
 func (s *snapshot) run(id string) (journal.BulkRun, bool, error) {
 	return first(collect(s, "SELECT body FROM bulk_runs WHERE id = ?", []any{id}, fromJSON[journal.BulkRun]))
 }
@@ -71,7 +71,7 @@ func (r *Reader) BulkItems(
 	})
 }
 
-// items returns bulk runs' items i.
+// items returns the items i that the clause selects.
 func (s *snapshot) items(clause string, args ...any) ([]journal.BulkItem, error) {
 	const query = `SELECT i.run, i.number, i.record, i.outcome, i.code, i.changed, i.decided, d.id,
 		s.tenant, s.policy, s.id

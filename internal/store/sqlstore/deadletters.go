@@ -15,11 +15,11 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// urgency is the class of a deadline by Query.Near.
+// urgency is the class of a deadline, by the bounds of Query.Near.
 const urgency = "CASE WHEN d.deadline <= ? THEN 0 WHEN d.deadline <= ? THEN 1 WHEN d.deadline <= ? THEN 2 ELSE 3 END"
 
-// order adds to w what dead letters d behind the query's place have, and returns the columns of its order, with their
-// parameters. All orders but that by urgency, which moves with the clock, are a stretch of an index for each state.
+// order restricts w to dead letters d after the query's place, and returns the columns to sort by with their
+// parameters. Every order has an index for each state, except the one by urgency, which moves with the clock.
 func order(w *where, p *deadletter.Query) (by string, args []any) {
 	var after journal.Place
 	if p.After != nil {
@@ -50,7 +50,7 @@ func order(w *where, p *deadletter.Query) (by string, args []any) {
 	return by, args
 }
 
-// finds returns what dead letters d have that a query finds, whatever their state.
+// finds returns the conditions of a query on dead letters d, without the one on their state.
 func (d *Dialect) finds(p *deadletter.Query) (w where) {
 	f := &p.Filter
 	w.is("d.policy", f.Policy)
@@ -89,15 +89,16 @@ func (d *Dialect) finds(p *deadletter.Query) (w where) {
 	return w
 }
 
-// brings returns what dead letters d have whose context says variable=value: a part of their JSON, which no text in it holds.
+// brings returns the condition that a dead letter d has a variable=value in its context: its JSON contains part, which
+// no text in the JSON can contain.
 func (d *Dialect) brings(context string) (condition string, part any) {
 	variable, value, _ := strings.Cut(context, "=")
-	object, _ := json.Marshal(decision.ContextValue{Variable: variable, Value: value}) // of texts
+	object, _ := json.Marshal(decision.ContextValue{Variable: variable, Value: value})
 	text, _, _ := strings.Cut(string(object), `,"type":`)
 	return d.Contains + "(CAST(d.body AS TEXT), ?) > 0", text
 }
 
-// searched returns what dead letters d have that a query's words, id or prefixes find.
+// searched returns the condition that a query's words, id or prefixes find a dead letter d.
 func (d *Dialect) searched(p *deadletter.Query) (w where) {
 	var one, words where
 	for _, word := range p.Words {
@@ -122,15 +123,14 @@ func (d *Dialect) searched(p *deadletter.Query) (w where) {
 	return w
 }
 
-// letters returns the first dead letters d that have what w says, by an order with its parameters, as people see them, in
-// the order of their records.
+// letters returns the first dead letters d that w selects, in the order by with its parameters, then sorted by record.
 func (s *snapshot) letters(w where, limit int, by string, args ...any) ([]deadletter.Item, error) {
 	query := "SELECT " + letterColumns + ", r.body FROM dead_letters d JOIN subjects s ON s.key = d.subject " +
 		"LEFT JOIN records r ON r.record = d.record AND r.kind = 'attempt' WHERE d.record IN (SELECT d.record FROM dead_letters d" +
 		w.String() + " ORDER BY " + by + " LIMIT ?) ORDER BY d.record"
 	args = append(append(w.args, args...), max(limit, 0))
 	return collect(s, query, args, func(scan scanner, i *deadletter.Item) error {
-		var attempt *string // which may be purged
+		var attempt *string // nil if purged
 		if err := scanDeadLetter(scan, &i.Subject, &i.DeadLetter, &attempt); err != nil || attempt == nil {
 			return err
 		}
@@ -150,7 +150,7 @@ const (
 	ofLetter      = "d.record, d.id, d.state, d.team, d.reason, d.fingerprint, d.at, d.chance, d.deadline, d.cents, d.body"
 )
 
-// letterRow are the columns of ofLetter, which may all be null.
+// letterRow holds the columns of ofLetter. All are null if there is no dead letter.
 type letterRow struct {
 	record, at, chance, deadline, cents        sql.Null[int64]
 	id, state, team, reason, fingerprint, body sql.Null[string]
@@ -160,7 +160,7 @@ func (r *letterRow) columns() []any {
 	return []any{&r.record, &r.id, &r.state, &r.team, &r.reason, &r.fingerprint, &r.at, &r.chance, &r.deadline, &r.cents, &r.body}
 }
 
-// letter returns the dead letter; nil where there is none.
+// letter returns the dead letter; nil if there is none.
 func (r *letterRow) letter() (*journal.DeadLetter, error) {
 	if !r.record.Valid {
 		return nil, nil
@@ -177,7 +177,7 @@ func (r *letterRow) letter() (*journal.DeadLetter, error) {
 	return d, nil
 }
 
-// scanDeadLetter scans a dead letter from letterColumns, and what stands behind them.
+// scanDeadLetter scans letterColumns and the columns behind them.
 func scanDeadLetter(scan scanner, of *journal.Subject, d *journal.DeadLetter, behind ...any) error {
 	var row letterRow
 	err := scan(slices.Concat([]any{&of.Tenant, &of.Policy, &of.ID}, row.columns(), behind)...)
@@ -252,7 +252,7 @@ func (r *Reader) DeadLetterGroups(
 	return all, next, err
 }
 
-// groups returns the causes of a page and behind it, without what describe fills in.
+// groups returns the groups from a page's place on. describe fills in the rest of them.
 func (s *snapshot) groups(p *deadletter.GroupQuery) (all []deadletter.Group, err error) {
 	counts, err := s.counts(p.Query, "d.fingerprint <> ''")
 	for len(counts) > 0 {
@@ -274,7 +274,7 @@ func (s *snapshot) groups(p *deadletter.GroupQuery) (all []deadletter.Group, err
 	return all, err
 }
 
-// describe fills in the groups' newest dead letters, and what is known of their causes.
+// describe fills in the groups' newest dead letters and their causes.
 func (s *snapshot) describe(all []deadletter.Group) error {
 	for i := range all {
 		g := &all[i]
@@ -292,11 +292,11 @@ func (s *snapshot) describe(all []deadletter.Group) error {
 
 // DeadLetterCounts implements deadletter.Reader.
 func (r *Reader) DeadLetterCounts(ctx context.Context, f journal.DeadLetterFilter) ([]deadletter.Count, error) {
-	p, _ := deadletter.NewQuery(f, "", 1) // which fails for a cursor alone
+	p, _ := deadletter.NewQuery(f, "", 1) // only a cursor can fail
 	return reading(ctx, r, "count dead letters", func(s *snapshot) ([]deadletter.Count, error) { return s.counts(p) })
 }
 
-// counts returns how many dead letters d a query finds that have what conditions say beside.
+// counts counts the dead letters d that a query and further conditions find.
 func (s *snapshot) counts(p *deadletter.Query, conditions ...string) ([]deadletter.Count, error) {
 	w := s.finds(p)
 	oneOf(&w, "d.state", p.States)

@@ -10,7 +10,7 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// expunges are the records of expunges r.
+// expunges is the condition that a record r is an expunge's.
 const expunges = "r.kind IN ('purge', 'erasure')"
 
 // LastRecordBefore implements journal.PurgeStore.
@@ -50,7 +50,7 @@ func (s *Store) Expunge(
 	return cmp.Or(err, refused)
 }
 
-// old finds what may go of everybody's.
+// old finds the old records of all subjects, and those without one.
 func (w *writer) old(p *journal.Expunging) (err error) {
 	const first = "NOT EXISTS (SELECT 1 FROM records e WHERE e.subject = r.subject AND e.record < r.record)"
 	var keys []int64
@@ -81,8 +81,8 @@ func (w *writer) old(p *journal.Expunging) (err error) {
 	return err
 }
 
-// loose returns the records of no subject that were found, whole; of a bulk run all, where its start is found and its end is
-// old.
+// loose reads the found records without a subject. Those of a bulk run are read together, once its start is found and
+// its end is old, too.
 func (w *writer) loose(found []journal.SignedRecord, through int64) (all []journal.SignedRecord, err error) {
 	for i := range found {
 		clause, args := "WHERE r.record = ?", []any{found[i].Entry.Record}
@@ -120,7 +120,7 @@ func (w *writer) expungeable(keys []int64) (all []journal.Expungeable, err error
 		place[key], asked[i] = i, []int64{key}
 		all = append(all, journal.Expungeable{Key: key})
 	}
-	text, _ := json.Marshal(asked) // of numbers
+	text, _ := json.Marshal(asked)
 	list, these := string(text), "subject IN (SELECT CAST(a.value ->> 0 AS BIGINT) FROM "+w.Elements+")"
 	records, err := w.signed("WHERE r."+these+" ORDER BY r.record", list)
 	if err != nil {
@@ -140,7 +140,7 @@ func (w *writer) expungeable(keys []int64) (all []journal.Expungeable, err error
 	}, list)
 }
 
-// asked finds all that there is of the one subject that is to be erased.
+// asked finds everything about the subject that is to be erased.
 func (w *writer) asked(p *journal.Expunging) error {
 	key, err := w.keyOf(p.Subject)
 	if err != nil || key == 0 {
@@ -150,7 +150,7 @@ func (w *writer) asked(p *journal.Expunging) error {
 		return err
 	}
 	s := &p.Subjects[0]
-	s.Subject = p.Subject // that may have a review's heartbeat alone
+	s.Subject = p.Subject // set even if it has no records
 	for _, read := range []func() error{
 		func() error { s.Waiting, err = w.messages("WHERE subject = ? ORDER BY sequence", key); return err },
 		func() error {
@@ -166,7 +166,7 @@ func (w *writer) asked(p *journal.Expunging) error {
 	return nil
 }
 
-// failures returns how many are counted, by their causes.
+// failures returns the number of failures of each cause.
 func (w *writer) failures() (map[string]int64, error) {
 	all := map[string]int64{}
 	return all, w.each("SELECT cause, n FROM sums WHERE slot = 0 AND name = '"+string(journal.SumCauseFailures)+"'", func(scan scanner) error {
@@ -178,7 +178,7 @@ func (w *writer) failures() (map[string]int64, error) {
 	})
 }
 
-// signed returns records in their order, with their digests by the ledger; that of one that no link vouches for is zero.
+// signed returns records with their digests from the ledger; zero if no link has one.
 func (s *snapshot) signed(clause string, args ...any) ([]journal.SignedRecord, error) {
 	records, err := s.entries(clause, args...)
 	all := make([]journal.SignedRecord, len(records))
@@ -200,7 +200,7 @@ func (s *snapshot) signed(clause string, args ...any) ([]journal.SignedRecord, e
 	return all, err
 }
 
-// expunge deletes what goes.
+// expunge deletes what e says.
 func (b *batch) expunge(e *journal.Expunged) {
 	if e == nil {
 		return

@@ -19,7 +19,7 @@ func (r *Reader) Moment(ctx context.Context, do func(journal.Moment) error) erro
 	})
 }
 
-// prepareLong lets the transaction take its time.
+// prepareLong lifts the transaction's time-outs.
 func (s *snapshot) prepareLong() error {
 	if s.Long == "" {
 		return nil
@@ -27,7 +27,7 @@ func (s *snapshot) prepareLong() error {
 	return s.each(s.Long, func(scanner) error { return nil })
 }
 
-// What follows implements journal.Moment.
+// The methods below implement journal.Moment.
 
 func (s *snapshot) Head() (journal.Head, error) { return s.head("") }
 
@@ -94,7 +94,7 @@ func (s *snapshot) Letters() (n int64, err error) {
 
 func (s *snapshot) Rows(t *journal.Table) ([]journal.Row, error) { return s.rows(t, "") }
 
-// rows returns a table's, texts and numbers as journal.Row has them.
+// rows returns a table's rows, with the types of journal.Row.
 func (s *snapshot) rows(t *journal.Table, clause string, args ...any) (all []journal.Row, err error) {
 	return collect(s, "SELECT "+strings.Join(t.Columns, ", ")+" FROM "+t.Name+" "+clause, args,
 		func(scan scanner, row *journal.Row) error {

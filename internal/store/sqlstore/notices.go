@@ -10,10 +10,10 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// weighed are the dead letters that get their chances in one transaction, which is short.
+// weighed is how many dead letters are updated in one transaction, to keep it short.
 const weighed = 200
 
-// Weigh implements journal.Outbox. It writes where a chance is another one.
+// Weigh implements journal.Outbox. It writes only changed chances.
 func (s *Store) Weigh(ctx context.Context, probability func(*journal.Fingerprint, string) float64) error {
 	const query = `SELECT d.record, d.chance, d.policy, d.fingerprint, coalesce(f.reason, ''), coalesce(r.body ->> 'dest', '')
 		FROM (SELECT * FROM dead_letters WHERE state = 'open' AND record > ? ORDER BY record LIMIT ?) d
@@ -37,7 +37,7 @@ func (s *Store) Weigh(ctx context.Context, probability func(*journal.Fingerprint
 		})
 		if err == nil && len(b.statements) > 0 {
 			err = s.write(ctx, "weigh dead letters", func(w *writer) (bool, error) {
-				_, err := w.head(w.Lock) // as whoever else writes: none waits for a row that another has
+				_, err := w.head(w.Lock) // like every writer, so that none waits for another's row
 				return true, cmp.Or(err, w.execute(b))
 			})
 		}

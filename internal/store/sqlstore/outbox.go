@@ -20,12 +20,12 @@ func (s *Store) Pending(ctx context.Context, queue string, after int64, limit in
 	})
 }
 
-// selectMessages are those of the outbox, each with the digest that came with it.
+// selectMessages selects messages of the outbox, each with its digest from the ledger.
 const selectMessages = `SELECT sequence, id, queue, key, subject, type, body, at, (SELECT CASE WHEN sequence < l.message + length(l.messages) / 32
 	THEN substr(l.messages, CAST(1 + 32 * (sequence - l.message) AS INTEGER), 32) END FROM ledger l
 	WHERE l.message <= sequence ORDER BY l.message DESC, l.number DESC LIMIT 1) FROM outbox `
 
-// readMessage reads a row of selectMessages, and holds it against its digest.
+// readMessage reads a row of selectMessages, and sets Forged if it does not match its digest.
 func readMessage(scan scanner, m *journal.Message) error {
 	var signed []byte
 	err := scan(&m.Sequence, &m.ID, &m.Queue, &m.Key, &m.Subject, &m.Type, &m.Body, milli{&m.At}, &signed)
@@ -62,7 +62,7 @@ func (s *Store) Lease(ctx context.Context, name, holder string, span time.Durati
 		if err != nil {
 			return false, err
 		}
-		now, err := w.now() // once its row is held
+		now, err := w.now() // after locking the row
 		if ahead := until - now; err != nil || found && whose != holder && ahead > 0 && (ms == 0 || ahead <= ms) {
 			return false, err
 		}
@@ -79,7 +79,7 @@ func (s *Store) Lease(ctx context.Context, name, holder string, span time.Durati
 	return held && err == nil, err
 }
 
-// now returns the instant by the clock that leases go by.
+// now returns the time by the clock for leases.
 func (s *snapshot) now() (ms int64, err error) {
 	if s.Now == "" {
 		return time.Now().UnixMilli(), nil
@@ -98,7 +98,7 @@ func (s *Store) Watermarks(ctx context.Context) ([]deadletter.Watermark, error) 
 	})
 }
 
-// MoveWatermark implements deadletter.NoticeStore. Who moves marks takes turns at the ledger's head.
+// MoveWatermark implements deadletter.NoticeStore. It locks the ledger's head.
 func (s *Store) MoveWatermark(
 	ctx context.Context, from, to deadletter.Watermark, m *journal.Message,
 ) (moved bool, err error) {
@@ -126,7 +126,7 @@ func (s *Store) MoveWatermark(
 	return moved && err == nil, err
 }
 
-// mayMove reports whether the watermark is as it was, and nothing waits where m is to go.
+// mayMove reports whether the watermark is still from, and no message with m's queue and key waits.
 func (w *writer) mayMove(from *deadletter.Watermark, m *journal.Message) (bool, error) {
 	var now deadletter.Watermark
 	var at int64
@@ -143,7 +143,7 @@ func (w *writer) mayMove(from *deadletter.Watermark, m *journal.Message) (bool, 
 	return !waits, err
 }
 
-// TellCause implements deadletter.NoticeStore. Who tells takes turns at the ledger's head.
+// TellCause implements deadletter.NoticeStore. It locks the ledger's head.
 func (s *Store) TellCause(ctx context.Context, c *journal.Cause) (told bool, err error) {
 	err = s.write(ctx, "note that a cause is new", func(w *writer) (bool, error) {
 		if _, err := w.head(w.Lock); err != nil {
@@ -165,8 +165,8 @@ func (s *Store) TellCause(ctx context.Context, c *journal.Cause) (told bool, err
 	return told && err == nil, err
 }
 
-// sessions is the queue of ended sessions. No relay reads it: a message is removed at its At, when the session would have
-// expired.
+// sessions is the queue of ended sessions. No relay reads it. A message is removed after its At, when the session would
+// have expired.
 const sessions = "sessions"
 
 // EndSession implements access.EndedSessions.

@@ -21,7 +21,7 @@ func (s *snapshot) entries(clause string, args ...any) ([]journal.Entry, error) 
 	return collect(s, selectEntries+clause, args, readEntry)
 }
 
-// keyOf the subject; 0 where it is not known.
+// keyOf returns the subject's key; 0 if it is unknown.
 func (s *snapshot) keyOf(of journal.Subject) (key int64, err error) {
 	_, err = s.one("SELECT key FROM subjects WHERE id = ? AND policy = ? AND tenant = ?",
 		[]any{of.ID, of.Policy, of.Tenant}, &key)
@@ -47,7 +47,7 @@ func (r *Reader) Story(ctx context.Context, of journal.Subject) (story journal.S
 
 const selectStates = "SELECT key, tenant, policy, id, body FROM subjects"
 
-// readKeyed reads a row of selectStates, whose body may be unreadable.
+// readKeyed reads a row of selectStates. An unreadable body sets Unreadable.
 func readKeyed(scan scanner, k *journal.KeyedState) error {
 	var body string
 	err := scan(&k.Key, &k.Subject.Tenant, &k.Subject.Policy, &k.Subject.ID, &body)
@@ -104,7 +104,7 @@ func readLink(scan scanner, l *journal.Link) error {
 	return err
 }
 
-// digestsOf reads digests. A last one that was cut short is told by its link's hash.
+// digestsOf splits b into digests. If the last is cut short, its link's hash reveals it.
 func digestsOf(b []byte) []journal.Digest {
 	const size = len(journal.Digest{})
 	all := make([]journal.Digest, (len(b)+size-1)/size)
@@ -114,10 +114,10 @@ func digestsOf(b []byte) []journal.Digest {
 	return all
 }
 
-// runsOf reads what textOf wrote.
+// runsOf parses what textOf returns.
 func runsOf(text string) (runs []journal.Run) {
 	if text != "" && json.Unmarshal([]byte(text), &runs) != nil {
-		return []journal.Run{{First: -1, Last: -1}} // its link's hash tells that, too
+		return []journal.Run{{First: -1, Last: -1}} // the link's hash reveals this, too
 	}
 	return runs
 }
@@ -142,18 +142,18 @@ func (r *Reader) Records(
 	})
 }
 
-// reached returns the first record of the last link before an instant, or 0: no record before it is of that instant or
-// later, as the links' instants do not go back. Those of earlier builds went back as far as clocks differ.
+// reached returns the first record of the last link that was written before t, with journal.ClockTolerance as a margin;
+// 0 for none. As links' instants do not go back, no earlier record is of t or later.
 func (s *snapshot) reached(t time.Time) (record int64, err error) {
 	record, _, err = s.linkBefore(t.Add(-journal.ClockTolerance), 0)
 	return record, err
 }
 
-// longestLag is how far behind a clock may have been whose records are still found by an instant that bounds them.
+// longestLag is how slow a clock may have been for RecordFilter.Until still to find its records.
 const longestLag = 24 * time.Hour
 
-// linkBefore returns the first record of the last link before an instant, or of the one so many links behind that; false where
-// there is none.
+// linkBefore returns the first record of the last link before t, or of the link that many links after it, and reports
+// whether there is one.
 func (s *snapshot) linkBefore(t time.Time, behind int) (record int64, found bool, err error) {
 	const query = `WITH RECURSIVE halves (low, high) AS (
 		SELECT CAST(0 AS BIGINT), link + 1 FROM ledger_head WHERE one = 1
@@ -166,7 +166,7 @@ func (s *snapshot) linkBefore(t time.Time, behind int) (record int64, found bool
 	return record, found, err
 }
 
-// filter returns what the records behind one must have; false where there are none.
+// filter returns the conditions of a filter on records r above after; possible is false if none can match.
 func (s *snapshot) filter(f *journal.RecordFilter, after int64) (w where, possible bool, err error) {
 	if !f.Since.IsZero() {
 		reached, err := s.reached(f.Since)
@@ -212,7 +212,7 @@ func (r *Reader) Sums(ctx context.Context, from int64, names ...journal.SumName)
 	})
 }
 
-// sumOf returns the sum of that name in a group of rows of sums g.
+// sumOf returns the SQL for the sum of that name over a group of rows of sums g.
 func sumOf(name journal.SumName) string {
 	return "CAST(SUM(CASE WHEN g.name = '" + string(name) + "' THEN g.n ELSE 0 END) AS BIGINT)"
 }
@@ -284,7 +284,7 @@ func (r *Reader) Causes(
 	})
 }
 
-// cause returns what is known of a cause, without its counts, or otherwise where that is nothing.
+// cause returns the cause with that id, without counts; otherwise if it is unknown.
 func (s *snapshot) cause(id string, otherwise journal.Fingerprint) (f journal.Fingerprint, err error) {
 	found, err := s.one("SELECT id, policy, reason, classification, pattern FROM fingerprints WHERE id = ?", []any{id},
 		&f.ID, &f.Policy, &f.Reason, &f.Classification, &f.Pattern)

@@ -7,10 +7,11 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// rebuildPage is how many subjects are made anew at a time.
+// rebuildPage is how many subjects are rebuilt at a time.
 const rebuildPage = 1000
 
-// Rebuild implements audit.Rebuilder. progress is told of subjects, of how many keys there are.
+// Rebuild implements audit.Rebuilder. progress gets the last subject's key, the highest key, and the number of rebuilt
+// subjects.
 func (s *Store) Rebuild(ctx context.Context, check func(journal.Moment) error, progress func(at, of, counted int64),
 	step func(journal.Head) (*journal.Changes, error)) error {
 	return s.write(ctx, "rebuild the journal", func(w *writer) (bool, error) {
@@ -28,7 +29,7 @@ func (s *Store) Rebuild(ctx context.Context, check func(journal.Moment) error, p
 	})
 }
 
-// mendHead takes the ledger's head from the ledger's end, and keeps others out.
+// mendHead makes the ledger's head anew from its last link, which locks it.
 func (w *writer) mendHead() error {
 	b := &batch{Dialect: w.Dialect}
 	b.add("DELETE FROM ledger_head")
@@ -44,7 +45,7 @@ type rebuild struct {
 	*writer
 	progress func(at, of, counted int64)
 	fold     *journal.Refold
-	// letGo are the messages that were let go of.
+	// letGo are the messages that links say were removed.
 	letGo journal.Runs
 }
 
@@ -72,8 +73,8 @@ func (r *rebuild) run(record func(journal.Head) (*journal.Changes, error)) error
 	return r.save(head, c)
 }
 
-// messages deletes those of the outbox that are not what was signed, lets go of what is lost, and tells the processes anew
-// whose answer it was.
+// messages deletes forged messages from the outbox, records them and missing ones as removed, and sends lost answers to
+// processes again.
 func (r *rebuild) messages(c *journal.Changes, head journal.Head) error {
 	b, kept, known := &batch{Dialect: r.Dialect}, map[string]bool{}, journal.Runs{}
 	err := stream(&r.snapshot, selectMessages+"ORDER BY sequence", nil, readMessage, func(m *journal.Message) error {
@@ -108,7 +109,7 @@ func (r *rebuild) messages(c *journal.Changes, head journal.Head) error {
 	return cmp.Or(err, r.execute(b))
 }
 
-// ledger takes what was answered from the links, and folds the records that are of no subject.
+// ledger takes the answered records from the links, and folds the records without a subject.
 func (r *rebuild) ledger() error {
 	var answered journal.Runs
 	err := stream(&r.snapshot, selectLinks+"ORDER BY number", nil, readLink, func(l *journal.Link) error {
@@ -133,7 +134,7 @@ func (r *rebuild) ledger() error {
 	return r.execute(b)
 }
 
-// subjects makes subjects and dead letters anew. The names of subjects are what their records were signed with.
+// subjects rebuilds subjects and dead letters. It keeps the subjects' names, as the records were signed with them.
 func (r *rebuild) subjects(last int64) error {
 	made := int64(0)
 	for after := int64(0); ; {
@@ -159,7 +160,7 @@ func (r *rebuild) subjects(last int64) error {
 	}
 }
 
-// sums makes what is of no subject anew.
+// sums rebuilds the tables that belong to no subject.
 func (r *rebuild) sums() error {
 	b := &batch{Dialect: r.Dialect}
 	b.add("DELETE FROM dead_letters WHERE subject NOT IN (SELECT key FROM subjects)")

@@ -1,5 +1,5 @@
-// Package sqlstore keeps the journal in an SQL database: one schema, one set of statements. A Dialect says what differs
-// between databases.
+// Package sqlstore keeps the journal in an SQL database, with one schema and one set of statements. A Dialect says what
+// differs between databases.
 package sqlstore
 
 import (
@@ -18,8 +18,8 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// Version of the schema. What is added leaves it as it is, since the release before must go on beside this one; it is raised
-// by what takes something away that releases before that one use.
+// Version is the schema's version. Additions do not raise it, as the previous release must run beside this one.
+// Removing something that only releases before the previous one use raises it.
 const Version = 1
 
 //go:embed schema.sql
@@ -27,32 +27,32 @@ var schema string
 
 // Dialect is what differs between databases.
 type Dialect struct {
-	// Types are what the database calls the types of schema.sql, and what stands behind a table. Bytes is a literal
-	// of bytes, as the format of their hexadecimal digits.
+	// Types maps the types and table endings of schema.sql to the database's. Bytes is the format of a literal of
+	// bytes.
 	Types map[string]string
 	Bytes string
-	// Numbered tells that parameters are $1 and not ?.
+	// Numbered reports whether parameters are $1 and not ?.
 	Numbered bool
-	// Now is an expression for the database's clock, in milliseconds, by which leases go; empty where one process has the
-	// database, whose clock it is then. Lock takes a row, such as the ledger's head.
+	// Now is an expression for the database's clock in milliseconds, for leases; empty to use the process's clock. Lock
+	// is a suffix that locks a selected row, such as the ledger's head.
 	Now, Lock string
-	// Contains is the function that returns where a text contains another, from 1 on; 0 where it does not. Elements is a
-	// table a, whose column value has the elements of a parameter that is a JSON array.
+	// Contains is the function that returns the position of a text in another, from 1; 0 if it is not in it. Elements
+	// is a table a whose column value holds the elements of a parameter, a JSON array.
 	Contains, Elements string
-	// Sizes are how many rows of a statement are made in one, the fewest first; the first is 1.
+	// Sizes are the numbers of rows that an INSERT may have, ascending from 1.
 	Sizes []int
-	// Begin begins a transaction that writes. Detached tells that its statements do not look at the context.
+	// Begin begins a transaction that writes. Detached reports whether its statements ignore the caller's context.
 	Begin    string
 	Detached bool
-	// Long is a query that lets a transaction to read in take its time.
+	// Long is a query that lifts the time-outs of a transaction; empty for none.
 	Long string
-	// Judge is the store's error for a database's, which is of COMMIT where committing.
+	// Judge returns the store's error for the database's err. committing says that COMMIT failed.
 	Judge func(err error, committing bool) *journal.StoreError
-	// Batch executes statements in their order. Nil: one after the other.
+	// Batch executes statements in one round trip; nil to execute them one by one.
 	Batch func(ctx context.Context, conn *sql.Conn, all []Statement) error
 }
 
-// Statement and its arguments.
+// Statement is an SQL statement with its arguments.
 type Statement struct {
 	Query string
 	Args  []any
@@ -66,7 +66,7 @@ type Querier interface {
 
 var types = regexp.MustCompile(`\b(INT|TEXT|BLOB|JSON)\b|\)(STRICT|KEYED);`)
 
-// Schema returns the statements that make the tables.
+// Schema returns the statements that create the tables.
 func (d *Dialect) Schema() string {
 	return types.ReplaceAllStringFunc(schema, func(word string) string { return d.Types[word] }) + fmt.Sprintf(`
 		INSERT INTO ledger_head VALUES (1, 0, 0, 0, 0, %s, 0, 0);
@@ -74,7 +74,7 @@ func (d *Dialect) Schema() string {
 		INSERT INTO journal_schema VALUES (%d);`, d.bytes(journal.Digest{}), d.bytes(journal.NewIdentityKey()), Version)
 }
 
-// Known fails where the schema's version is not this binary's.
+// Known returns an error if this binary does not know the schema's version.
 func Known(version int64) error {
 	switch {
 	case version > Version:
@@ -86,7 +86,7 @@ func Known(version int64) error {
 	return nil
 }
 
-// bytes returns a literal.
+// bytes returns the literal of b.
 func (d *Dialect) bytes(b [32]byte) string { return fmt.Sprintf(d.Bytes, b) }
 
 // bind returns the query with the dialect's parameters.
@@ -108,7 +108,7 @@ func (d *Dialect) bind(query string) string {
 	return b.String()
 }
 
-// Failed returns the store's error for err, which came while doing what doing says, or of COMMIT.
+// Failed returns the store's error for err. doing says what failed; committing says that it was COMMIT.
 func (d *Dialect) Failed(doing string, err error, committing bool) error {
 	e := d.judged(err, committing)
 	return &journal.StoreError{Kind: e.Kind, Err: fmt.Errorf("%s: %w", doing, e.Err)}
@@ -118,7 +118,7 @@ func (d *Dialect) judged(err error, committing bool) *journal.StoreError {
 	if e, ok := errors.AsType[*journal.StoreError](err); ok {
 		return e
 	}
-	if errors.Is(err, journal.ErrUnreadable) { // one row: others can be read
+	if errors.Is(err, journal.ErrUnreadable) { // only this row
 		return &journal.StoreError{Kind: journal.Invalid, Err: err}
 	}
 	return d.Judge(err, committing)
@@ -129,11 +129,11 @@ type Reader struct {
 	*Dialect
 	// Snapshot runs do in a transaction that sees one state of the journal; do may be called again.
 	Snapshot func(ctx context.Context, do func(tx Querier) error) error
-	// Free frees everything.
+	// Free closes the connections.
 	Free func() error
 }
 
-// InTransaction runs do in a transaction that reads.
+// InTransaction runs do in a read-only transaction.
 func InTransaction(ctx context.Context, pool *sql.DB, level sql.IsolationLevel, do func(tx Querier) error) error {
 	tx, err := pool.BeginTx(ctx, &sql.TxOptions{Isolation: level, ReadOnly: true})
 	if err != nil {
@@ -143,10 +143,10 @@ func InTransaction(ctx context.Context, pool *sql.DB, level sql.IsolationLevel, 
 	return do(tx)
 }
 
-// Close ends the reader; its methods fail afterwards.
+// Close closes the reader; later calls fail.
 func (r *Reader) Close() error { return r.Free() }
 
-// snapshot is a transaction to read in.
+// snapshot is a transaction for reading.
 type snapshot struct {
 	context.Context
 	*Dialect
@@ -162,7 +162,7 @@ func (r *Reader) read(ctx context.Context, doing string, do func(s *snapshot) er
 	return err
 }
 
-// reading returns what do reads in a transaction that sees one state of the journal.
+// reading returns the result of do in a transaction that sees one state of the journal.
 func reading[T any](
 	ctx context.Context, r *Reader, doing string, do func(s *snapshot) (T, error),
 ) (result T, err error) {
@@ -174,7 +174,7 @@ func reading[T any](
 	return result, err
 }
 
-// where is what the rows of a query must have: conditions, all of which hold, and their arguments.
+// where is a WHERE clause: conditions that must all hold, and their arguments.
 type where struct {
 	conditions []string
 	args       []any
@@ -184,19 +184,19 @@ func (w *where) and(condition string, args ...any) {
 	w.conditions, w.args = append(w.conditions, condition), append(w.args, args...)
 }
 
-// is adds that a column has a value; nothing where that is empty.
+// is adds the condition that column = value, unless value is empty.
 func (w *where) is(column, value string) {
 	if value != "" {
 		w.and(column+" = ?", value)
 	}
 }
 
-// add adds the conditions of another.
+// add adds the conditions of of.
 func (w *where) add(of where) {
 	w.conditions, w.args = append(w.conditions, of.conditions...), append(w.args, of.args...)
 }
 
-// oneOf adds to w that a column has one of the values, of which there is one at least.
+// oneOf adds the condition that a column has one of the values. There must be at least one.
 func oneOf[T ~string | ~int64](w *where, column string, values []T) {
 	w.and(column + " IN (?" + strings.Repeat(", ?", len(values)-1) + ")")
 	for _, v := range values {
@@ -204,7 +204,7 @@ func oneOf[T ~string | ~int64](w *where, column string, values []T) {
 	}
 }
 
-// String returns the clause; empty where there are no conditions.
+// String returns the clause; empty if there are no conditions.
 func (w *where) String() string {
 	if len(w.conditions) == 0 {
 		return ""
@@ -215,7 +215,7 @@ func (w *where) String() string {
 // scanner reads the columns of a row.
 type scanner = func(to ...any) error
 
-// each calls row for each row of the query's result. Its error is a *journal.StoreError.
+// each calls row for each row of the query's result. Its error is a *journal.StoreError, or row's errEnough.
 func (s *snapshot) each(query string, row func(scan scanner) error, args ...any) error {
 	rows, err := s.tx.QueryContext(s, s.bind(query), args...)
 	if err != nil {
@@ -261,12 +261,12 @@ func first[T any](all []T, err error) (one T, found bool, _ error) {
 	return all[0], true, nil
 }
 
-// fromJSON reads a row of one column, which is JSON.
+// fromJSON reads a row with one column of JSON.
 func fromJSON[T any](scan scanner, row *T) error {
 	return scan(asJSON{row})
 }
 
-// asJSON scans a text of JSON.
+// asJSON scans a column of JSON.
 type asJSON struct{ to any }
 
 // Scan implements sql.Scanner.
@@ -284,7 +284,7 @@ func (j asJSON) Scan(from any) error {
 	return nil
 }
 
-// milli scans an instant, which is kept in milliseconds.
+// milli scans an instant in milliseconds.
 type milli struct{ at *time.Time }
 
 // Scan implements sql.Scanner.
@@ -297,7 +297,7 @@ func (m milli) Scan(from any) error {
 	return nil
 }
 
-// one reads a single row; false where there is none.
+// one reads a single row, and reports whether there is one.
 func (s *snapshot) one(query string, args []any, to ...any) (bool, error) {
 	err := s.tx.QueryRowContext(s, s.bind(query), args...).Scan(to...)
 	switch {
@@ -312,9 +312,9 @@ func (s *snapshot) one(query string, args []any, to ...any) (bool, error) {
 // Store reads and writes the journal. Its methods are safe for concurrent use.
 type Store struct {
 	Reader
-	// Acquire returns a connection to write with, until release is called, which rolls back what has not ended.
+	// Acquire returns a connection for writing. release gives it back, and rolls back unless the transaction has ended.
 	Acquire func(ctx context.Context) (conn *Conn, release func(ended bool), err error)
-	// Room fails where there is no room for a batch; nil where nobody knows.
+	// Room returns an error if there is no room for a batch; nil if the room is unknown.
 	Room func() error
 
 	identityKey journal.IdentityKey
@@ -323,7 +323,7 @@ type Store struct {
 // IdentityKey implements journal.Store.
 func (s *Store) IdentityKey() journal.IdentityKey { return s.identityKey }
 
-// ReadIdentityKey reads it, before anything else is done.
+// ReadIdentityKey reads the identity key. Call it first.
 func (s *Store) ReadIdentityKey(ctx context.Context) error {
 	return s.read(ctx, "read the key of identities", func(of *snapshot) error {
 		var key []byte
@@ -335,7 +335,7 @@ func (s *Store) ReadIdentityKey(ctx context.Context) error {
 	})
 }
 
-// Conn is a connection to write with. Prepared keeps its statements; nil where the driver does.
+// Conn is a connection for writing. Prepared caches its statements; nil if the driver does.
 type Conn struct {
 	*sql.Conn
 	Prepared map[string]*sql.Stmt
@@ -347,14 +347,14 @@ type writer struct {
 	conn *Conn
 }
 
-// write runs do in a transaction of its own, which is committed where do says so.
+// write runs do in a transaction, and commits it if do returns true.
 func (s *Store) write(ctx context.Context, doing string, do func(w *writer) (bool, error)) error {
 	conn, release, err := s.Acquire(ctx)
 	if err != nil {
 		return s.Failed(doing, err, false)
 	}
 	ended := false
-	defer func() { release(ended) }() // also where do panics
+	defer func() { release(ended) }() // even if do panics
 	inner := ctx
 	if s.Detached {
 		inner = context.WithoutCancel(ctx)
@@ -386,7 +386,7 @@ func (w *writer) begin(ctx context.Context, do func(w *writer) (bool, error)) (c
 	return changed, cmp.Or(err, ctx.Err())
 }
 
-// statement returns the prepared query; nil where the driver prepares by itself.
+// statement returns the prepared query; nil if the driver prepares by itself.
 func (c *Conn) statement(ctx context.Context, query string) (*sql.Stmt, error) {
 	if s := c.Prepared[query]; s != nil || c.Prepared == nil {
 		return s, nil
@@ -429,7 +429,7 @@ func (w *writer) exec(query string, args ...any) (int64, error) {
 	return r.RowsAffected()
 }
 
-// NotBegunError says that there is no journal yet where one is looked for: the worker makes it at its first start.
+// NotBegunError says that there is no journal yet: the worker creates it at its first start.
 type NotBegunError struct{ Err error }
 
 func (e *NotBegunError) Error() string { return e.Err.Error() }

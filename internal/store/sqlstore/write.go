@@ -9,7 +9,7 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// change runs decide in a transaction that has the ledger's head for itself, and saves what it returns; nil is nothing.
+// change runs decide in a transaction that locks the ledger's head, and saves the changes that it returns, if any.
 func (s *Store) change(
 	ctx context.Context, doing string, decide func(w *writer, head journal.Head) (*journal.Changes, error),
 ) error {
@@ -52,7 +52,7 @@ func (s *Store) Holds(ctx context.Context, l *journal.Link) (found bool, err err
 	return found, err
 }
 
-// Probe implements journal.Store. It asks for the room of a batch as well: less would be enough for itself.
+// Probe implements journal.Store. It also requires room for a batch.
 func (s *Store) Probe(ctx context.Context) error {
 	if s.Room != nil {
 		if err := s.Room(); err != nil {
@@ -60,13 +60,13 @@ func (s *Store) Probe(ctx context.Context) error {
 		}
 	}
 	return s.write(ctx, "write a probe", func(w *writer) (bool, error) {
-		// Another value than before: SQLite writes nothing where nothing changes.
+		// The value must differ: SQLite writes nothing if nothing changes.
 		_, err := w.exec("UPDATE ledger_head SET probed_at = ? WHERE one = 1", time.Now().UnixNano())
 		return true, err
 	})
 }
 
-// head returns the ledger's; lock is what takes it.
+// head returns the ledger's head. lock is Dialect.Lock, or empty.
 func (s *snapshot) head(lock string) (h journal.Head, err error) {
 	var hash []byte
 	found, err := s.one("SELECT link, record, subject, message, hash, at FROM ledger_head WHERE one = 1"+lock, nil, &h.Link,
@@ -91,7 +91,7 @@ func (w *writer) recall(lookups []journal.Lookup) ([]journal.History, error) {
 		l := &lookups[i]
 		asked[i] = []any{i, l.Subject.ID, l.Subject.Policy, l.Subject.Tenant, l.DeadLetter}
 	}
-	list, _ := json.Marshal(asked) // of texts and numbers
+	list, _ := json.Marshal(asked)
 	err := w.each(fmt.Sprintf(recalled, w.Elements), func(scan scanner) error {
 		var n, key int64
 		var last nullRecord
@@ -123,7 +123,7 @@ func (w *writer) recall(lookups []journal.Lookup) ([]journal.History, error) {
 	return histories, err
 }
 
-// nullRecord is a record that may not be there.
+// nullRecord holds the columns of a record that may be missing.
 type nullRecord struct {
 	record, at *int64
 	body       *string
@@ -145,7 +145,7 @@ func readState(body string) (s journal.SubjectState, err error) {
 	return s, err
 }
 
-// recallMore loads what few lookups ask for.
+// recallMore loads what only few lookups need.
 func (w *writer) recallMore(l *journal.Lookup, h *journal.History) (err error) {
 	if l.Run != "" {
 		run, found, err := w.run(l.Run)
@@ -182,8 +182,8 @@ func (w *writer) recallMore(l *journal.Lookup, h *journal.History) (err error) {
 	if h.Same == nil {
 		return nil
 	}
-	// All revisions of the attempt are looked at: a late answer to the first may be taken when another worker has made a
-	// second. Runs of several workers may lie inside each other.
+	// All revisions of the attempt count: the engine may take a late answer to the first when another worker has made a
+	// second. Runs of several workers may overlap.
 	var answered, until int64
 	_, err = w.one(`SELECT count(*), coalesce(max(a.until), 0), coalesce(max(CAST(r.body ->> 'until' AS BIGINT)), 0)
 		FROM records r JOIN answered a ON a.first > r.record - ? AND a.first <= r.record AND a.last >= r.record
@@ -197,7 +197,7 @@ func (w *writer) recallMore(l *journal.Lookup, h *journal.History) (err error) {
 	return err
 }
 
-// save writes everything that one transaction changes.
+// save saves the changes of a transaction.
 func (w *writer) save(head journal.Head, c *journal.Changes) error {
 	b := &batch{Dialect: w.Dialect}
 	if err := b.link(head, c); err != nil {
@@ -219,7 +219,7 @@ func (w *writer) save(head journal.Head, c *journal.Changes) error {
 	return w.execute(b)
 }
 
-// What a newer row changes in the one that is there.
+// What a new row changes in an existing one.
 const (
 	replaceSubject = "id = excluded.id, last = excluded.last, dead_letter = excluded.dead_letter," +
 		" destination = excluded.destination, body = excluded.body"
@@ -230,7 +230,7 @@ const (
 	addSum          = "n = sums.n + excluded.n"
 )
 
-// addFingerprint does what journal.Fingerprint.Add does.
+// addFingerprint is journal.Fingerprint.Add in SQL.
 var addFingerprint = fmt.Sprintf(`
 		began = CASE WHEN excluded.first_seen >= fingerprints.last_seen + %[1]d
 			THEN excluded.first_seen ELSE fingerprints.began END,
@@ -244,10 +244,10 @@ var addFingerprint = fmt.Sprintf(`
 		last_seen = CASE WHEN fingerprints.last_seen > excluded.last_seen
 			THEN fingerprints.last_seen ELSE excluded.last_seen END`, journal.Silence.Milliseconds())
 
-// errLink is the caller's mistake, and would be the chain's end if it got in.
+// errLink is a mistake of the caller that would break the chain.
 var errLink = invalid("save the link: it does not follow the ledger's head, or has not one digest for each record and message")
 
-// link appends the link to the ledger, where there is one, and moves the head.
+// link appends the link to the ledger, unless it is empty, and moves the head.
 func (b *batch) link(head journal.Head, c *journal.Changes) error {
 	l := &c.Link
 	if len(l.Digests)+len(l.Answered)+len(c.Records)+len(l.Messages)+len(c.Outbox)+len(l.LetGo) == 0 {
@@ -257,7 +257,7 @@ func (b *batch) link(head journal.Head, c *journal.Changes) error {
 		l.First != head.Record+1 || l.Message != head.Message+1 || l.Hash != l.HashAfter(head.Hash) {
 		return errLink
 	}
-	digests, messages := []byte{}, []byte{} // not nil: of a link of answers alone there are none
+	digests, messages := []byte{}, []byte{} // not nil, even if the link has none
 	for i := range l.Digests {
 		if c.Records[i].Record != l.First+int64(i) {
 			return errLink
@@ -301,11 +301,11 @@ func (b *batch) records(records []journal.Entry) error {
 	return nil
 }
 
-// runs adds what changes of bulk runs.
+// runs adds the changes of bulk runs.
 func (b *batch) runs(c *journal.Changes) {
 	b.upsert(journal.RunsTable, rows(c.Runs), replaceRun)
 	b.upsert(journal.ItemsTable, rows(c.NewItems), "")
-	if len(c.NewItems) > 0 { // one may have been expunged since it was found
+	if len(c.NewItems) > 0 { // a dead letter may have been expunged since it was found
 		b.add("DELETE FROM bulk_items WHERE run = ? "+
 			"AND NOT EXISTS (SELECT 1 FROM dead_letters d WHERE d.record = bulk_items.record)", c.NewItems[0].Run)
 	}

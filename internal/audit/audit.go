@@ -1,5 +1,5 @@
-// Package audit shows what the journal recorded to auditors and to those whom it is about: one record at a time, as an
-// export, as a ledger that can be verified, and as figures (RN-BIL-005 §6, §7, §10; RN-BIL-004 §6, §7, §10).
+// Package audit shows the journal's records one by one and as an export, verifies the ledger, rebuilds the projections,
+// and replays recorded failures with another catalogue (RN-BIL-005 §7, §10; RN-BIL-004 §7, §10).
 package audit
 
 import (
@@ -10,63 +10,63 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// Record is one record of the audit as JSON: what both rules' §7.1 name, and what is needed to follow it up. Keys
-// of the engine are texts: a number would lose its last digits in JavaScript.
+// Record is one record of the audit as JSON: what both rules' §7.1 require, and what is needed to follow it up. Keys of
+// the engine are strings, as JavaScript would round numbers.
 type Record struct {
-	// Record numbers everything the ledger vouches for, from 1.
+	// Record is its number in the ledger, from 1.
 	Record int64  `json:"record"`
 	Kind   string `json:"kind"`
-	// Timestamp is the instant of the analysis, or of the entry.
+	// Timestamp is when the analysis was made, or the entry recorded.
 	Timestamp string `json:"timestamp"`
 	Tenant    string `json:"tenant"`
 	Policy    string `json:"policy"`
-	// ClaimID is the subject's id, whatever its policy calls it.
+	// ClaimID is the subject's id, even if it is no claim.
 	ClaimID string `json:"claimId"`
-	// Analysis is what an attempt says; nil for an entry.
+	// Analysis holds the fields of an attempt; nil for other records.
 	*Analysis
-	// Body is what an entry says; absent for an attempt.
+	// Body is another record's body; absent for an attempt.
 	Body json.RawMessage `json:"body,omitempty"`
 }
 
-// Analysis is what an attempt says: the record of §7.1 and the six events it consists of.
+// Analysis holds the fields of an attempt: the record of §7.1 with its events.
 type Analysis struct {
 	// SubmissionError has nothing personal in it.
 	SubmissionError string                `json:"submissionError"`
 	ShouldRetry     bool                  `json:"shouldRetry"`
 	Rule            decision.BusinessRule `json:"rule"`
 	Attempt
-	// Context of the claim; absent where there is none.
+	// Context is the claim's; absent if there is none.
 	Context            decision.Context `json:"context,omitempty"`
 	ElementInstanceKey int64            `json:"elementInstanceKey,string"`
-	// Identity of the analysis: the same job with the same inputs has the same.
+	// Identity is the same for the same job with the same inputs.
 	Identity string `json:"identity"`
-	// Events in their order; those of the backoff and of the next attempt only where there is one.
+	// Events are in their order. Those of the backoff and the next attempt are there only with a retry.
 	Events []Event `json:"events"`
 }
 
-// Attempt is an attempt in one of its revisions, as the audit and a subject's story show it.
+// Attempt is one revision of an attempt, as the audit and a subject's story show it.
 type Attempt struct {
 	AttemptNumber int64 `json:"attemptNumber"`
-	// Revision is above 0 where the decision was given again with a new time.
+	// Revision is above 0 if the decision was given again with a new time.
 	Revision            int64                        `json:"revision"`
 	Episode             int64                        `json:"episode"`
 	ErrorClassification decision.ErrorClassification `json:"errorClassification"`
-	// MatchedText is what the rule matched, with nothing personal in it. It and Catalogue, the version of the
-	// catalogue that was decided by, are null in records of a worker that did not keep them.
+	// MatchedText is the text that the rule matched, with nothing personal in it. Catalogue is the version of the
+	// catalogue that decided. Both are null if unknown.
 	MatchedRule *string          `json:"matchedRule"`
 	MatchedText *string          `json:"matchedText"`
 	Catalogue   *string          `json:"catalogue"`
 	Reason      decision.Reason  `json:"reason"`
 	Outcome     decision.Outcome `json:"outcome"`
-	// RetryCount is what the process got, AnalysedRetryCount what was decided on (R12).
+	// RetryCount is the count that the process got, AnalysedRetryCount the one that was decided on (R12).
 	AnalysedRetryCount int64 `json:"analysedRetryCount"`
 	RetryCount         int64 `json:"retryCount"`
 	MaxRetries         int64 `json:"maxRetries"`
-	// BackoffMinutes and NextRetryTime are null where no retry follows.
+	// BackoffMinutes and NextRetryTime are null if no retry follows.
 	BackoffMinutes *int64  `json:"backoffMinutes"`
 	NextRetryTime  *string `json:"nextRetryTime"`
 	RetryReason    string  `json:"retryReason"`
-	// SuccessProbability of the retry and Taught, what the decision went by (R26), are absent where there is none.
+	// SuccessProbability is the retry's, Taught the teaching that decided (R26); absent if there is none.
 	SuccessProbability float64 `json:"successProbability,omitempty"`
 	PossiblyAccepted   bool    `json:"possiblyAccepted"` // R33
 	Taught             int64   `json:"taught,omitempty"`
@@ -79,13 +79,13 @@ type Attempt struct {
 
 // Event is one of the six of RN-BIL-005 §7.1.
 type Event struct {
-	// Number in the rule's list, from 1 to 6.
+	// Number is its number in the rule's list, from 1 to 6.
 	Number int    `json:"number"`
 	Event  string `json:"event"`
 	At     string `json:"at"`
 }
 
-// The events of §7.1, by the numbers they have there.
+// The events of §7.1, by their numbers there.
 const (
 	errorReceived = 1 + iota
 	errorClassified
@@ -108,7 +108,7 @@ func Of(r *journal.Record) Record {
 	e := r.Entry
 	v := Record{Record: e.Record, Kind: string(e.Kind), Timestamp: decision.Instant(e.At), Body: e.Told()}
 	v.name(e.Subject)
-	if !json.Valid(v.Body) { // somebody edited it: show it all the same
+	if !json.Valid(v.Body) { // somebody edited it: show it as a string
 		v.Body = json.RawMessage(decision.Text(e.Body))
 	}
 	return v
@@ -143,8 +143,8 @@ func AttemptOf(a *journal.Attempt) Attempt {
 	return v
 }
 
-// events of an attempt. All but the first happen in one step of some microseconds, which ends when the decision is
-// handed to the store: they share that instant. It is in milliseconds, AnalysedAt in the policy's precision (R7).
+// events returns an attempt's events. All but the first happen within microseconds and share the instant at which the
+// decision was handed to the store, in milliseconds. AnalysedAt has the policy's precision (R7).
 func events(a *journal.Attempt) []Event {
 	decided := a.ReceivedAt.Add(a.Took).Truncate(time.Millisecond)
 	all := make([]Event, 0, nextAttemptScheduled)

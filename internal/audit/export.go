@@ -13,32 +13,32 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// Format of an export. The set is closed.
+// Format is the format of an export. The set is closed.
 type Format string
 
-// The formats: one JSON object a line; RFC 4180 with a header.
+// The formats: one JSON object per line, or RFC 4180 with a header.
 const (
 	JSONLines Format = "jsonl"
 	CSV       Format = "csv"
 )
 
-// Formats lists them all.
+// Formats lists every format.
 func Formats() []Format { return []Format{JSONLines, CSV} }
 
 // Selection chooses what is exported. Its zero value is everything.
 type Selection struct {
 	journal.RecordFilter
-	// Policy and Tenant of the records; empty: all. They are for selections that name no Subject.
+	// Policy and Tenant are those of the records; empty for all. They are for selections without a Subject.
 	Policy, Tenant string
 }
 
-// takes reports whether a record that the filter let through is wanted.
+// takes reports whether the record has the wanted policy and tenant.
 func (s *Selection) takes(r *journal.Record) bool {
 	return (s.Policy == "" || r.Subject.Policy == s.Policy) && (s.Tenant == "" || r.Subject.Tenant == s.Tenant)
 }
 
-// Progress is told how far a walk has come: the number of the last record it went past, of how many there are, and
-// how many it wrote or verified. It is called from one goroutine at a time, after every page.
+// Progress is called after every page, from one goroutine at a time: at is the last record's number so far, of the
+// journal's last, counted the number of records written or verified.
 type Progress func(at, of, counted int64)
 
 func (p Progress) tell(at, of, counted int64) {
@@ -50,9 +50,9 @@ func (p Progress) tell(at, of, counted int64) {
 // exportPage is how many records are in memory at a time.
 const exportPage = 1000
 
-// Export writes the selected records to w, in the order of their numbers, up to the ledger's head as it is at the
-// beginning, and returns how many it wrote. It holds one page of them in memory. progress may be nil. Its errors
-// are those of a, of w and of ctx; what was written by then stays written.
+// Export writes the selected records to w in order, up to the ledger's head at the beginning, and returns how many it
+// wrote. It holds one page of them in memory. progress may be nil. Its errors are those of a, of w and of ctx; records
+// written before stay written.
 func Export(
 	ctx context.Context, a journal.Archive, w io.Writer, s Selection, f Format, progress Progress,
 ) (written int64, err error) {
@@ -83,8 +83,8 @@ func Export(
 	return written, buffer.Flush()
 }
 
-// archived returns the records that the filter lets through, up to the ledger's head as it is at the beginning. After
-// each page it tells progress how far that is, with what the caller counted.
+// archived returns the records that the filter lets through, up to the ledger's head at the beginning. After each page
+// it calls progress with the caller's count.
 func archived(
 	ctx context.Context, a journal.Archive, f journal.RecordFilter, progress Progress, counted *int64,
 ) iter.Seq2[*journal.Record, error] {
@@ -103,8 +103,8 @@ func archived(
 	}
 }
 
-// each returns what read gives behind a number, a page at a time, in the order of their numbers. It tells the last of
-// each page; told may be nil.
+// each returns the items after a number, in order, which read returns in pages. After each page it calls told, which
+// may be nil, with the last item's number.
 func each[T any](
 	ctx context.Context, after int64, size int, read func(after int64, limit int) ([]T, error), number func(*T) int64,
 	told func(last int64),

@@ -14,12 +14,12 @@ import (
 type Differences struct {
 	Failures int64 `json:"failures"`
 	Alike    int64 `json:"decidedAlike"`
-	// Otherwise counts those that one retries and the other gives up, or that both give up in another way or to another
-	// team. Of those that both retry, the second catalogue retries Earlier or Later.
+	// Otherwise counts failures that only one retries, or that both give up with different outcomes or teams. Earlier
+	// and Later count those that the second catalogue retries earlier or later than the first.
 	Otherwise int64 `json:"decidedOtherwise"`
 	Earlier   int64 `json:"earlier"`
 	Later     int64 `json:"later"`
-	// NotComparable counts those of which the journal does not hold all that a decision needs.
+	// NotComparable counts failures of which the journal lacks something that a decision needs.
 	NotComparable int64 `json:"notComparable"`
 }
 
@@ -33,10 +33,8 @@ func (d *Differences) Add(other *Differences) {
 	d.NotComparable += other.NotComparable
 }
 
-// Replay has two catalogues decide anew on each failure that was recorded since an instant, and counts by policy how
-// they differ. What a person taught holds in both; that a destination was down is left out of both. progress is called
-// after each page of records with the last one's number, that of the journal's last record, and how many failures were
-// replayed.
+// Replay decides anew, with two catalogues, on each failure recorded since an instant, and counts by policy how they
+// differ. Teachings hold in both; outages of destinations are ignored in both. progress counts the replayed failures.
 func Replay(
 	ctx context.Context, archive journal.Archive, since time.Time, a, b decision.Policies, progress Progress,
 ) (map[string]*Differences, error) {
@@ -46,7 +44,7 @@ func Replay(
 		if err != nil {
 			return nil, err
 		}
-		// A revision is the same answer at a later time.
+		// A revision only repeats its attempt's decision at a later time.
 		if failed := record.Attempt; failed != nil && failed.Revision == 0 {
 			r.failure(record.Subject, failed)
 			failures++
@@ -94,11 +92,10 @@ func (r *replay) failure(s journal.Subject, failed *journal.Attempt) {
 	}
 }
 
-// decideAnew returns what p decides on a recorded failure. It reports false where the catalogue has no such policy, or
-// what the journal holds does not suffice.
+// decideAnew returns p's decision on a recorded failure. It reports false if p is nil or the record lacks something.
 func decideAnew(p *decision.Policy, failed *journal.Attempt, presumed int64) (decision.Decision, bool) {
 	d := &failed.Decision
-	if p == nil || p.Own != nil { // a retry policy that a job brings is not recorded
+	if p == nil || p.Own != nil { // a job's own retry policy is not recorded
 		return decision.Decision{}, false
 	}
 	v := decision.Variables{ID: decision.Text(d.SubjectID), Error: decision.Text(failed.Error),
@@ -111,7 +108,7 @@ func decideAnew(p *decision.Policy, failed *journal.Attempt, presumed int64) (de
 	}
 	if p.HTTPStatusVariable != "" {
 		if d.MatchedRule == "" {
-			return decision.Decision{}, false // a status that no rule knew is not recorded
+			return decision.Decision{}, false // a status that matched no rule is not recorded
 		}
 		if !strings.Contains(failed.Error, d.MatchedText) {
 			v.HTTPStatus = decision.Value(d.MatchedText)

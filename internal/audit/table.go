@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// columns of the table, in their order; new ones go to the end. They are named as in a Record, and the events' times.
+// columns are the table's columns in order; new ones go to the end. They are fields of a Record, and the events' times.
 var columns = strings.Fields(`record kind timestamp tenant policy claimId submissionError errorClassification
 	retryCount analysedRetryCount maxRetries shouldRetry backoffMinutes nextRetryTime retryReason executionTimeMs rule
 	reason matchedRule outcome responsibleTeam deadLetterId attemptNumber revision episode jobKey elementInstanceKey
@@ -25,12 +25,12 @@ var eventColumns = [...]string{
 	nextAttemptScheduled: "nextAttemptScheduledAt",
 }
 
-// opensFormula matches where a spreadsheet may see a formula begin: at the beginning of a cell, or behind whatever may
-// separate cells where the file is opened, with blanks and quotation marks between them.
+// opensFormula matches where a spreadsheet may see the beginning of a formula: at the start of a cell, or after
+// anything that a spreadsheet may take for a separator, also behind blanks and quotation marks.
 var opensFormula = regexp.MustCompile(`(^|[;,\t|\r\n])([ "\x{a0}\x{feff}]*)([=+\-@＝＋－＠])`)
 
-// Inert returns s as no spreadsheet takes it, or a part of it, for a formula: an apostrophe stands before what would
-// open one. What comes from outside (an error, an id, a name in a catalogue) may hold anything.
+// Inert returns s with an apostrophe before anything that a spreadsheet may take for a formula. Texts from outside
+// (errors, ids, names in a catalogue) may hold anything.
 func Inert(s string) string {
 	if s != "" && strings.IndexByte("\t\r\n", s[0]) >= 0 {
 		s = "'" + s
@@ -38,17 +38,17 @@ func Inert(s string) string {
 	return opensFormula.ReplaceAllString(s, "$1$2'$3")
 }
 
-// NewCSV returns what writes RFC 4180 as Excel opens it in Brazil: semicolons, and a byte order mark, which tells that
-// it is UTF-8. A line "sep=;" would tell the separator to an Excel of elsewhere, and make it forget the byte order mark.
+// NewCSV returns a writer of RFC 4180 as Excel expects it in Brazil: with semicolons, and a byte order mark for UTF-8.
+// A line "sep=;" would help Excel elsewhere, but make it ignore the byte order mark.
 func NewCSV(w io.Writer) *csv.Writer {
-	_, _ = io.WriteString(w, "\ufeff") // what is written next tells what went wrong
+	_, _ = io.WriteString(w, "\ufeff") // the next write returns the same error
 	c := csv.NewWriter(w)
 	c.Comma, c.UseCRLF = ';', true
 	return c
 }
 
-// newTable returns what writes records as the rows of a table, and writes its header: with decimal commas, as a point
-// groups thousands there.
+// newTable writes a table's header to w and returns a function that writes a record as a row. Numbers have decimal
+// commas, as Excel in Brazil groups thousands by points.
 func newTable(w *bufio.Writer) func(*Record) error {
 	to := NewCSV(w)
 	_ = to.Write(columns)

@@ -11,24 +11,24 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// Journal is what is verified: Moment shows it as it is at one moment, whatever is written meanwhile.
+// Journal is the journal to verify. Moment runs do with a snapshot of it.
 type Journal interface {
 	Moment(ctx context.Context, do func(journal.Moment) error) error
 }
 
-// VerifyOptions say what is known from elsewhere.
+// VerifyOptions holds what is known from outside the journal.
 type VerifyOptions struct {
-	// Head that somebody kept; the zero value is none. Only with one a ledger shows that its tail was cut off, or
-	// that all of it was written anew.
+	// Head is one that somebody kept; zero for none. Only with it Verify can tell that the ledger's tail was cut off,
+	// or that all of it was rewritten.
 	Head journal.Head
 }
 
-// Report is what a verification went through.
+// Report is the result of a verification.
 type Report struct {
-	// Links and Records that hold.
+	// Links and Records count those that hold.
 	Links   int64 `json:"links"`
 	Records int64 `json:"records"`
-	// Expunged records are rightly missing: they were purged or erased, and their digests stay.
+	// Expunged counts the records that are rightly missing: they were purged or erased, and their digests stay.
 	Expunged int64 `json:"expunged"`
 	// Head is the last link that holds: its number and hash.
 	Head journal.Head `json:"head"`
@@ -39,17 +39,17 @@ func broken(what string, n int64, format string, args ...any) error {
 }
 
 const (
-	// recordPage, linkPage and others are how many are read at a time; a link has up to 24 KB.
+	// How many are read at a time. A link has up to 24 KB.
 	messagePage = 1000
 	recordPage  = 5000
 	linkPage    = 500
 	subjectPage = 1000
 )
 
-// Verify holds every record against its digest in the ledger, every link against the one before it, and everything that
-// is derived from records against what they say, the schema too. It looks at one moment of the journal; a worker may
-// write meanwhile. Its memory does not grow with the records. Its error is the first *journal.Broken, or tells what could not
-// be read; the report then says what holds before it. progress may be nil.
+// Verify compares every record with its digest in the ledger, every link with the previous one, and all projections
+// with the records. It reads one snapshot of the journal; a worker may write meanwhile. Its memory does not grow with
+// the number of records. Its error is the first *journal.Broken, or says what could not be read; the report covers what
+// holds before that. progress may be nil.
 func Verify(ctx context.Context, j Journal, o VerifyOptions, progress Progress) (report Report, err error) {
 	err = j.Moment(ctx, func(m journal.Moment) error {
 		v := &verifier{Moment: m, ctx: ctx, checkpoint: o.Head, progress: progress}
@@ -60,14 +60,15 @@ func Verify(ctx context.Context, j Journal, o VerifyOptions, progress Progress) 
 	return report, err
 }
 
-// Rebuilder makes anew what is derived from records, in one transaction that step is part of, unless check fails.
+// Rebuilder rebuilds the projections and saves step's changes in one transaction, unless check fails.
 type Rebuilder interface {
 	Rebuild(ctx context.Context, check func(journal.Moment) error, progress func(at, of, counted int64),
 		step func(journal.Head) (*journal.Changes, error)) error
 }
 
-// Rebuild makes anew what is derived from records, and records that. Where the records do not hold it does nothing, and
-// its error is the first *journal.Broken, unless they are to be taken unverified. publish may be nil, progress too.
+// Rebuild rebuilds the projections from the records, and records that. Unless unverified, it first verifies the
+// records; if they do not hold it changes nothing, and its error is the first *journal.Broken. publish and progress may
+// be nil.
 func Rebuild(
 	ctx context.Context, r Rebuilder, at time.Time, unverified bool, publish journal.Publisher, progress Progress,
 ) error {
@@ -83,7 +84,7 @@ func Rebuild(
 	})
 }
 
-// verifier walks over the links and the records at the same pace, and over the subjects afterwards.
+// verifier walks over the links together with their records, and then over the subjects.
 type verifier struct {
 	journal.Moment
 	ctx        context.Context
@@ -94,11 +95,11 @@ type verifier struct {
 	fold       *journal.Refold
 	gone       journal.Runs
 	answered   journal.Runs
-	// message is the outbox's last that was signed, letGo those that were let go of.
+	// message is the last signed message of the outbox, letGo are those that links say were removed.
 	message int64
 	letGo   journal.Runs
-	record  int64 // the last one that was gone past
-	// ahead are records that were read and not gone past; read tells that there are no more.
+	record  int64 // the last one that was checked
+	// ahead are records that were read but not checked; read reports whether there are no more.
 	ahead []journal.Entry
 	read  bool
 }
@@ -110,7 +111,7 @@ func (v *verifier) verify(recordsAlone bool) (err error) {
 		return err
 	}
 	v.fold = journal.NewRefold()
-	err = v.Expunges(false, func(e *journal.Entry) bool { return v.gone.AddGone(e) == nil }) // the walk tells of one that is broken
+	err = v.Expunges(false, func(e *journal.Entry) bool { return v.gone.AddGone(e) == nil }) // walk reports a broken one
 	if err != nil {
 		return err
 	}
@@ -127,10 +128,10 @@ func (v *verifier) verify(recordsAlone bool) (err error) {
 	return nil
 }
 
-// beforeAll is a number that all others are behind.
+// beforeAll is below all numbers.
 const beforeAll = -1 << 62
 
-// walk goes over the links, and over the records that they vouch for.
+// walk checks the links and their records.
 func (v *verifier) walk() error {
 	told := func(int64) { v.progress.tell(v.record, v.head.Record, v.report.Records) }
 	for l, err := range each(v.ctx, 0, linkPage, v.Links, func(l *journal.Link) int64 { return l.Number }, told) {
@@ -144,7 +145,7 @@ func (v *verifier) walk() error {
 	return nil
 }
 
-// link holds one link against the one before it and its digests against their records.
+// link compares a link with the previous one, and its digests with their records.
 func (v *verifier) link(l *journal.Link) error {
 	prev := v.report.Head
 	switch {
@@ -181,7 +182,7 @@ func (v *verifier) link(l *journal.Link) error {
 	return nil
 }
 
-// hold the next record against its digest, and fold it where it is of no subject.
+// hold compares the next record with its digest, and folds it if it is a bulk run's or an expunge's.
 func (v *verifier) hold(l *journal.Link, want journal.Digest) error {
 	v.record++
 	r, err := v.at(v.record)
@@ -206,7 +207,7 @@ func (v *verifier) hold(l *journal.Link, want journal.Digest) error {
 	return nil
 }
 
-// at returns the record with that number; nil where it is not there. It is asked for one after the other.
+// at returns the record with the number n; nil if it is missing. Calls must have ascending n.
 func (v *verifier) at(n int64) (*journal.Entry, error) {
 	if len(v.ahead) == 0 && !v.read {
 		page, err := v.Entries(n-1, recordPage)
@@ -223,7 +224,7 @@ func (v *verifier) at(n int64) (*journal.Entry, error) {
 	return r, nil
 }
 
-// messages hold those of the outbox against those that were signed and not let go of.
+// messages compares the outbox with the messages that were signed and not removed.
 func (v *verifier) messages() error {
 	v.letGo.All()
 	known := journal.Runs{}
@@ -250,7 +251,7 @@ func (v *verifier) messages() error {
 	return nil
 }
 
-// ends looks at where the ledger ends.
+// ends checks that the ledger ends where its head says, and that nothing is outside it.
 func (v *verifier) ends() error {
 	if v.report.Head.Link != v.head.Link || v.report.Head.Hash != v.head.Hash || v.record != v.head.Record ||
 		v.message != v.head.Message {
@@ -281,7 +282,7 @@ func (v *verifier) ends() error {
 	return err
 }
 
-// subjects hold each subject, and its dead letters, against its records.
+// subjects compares each subject and its dead letters with its records.
 func (v *verifier) subjects() error {
 	for after := int64(beforeAll); v.ctx.Err() == nil; {
 		page, err := v.Subjects(after, subjectPage)
@@ -302,7 +303,7 @@ func (v *verifier) subjects() error {
 	return nil
 }
 
-// sums hold what is of no subject against the records.
+// sums compares the tables that belong to no subject with the records.
 func (v *verifier) sums() error {
 	answered, err := v.Answered()
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"retry-worker/internal/text"
 )
 
-// domainEvent returns what happened in the rules' words; no data where they have none for it.
+// domainEvent returns the domain event of h; data is nil if there is none.
 func domainEvent(h *journal.Happening) (name string, data any) {
 	switch {
 	case h.Attempt != nil && h.Attempt.Revision > 0 && !endsEpisode(h):
@@ -28,7 +28,7 @@ func domainEvent(h *journal.Happening) (name string, data any) {
 		return RetryRecovered, recovered(h)
 	case h.Review != nil:
 		return DeadLetterReviewed, reviewed(h)
-	case h.GivenUp != nil: // what is held is not attempted (R27): no error, and no attempt beside the retries before
+	case h.GivenUp != nil: // a held claim made no attempt (R27): no error, and only the earlier retries
 		e := decision.Exceeded(h.Subject.ID, "", h.GivenUp.Retries, h.Episode.FirstFailure, h.Entry.At)
 		return e.Type, e.Fields
 	default:
@@ -36,14 +36,12 @@ func domainEvent(h *journal.Happening) (name string, data any) {
 	}
 }
 
-// endsEpisode reports whether the attempt gives up what its episode waited for: an earlier revision was told as a retry
-// that is not made (R20).
+// endsEpisode reports whether the attempt gives up its episode, of which an earlier revision announced a retry (R20).
 func endsEpisode(h *journal.Happening) bool {
 	return h.Attempt.DeadLetter != "" && h.Attempt.DeadLetter == h.Episode.DeadLetter
 }
 
-// recovered tells that an episode ended well, and how long it took from its first failure on. Its names are ours:
-// the rules have no such event.
+// recovered returns the data of an episode's success. The rules have no such event; its names are ours.
 func recovered(h *journal.Happening) any {
 	e := &h.Episode
 	return object{"claimId": h.Subject.ID, "episode": e.Number, "retryCount": e.Retries,
@@ -51,8 +49,8 @@ func recovered(h *journal.Happening) any {
 		"duration": text.ISODuration(e.ClosedAt.Sub(e.FirstFailure))}
 }
 
-// reviewed tells what a person decided, in the words that the process gets; nextRetryTime is null where the dead
-// letter is closed.
+// reviewed returns the data of a person's decision, in the words that the process gets. nextRetryTime is null if the
+// dead letter is closed.
 func reviewed(h *journal.Happening) any {
 	verdict, next := "reprocess", decision.Instant(h.Episode.NextRetryTime)
 	var protocol *string
@@ -68,7 +66,7 @@ func reviewed(h *journal.Happening) any {
 		"submissionDeadline": journal.InstantOrNull(h.Review.Deadline), "reviewedAt": decision.Instant(h.Entry.At)}
 }
 
-// destinationEvent returns the begin or the end of an outage; no data where h is neither.
+// destinationEvent returns the event of the begin or end of an outage; data is nil if h is neither.
 func destinationEvent(h *journal.Happening, label func(string) string) (name string, data any) {
 	if h.Entry == nil || h.Entry.Kind != journal.DestinationEntry {
 		return "", nil
@@ -79,7 +77,7 @@ func destinationEvent(h *journal.Happening, label func(string) string) (name str
 	}
 	of, now, outage := label(h.Subject.ID), b.State, &b.State.Outage
 	switch {
-	case b.Went == destination.Up && now.Phase != destination.Ramping: // which a person may order
+	case b.Went == destination.Up && now.Phase != destination.Ramping: // a person may order a ramp
 		return DestinationDown, object{"destination": of, "cause": outage.Cause,
 			"since": decision.Instant(outage.Since), "failed": outage.Failed, "admitted": outage.Admitted}
 	case b.Went != destination.Up && now.Phase == destination.Up:
@@ -94,14 +92,13 @@ func destinationEvent(h *journal.Happening, label func(string) string) (name str
 // object is an event's data.
 type object map[string]any
 
-// maxTextBytes of what a person wrote.
+// maxTextBytes bounds a person's text.
 const maxTextBytes = 1000
 
-// clean returns a person's text with nothing personal of others in it.
+// clean returns a person's text redacted.
 func clean(s string) string { return redact.Line(s, maxTextBytes) }
 
-// auditRecord returns the record of RN-BIL-005 §7.1 just as the audit's exports show it, but without what a person's
-// words may hold of others.
+// auditRecord returns the record of RN-BIL-005 §7.1 as the audit's exports show it, but with persons' texts redacted.
 func auditRecord(h *journal.Happening) any {
 	r := audit.Of(&h.Record)
 	if h.Entry != nil {
@@ -110,8 +107,8 @@ func auditRecord(h *journal.Happening) any {
 	return r
 }
 
-// publicBody returns an entry's body with its free texts redacted, the engine's keys as texts, and without a bulk run's
-// dead letters; nil where it is no object.
+// publicBody returns an entry's body with its free texts redacted, the engine's keys as strings, and without a bulk
+// run's dead letters; nil if it is no object.
 func publicBody(body []byte) []byte {
 	from := json.NewDecoder(bytes.NewReader(body))
 	from.UseNumber() // keys have more digits than a float64 holds

@@ -1,6 +1,6 @@
 // Package events tells other systems what the journal recorded: as CloudEvents, over NATS JetStream.
 //
-// events.go and the files beside it are pure: what was recorded in, messages of the outbox out. nats.go sends them.
+// events.go and domain.go are pure: they turn records into messages of the outbox. nats.go sends them.
 package events
 
 import (
@@ -14,13 +14,13 @@ import (
 	"retry-worker/internal/text"
 )
 
-// Queue is the outbox's queue of what Publisher makes.
+// Queue is the outbox's queue of events.
 const Queue = "events"
 
-// Source is where the events of a worker say they come from.
+// Source is the CloudEvents source of a worker's events.
 const Source = "/retry-worker"
 
-// The types of events of the contract that are no decision's; those are named by decision.Event.
+// The contract's types of events, except those of decisions, which decision.Event names.
 const (
 	AuditRecorded      = "AuditRecorded"
 	RetryRecovered     = "RetryRecovered"
@@ -35,7 +35,7 @@ const (
 	eventSubjects = "retry.events."
 )
 
-// Subject of NATS that events of a type are sent to.
+// Subject returns the NATS subject for events of a type.
 func Subject(eventType string) string {
 	if eventType == AuditRecorded {
 		return auditSubject
@@ -43,15 +43,13 @@ func Subject(eventType string) string {
 	return eventSubjects + eventType
 }
 
-// Publisher makes the outbox's messages of what is recorded: the domain event, if it is one, then AuditRecorded.
-// source is the CloudEvents source, a URI reference that is not empty, such as /retry-worker; label returns the names
-// by which domain events know destinations, of a closed set. Like every journal.Publisher the result is safe for
-// concurrent use.
+// Publisher returns a journal.Publisher that makes a record's domain event, if it has one, and AuditRecorded. source is
+// the CloudEvents source, a URI reference that is not empty, such as /retry-worker. label returns a destination's name
+// in events, from a closed set. The result is safe for concurrent use.
 //
-// An event's id is a name-based UUID over the record's digest and the event's type: the same record has the same,
-// whoever makes the message and however often it is sent. A re-based decision is recorded and audited, and no
-// event again, for counters and domain events are of fresh decisions only (R16): unless it ends its episode, because
-// the retry can no longer be made in time (R20).
+// An event's id is a name-based UUID over the record's digest and the event's type, so that a repeated event has the
+// same id. A re-based decision makes no domain event, as counters and domain events are about fresh decisions (R16),
+// unless it ends its episode because the retry can no longer be made in time (R20).
 func Publisher(source string, label func(destination string) string) journal.Publisher {
 	return func(h *journal.Happening) []journal.Message {
 		key := h.Subject.OutboxKey()
@@ -71,8 +69,8 @@ func Publisher(source string, label func(destination string) string) journal.Pub
 	}
 }
 
-// withCleanID returns h, or a copy of it where its subject's id holds something personal, which a policy's pattern may let
-// in.
+// withCleanID returns h, or a copy with the subject's id redacted if it holds something personal, which a policy's
+// pattern may allow.
 func withCleanID(h *journal.Happening) *journal.Happening {
 	id := clean(h.Subject.ID)
 	if id == h.Subject.ID {
@@ -91,7 +89,7 @@ func withCleanID(h *journal.Happening) *journal.Happening {
 	return &copied
 }
 
-// instantOf what happened: of the decision, or of the entry.
+// instantOf returns when the decision was made, or the entry recorded.
 func instantOf(h *journal.Happening) time.Time {
 	if h.Attempt != nil {
 		return h.Attempt.Decision.AnalysedAt
@@ -99,8 +97,8 @@ func instantOf(h *journal.Happening) time.Time {
 	return h.Entry.At
 }
 
-// cloudEvent is an event by CloudEvents 1.0. Tenant, Policy and Digest are extension attributes: consumers can route,
-// filter and check by them without reading the data, which are the documents' own. An attribute is never empty.
+// cloudEvent is an event of CloudEvents 1.0. Tenant, Policy and Digest are extension attributes, by which consumers can
+// route, filter and check without reading Data. No attribute is empty.
 type cloudEvent struct {
 	SpecVersion     string `json:"specversion"`
 	ID              string `json:"id"`
@@ -111,7 +109,7 @@ type cloudEvent struct {
 	DataContentType string `json:"datacontenttype"`
 	Tenant          string `json:"tenant,omitempty"`
 	Policy          string `json:"policy,omitempty"`
-	// Digest of an audited record, as the ledger has it.
+	// Digest is an AuditRecorded's digest of the record in the ledger.
 	Digest string `json:"digest,omitempty"`
 	Data   any    `json:"data"`
 }

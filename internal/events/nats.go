@@ -15,30 +15,30 @@ import (
 )
 
 const (
-	// dialTime bounds one try to connect, reconnectPause is between two of them.
+	// dialTime bounds one try to connect, reconnectPause is the pause between two.
 	dialTime       = 2 * time.Second
 	reconnectPause = 500 * time.Millisecond
-	// pingEvery finds a server that is gone without a word: after two pings without an answer.
+	// pingEvery is the pause between pings; after two without an answer the server is gone.
 	pingEvery = 10 * time.Second
 )
 
-// contentType of a CloudEvent as a whole, by the NATS protocol binding's structured mode.
+// contentType is that of a whole CloudEvent, in the NATS protocol binding's structured mode.
 const contentType = "application/cloudevents+json"
 
-// Sink sends events to NATS JetStream. It connects when it is first needed, again for ever, and is safe for
-// concurrent use. Its errors mean: try again. They hold neither user nor password.
+// Sink sends events to NATS JetStream. It connects when first used, reconnects for ever, and is safe for concurrent
+// use. Its errors mean that the caller should try again. They hold neither user nor password.
 type Sink struct {
 	url, name string
 	host      string
 
-	mu    sync.Mutex // who waits for it ends with its own context, as whoever holds it does
+	mu    sync.Mutex // held only for bounded calls
 	nc    *nats.Conn
 	js    jetstream.JetStream
-	ready bool // the stream was there when last looked for
+	ready bool // the stream was found and no call failed since
 }
 
-// NewSink prepares a Sink for a server, nats://user:password@host:4222 or tls://…; name is the connection's among
-// the server's others. It does not connect.
+// NewSink returns a Sink for a server, nats://user:password@host:4222 or tls://…, without connecting. name identifies
+// the connection on the server.
 func NewSink(address, name string) (*Sink, error) {
 	u, err := url.Parse(address)
 	if err != nil || (u.Scheme != "nats" && u.Scheme != "tls") || u.Hostname() == "" {
@@ -48,9 +48,8 @@ func NewSink(address, name string) (*Sink, error) {
 	return &Sink{url: address, name: name, host: u.Host}, nil
 }
 
-// Publish sends one event and returns when the stream has taken it, or had taken it before: that is durable as far
-// as the server's own settings make it. An error says that it may not be there; sending it again is safe. It ends
-// with ctx.
+// Publish sends one event and returns when the stream has taken it, or had it already. How durable it is then depends
+// on the server's settings. After an error it may be missing; sending it again is safe. Publish ends with ctx.
 func (s *Sink) Publish(ctx context.Context, m *journal.Message) error {
 	js, err := s.stream(ctx)
 	if err != nil {
@@ -71,7 +70,7 @@ func (s *Sink) Publish(ctx context.Context, m *journal.Message) error {
 	return nil
 }
 
-// stream connects and looks for the stream, where that is not done.
+// stream connects and looks for the stream, unless that is done.
 func (s *Sink) stream(ctx context.Context) (jetstream.JetStream, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,21 +94,21 @@ func (s *Sink) stream(ctx context.Context) (jetstream.JetStream, error) {
 	return s.js, nil
 }
 
-// doubt has the stream looked for before the next event.
+// doubt makes the next Publish look for the stream again.
 func (s *Sink) doubt() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ready = false
 }
 
-// connect once; from then on the connection looks after itself.
+// connect connects; from then on the connection restores itself.
 func (s *Sink) connect() (err error) {
 	s.nc, err = nats.Connect(s.url,
 		nats.Name(s.name), nats.Timeout(dialTime), nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(2),
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectPause),
-		nats.IgnoreAuthErrorAbort(), // credentials may be mended on the server
+		nats.IgnoreAuthErrorAbort(), // credentials may be corrected on the server
 		nats.ReconnectBufSize(-1),   // the outbox is the buffer
-		// Its default prints; callers get the error of their own event.
+		// The default handler prints; callers get their own errors.
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
 	)
 	if err != nil {
@@ -119,7 +118,7 @@ func (s *Sink) connect() (err error) {
 	return err
 }
 
-// Check connects to the server once, and asks it for JetStream. It makes nothing there.
+// Check connects to the server once, and asks it for JetStream. It creates nothing.
 func (s *Sink) Check(ctx context.Context) error {
 	nc, err := nats.Connect(s.url, nats.Name(s.name), nats.Timeout(dialTime))
 	if err != nil {
@@ -136,7 +135,7 @@ func (s *Sink) Check(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the connection. Publish connects again.
+// Close closes the connection. Publish would connect again.
 func (s *Sink) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,30 +149,30 @@ func (s *Sink) Close() {
 const Stream = "RETRY"
 
 const (
-	// keptFor is how long a stream that we create keeps events: the audit's own archive is the journal.
+	// keptFor is how long a stream that we create keeps events. The audit's archive is the journal.
 	keptFor = 30 * 24 * time.Hour
-	// duplicateWindow is how long that stream knows the ids it took: longer than a crashed relay's lease and
-	// what its successor needs to send the rest again.
+	// duplicateWindow is how long that stream remembers ids: longer than a crashed relay's lease and its successor's
+	// repetition.
 	duplicateWindow = 5 * time.Minute
 )
 
-// subjects are what a stream that we create takes.
+// subjects are those of a stream that we create.
 var subjects = []string{eventSubjects + "*", auditSubject}
 
-// ensureStream makes the stream where there is none. One that is there is its owner's, and never changed: it is
-// only checked.
+// ensureStream creates the stream if there is none. An existing stream belongs to its owner: it is checked, never
+// changed.
 func ensureStream(ctx context.Context, js jetstream.JetStream) error {
 	s, err := js.Stream(ctx, Stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		s, err = js.CreateStream(ctx, jetstream.StreamConfig{
 			Name: Stream, Description: "What the retry-worker recorded (CloudEvents)", Subjects: subjects,
 			Retention: jetstream.LimitsPolicy, Storage: jetstream.FileStorage, MaxAge: keptFor,
-			Discard:    jetstream.DiscardNew, // a stream that is full refuses: the outbox keeps what it refused
+			Discard:    jetstream.DiscardNew, // a full stream refuses events, and the outbox keeps them
 			Duplicates: duplicateWindow,
 		})
 	}
 	switch {
-	case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse): // another made it just now: look next time
+	case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse): // another process has just created it
 		return fmt.Errorf("the stream %s is being made by another", Stream)
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount),
 		errors.Is(err, nats.ErrNoResponders):

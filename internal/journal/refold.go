@@ -10,8 +10,7 @@ import (
 
 // Broken says what in the journal is not as it was written and signed.
 type Broken struct {
-	// What is broken: "record", "link" or "message" with Number; otherwise a projection's row, by table and key, or the
-	// schema.
+	// What is broken: "record", "link" or "message" with Number; otherwise a table, or its row by key.
 	What   string `json:"what"`
 	Number int64  `json:"number,omitempty"`
 	// Problem says what is wrong with it and what was expected, in one line.

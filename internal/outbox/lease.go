@@ -7,30 +7,30 @@ import (
 )
 
 const (
-	// leaseSpan is how long a relay that died holds the others up.
+	// leaseSpan is a lease's length, and how long a dead holder delays the others.
 	leaseSpan = 15 * time.Second
-	// A lease is renewed after a third of its span, and tried again after a fifteenth where the store fails.
-	// Two fifteenths before its end nothing is sent any more: what is sent takes a moment to arrive.
+	// A lease is renewed after a third of its span, and tried again after a fifteenth if the store fails. The work ends
+	// two fifteenths before the lease, as messages take a moment to arrive.
 	renewPart, againPart = 3, 15
-	// returnTime bounds giving it back.
+	// returnTime bounds giving a lease back.
 	returnTime = 2 * time.Second
 )
 
-// Leases are rights of which each is one process's at a time; journal.Outbox has them.
+// Leases grants leases: rights that one process has at a time (journal.Outbox does).
 type Leases interface {
 	// Lease is journal.Outbox's.
 	Lease(ctx context.Context, name, holder string, span time.Duration) (bool, error)
 }
 
-// Lead does work while this process holds the lease of that name, again and again until stop ends; it tries to take the
-// lease meanwhile. work's stop ends with stop or the lease: it begins nothing more then. Its hard ends with kill or the
-// lease: what is on its way is given up. The lease goes to the next at once where work returns for stop. holder names
-// this process among all, and differs with each start. work returns when its stop ends.
+// Lead tries to take the lease of that name, and runs work whenever this process holds it, until stop ends. work must
+// return when its stop ends, with stop or the lease; what is on its way may go on until hard ends, with kill or the
+// lease. If work returns for stop, Lead gives the lease back at once. holder must be unique among all processes and
+// starts.
 func Lead(stop, kill context.Context, from Leases, name, holder string, work func(stop, hard context.Context)) {
 	lead(stop, kill, &lease{from, name, holder, leaseSpan}, work)
 }
 
-// lease is a right that one process has at a time.
+// lease is one lease that this process may take.
 type lease struct {
 	from         Leases
 	name, holder string
@@ -51,7 +51,7 @@ func lead(stop, kill context.Context, l *lease, work func(stop, hard context.Con
 		keeper.Go(func() { l.keep(hard, lost, until) })
 		ends, cancel := either(stop, hard)
 		work(ends, hard)
-		back := kill.Err() == nil && hard.Err() == nil // work may have ended by a kill that hard has not heard of yet
+		back := kill.Err() == nil && hard.Err() == nil // hard may not have seen the kill yet
 		cancel()
 		lost()
 		if keeper.Wait(); back {
@@ -60,15 +60,15 @@ func lead(stop, kill context.Context, l *lease, work func(stop, hard context.Con
 	}
 }
 
-// either returns a context of a that ends with b, too. cancel ends it, and lets go of both.
+// either returns a child of a that also ends with b. cancel ends it and releases its resources.
 func either(a, b context.Context) (ctx context.Context, cancel func()) {
 	ctx, end := context.WithCancel(a)
 	forget := context.AfterFunc(b, end)
 	return ctx, func() { forget(); end() }
 }
 
-// ask takes the lease or renews it, and reports whether it is held, until when. That is counted on this machine's
-// monotonic clock from before it was asked for: the store cannot have granted it earlier.
+// ask takes or renews the lease, and reports whether it is held, and until when to work. It counts from before the
+// call, on the monotonic clock, as the store cannot have granted the lease earlier.
 func (l *lease) ask(ctx context.Context) (until time.Time, held bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
@@ -77,7 +77,7 @@ func (l *lease) ask(ctx context.Context) (until time.Time, held bool, err error)
 	return until, held, err
 }
 
-// keep renews the lease until ctx ends; lost ends that when the lease does.
+// keep renews the lease until ctx ends. It calls lost, which ends ctx, when the lease ends.
 func (l *lease) keep(ctx context.Context, lost context.CancelFunc, until time.Time) {
 	alarm := time.AfterFunc(time.Until(until), lost)
 	defer alarm.Stop()
@@ -96,7 +96,7 @@ func (l *lease) keep(ctx context.Context, lost context.CancelFunc, until time.Ti
 	}
 }
 
-// giveBack gives the lease to the next at once; else it runs out by itself.
+// giveBack gives the lease back. If that fails the lease runs out by itself.
 func (l *lease) giveBack(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnTime)
 	defer cancel()

@@ -1,5 +1,5 @@
-// Package outbox carries the journal's messages to where they are wanted: at least once, in order per key, by one
-// relay at a time.
+// Package outbox carries the journal's messages to their receivers: at least once, in order per key, by one relay at a
+// time.
 package outbox
 
 import (
@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// pollEvery is how often an idle relay looks; leastRest is what it rests at least, however often it is woken.
+	// pollEvery is how often an idle relay looks for messages, leastRest its least pause, however often it is woken.
 	pollEvery = 200 * time.Millisecond
 	leastRest = 20 * time.Millisecond
 	// failFirst and failMost bound the pause after a sweep that failed.
@@ -25,28 +25,26 @@ const (
 	storeTime = 10 * time.Second
 )
 
-// Sink takes messages. Publish returns when one is taken for good. Its error says that it may not have been, and
-// that it may be sent again: a sink's consumers tell a repetition by the message's ID. Publish ends with ctx and is
-// safe for concurrent use.
+// Sink receives messages. Publish returns when m is taken for good. After an error it may be sent again: consumers
+// recognise a repetition by the message's ID. Publish ends with ctx and is safe for concurrent use.
 type Sink interface {
 	Publish(ctx context.Context, m *journal.Message) error
 }
 
-// Patience is how a relay deals with a sink that is slow, and made of many that have nothing to do with one another.
+// Patience is how a relay treats a slow sink, or one with many independent receivers.
 type Patience struct {
-	// Message bounds the sending of one message.
+	// Message bounds the time to send one message.
 	Message time.Duration
-	// Hold bounds the pause of a key whose message failed; it begins at a second and doubles.
+	// Hold bounds the pause of a key whose message failed, which begins at a second and doubles.
 	Hold time.Duration
-	// Apart says that each key has a receiver of its own: the failure of one, or of all, says nothing about the others.
-	// The log then tells of the store alone; the sink tells what fails. What is on its way at a stop has stopGrace to end
-	// by itself.
+	// Apart says that each key has its own receiver: failures of some say nothing about the others. The relay then logs
+	// only failures of the store, as the sink logs its own. At a stop, messages on their way have stopGrace to end.
 	Apart bool
 }
 
-// Relay carries the messages of one queue. Of all relays of a queue on one store one works, which holds the lease.
+// Relay carries the messages of one queue. Of all relays of a queue, only the one with the lease works.
 type Relay struct {
-	// Patience may be changed before Run, and so may Leads, which is called whenever this relay takes the lease.
+	// Patience and Leads may be changed before Run. Leads is called whenever this relay takes the lease.
 	Patience Patience
 	Leads    func()
 
@@ -58,12 +56,12 @@ type Relay struct {
 	log   *zap.Logger
 	woken clock.Signal
 
-	// settled are messages that were taken and not let go of yet. They outlive a lease.
+	// settled are messages that were taken but not yet removed from the outbox. They outlive a lease.
 	settled map[int64]bool
 }
 
-// New prepares a Relay of a queue; Run starts it. holder names it among all relays of all processes, and differs
-// with each start. published lets go of messages (Journal.Published); a sink that does so itself makes it do nothing.
+// New returns a Relay of a queue; Run starts it. holder must be unique among all processes and starts. published
+// removes messages (Journal.Published); it does nothing if the sink does so itself.
 func New(queue, holder string, box journal.Outbox, published func(ctx context.Context, sequences []int64) error,
 	sink Sink, log *zap.Logger) *Relay {
 	return &Relay{Patience: Patience{Message: takeTime, Hold: holdMost}, Leads: func() {}, queue: queue, box: box,
@@ -71,12 +69,12 @@ func New(queue, holder string, box journal.Outbox, published func(ctx context.Co
 		woken: clock.NewSignal(), settled: map[int64]bool{}}
 }
 
-// Wake says that there may be messages. It never blocks and is safe for concurrent use.
+// Wake makes the relay look for messages. It never blocks and is safe for concurrent use.
 func (r *Relay) Wake() { r.woken.Send() }
 
-// Run carries messages until stop ends; then it begins nothing more, awaits what is on its way, lets go of it, gives
-// the lease back and returns. When kill ends it returns as soon as the sink does. What was on its way then is sent
-// again by whoever comes next, with the same ID. Call it once.
+// Run carries messages until stop ends. Then it waits for those on their way, removes them, gives the lease back and
+// returns. When kill ends it returns as soon as the sink does; the next relay sends the messages on their way again,
+// with the same IDs. Call it once.
 func (r *Relay) Run(stop, kill context.Context) {
 	lead(stop, kill, r.lease, func(ends, hard context.Context) {
 		r.Leads()
@@ -88,7 +86,7 @@ func (r *Relay) Run(stop, kill context.Context) {
 	})
 }
 
-// run sweeps until stop or the lease ends.
+// run sweeps the outbox until stop or the lease ends.
 func (s *sweeper) run() {
 	var pause time.Duration
 	for s.going() {
@@ -104,7 +102,7 @@ func (s *sweeper) run() {
 		case failure != nil:
 			pause = min(max(2*pause, failFirst), failMost)
 			rest(s.stop, jitter(pause))
-		case len(s.held) > 0: // do not read the same messages all the time for nothing
+		case len(s.held) > 0: // do not read the same messages all the time
 			s.idle(min(max(pollEvery, 4*time.Since(began)), failMost))
 		default:
 			s.idle(pollEvery)
@@ -112,7 +110,7 @@ func (s *sweeper) run() {
 	}
 }
 
-// idle rests that long, or until somebody wakes it.
+// idle rests that long, or until the relay is woken.
 func (s *sweeper) idle(long time.Duration) {
 	rest(s.stop, leastRest)
 	clock.RestOr(s.stop, clock.Machine{}, long-leastRest, s.woken)
@@ -120,5 +118,5 @@ func (s *sweeper) idle(long time.Duration) {
 
 func rest(ctx context.Context, d time.Duration) { clock.Machine{}.Rest(ctx, d) }
 
-// jitter is between d/2 and d: replicas do not move in step.
+// jitter returns a random time between d/2 and d, so that replicas do not move in step.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2) }

@@ -16,53 +16,55 @@ import (
 )
 
 const (
-	// pageSize is how many messages are looked at together.
+	// pageSize is how many messages are read at a time.
 	pageSize = 512
-	// lanesAtOnce is how many messages are on their way at most, each of another key; and how many keys are tried at a
-	// time while the sink is down.
+	// lanesAtOnce is the most messages on their way, each of another key, and the most keys that are tried per sweep
+	// while the sink is down.
 	lanesAtOnce = 64
-	// holdFirst and holdMost bound the pause of a key whose message failed, unless the relay is more patient.
+	// holdFirst and holdMost bound the pause of a key whose message failed; Patience may raise holdMost.
 	holdFirst = time.Second
 	holdMost  = 30 * time.Second
-	// takeTime bounds the sending of one message, unless the relay is more patient.
+	// takeTime bounds the sending of one message by default.
 	takeTime = 5 * time.Second
-	// stopGrace is how long what is on its way goes on after a stop, where keys are apart.
+	// stopGrace is how long messages on their way may take after a stop, if keys are apart.
 	stopGrace = 3 * time.Second
 )
 
-// sweeper goes through the outbox, page by page, again and again, while a lease lasts. Not for concurrent use.
+// sweeper goes through the outbox, page by page, again and again, while a lease lasts. It is not safe for concurrent
+// use.
 type sweeper struct {
 	*Relay
 	stop, hard context.Context
-	// held are the keys whose message failed, reason is why the last of them did.
+	// held are the keys whose message failed, reason is the last failure.
 	held   map[string]*hold
 	reason error
-	// down is why the sink took nothing of a page; nil where it takes messages.
+	// down is why the sink took no message of a page; nil if it is not down.
 	down error
-	told string // what was said of the sink last
+	told string // the last message logged about the sink
 }
 
 // hold keeps a key's messages back for a while.
 type hold struct {
 	pause time.Duration
 	until time.Time
-	// own tells that all messages of others were taken since the key failed, which says nothing about the sink then.
+	// own reports whether another key's messages were all taken since the key failed, so that its failures say nothing
+	// about the sink.
 	own bool
 }
 
-// lane is the messages of one key, in their order: one is on its way at a time, and none overtakes.
+// lane holds the messages of one key of a page, in order. They are sent one after the other.
 type lane struct {
 	key      string
 	messages []*journal.Message
-	// sent is how many of them the sink took, from the first on; failure is why it did not take the next.
+	// sent is how many of them the sink took. failure is why it did not take the next.
 	sent    int
 	failure error
 }
 
 func (s *sweeper) going() bool { return s.stop.Err() == nil && s.hard.Err() == nil }
 
-// sweep goes once through the outbox, and reports whether to begin again at once. A key that failed is held up until
-// the sweep is over, or longer: nothing of it is overtaken by what stands on a later page.
+// sweep goes through the outbox once, and reports whether to begin again at once. A key that failed is held at least
+// until the sweep is over, so that its messages on later pages do not overtake.
 func (s *sweeper) sweep() (again bool, err error) {
 	if err := s.release(); err != nil {
 		return false, err
@@ -83,7 +85,7 @@ func (s *sweeper) sweep() (again bool, err error) {
 			return true, nil
 		case s.down != nil && len(lanes) > 0:
 			return false, nil
-		case after == 0 && len(page) == 0: // somebody else may have sent it all
+		case after == 0 && len(page) == 0: // another relay may have sent them all
 			s.down = nil
 			fallthrough
 		case len(page) < pageSize:
@@ -94,8 +96,7 @@ func (s *sweeper) sweep() (again bool, err error) {
 	return false, nil
 }
 
-// through ends a sweep that went through the whole outbox. While the sink is down each key has failed then, and all are
-// tried anew.
+// through ends a sweep of the whole outbox. If the sink is down, every key has failed, and all are tried again.
 func (s *sweeper) through(began time.Time) (again bool) {
 	if s.down != nil {
 		s.tryAll()
@@ -105,7 +106,7 @@ func (s *sweeper) through(began time.Time) (again bool) {
 	return false
 }
 
-// tryAll lets all keys that are held up try at once.
+// tryAll releases all held keys.
 func (s *sweeper) tryAll() {
 	for _, h := range s.held {
 		h.pause, h.until = 0, time.Time{}
@@ -122,7 +123,7 @@ func (s *sweeper) read(after int64) ([]journal.Message, error) {
 	return page, nil
 }
 
-// release lets go of what was taken. What it cannot let go of is not sent again by this process.
+// release removes taken messages from the outbox. If that fails, this process still does not send them again.
 func (s *sweeper) release() error {
 	if len(s.settled) == 0 {
 		return nil
@@ -136,8 +137,8 @@ func (s *sweeper) release() error {
 	return nil
 }
 
-// lanes returns the keys of a page that are not held up in the sweep that began then. While the sink is down they are
-// keys that did not fail yet, and only as many as tell whether it still is.
+// lanes returns the lanes of a page whose keys are not held in the sweep that began at began. While the sink is down it
+// returns only keys that have not failed, at most lanesAtOnce.
 func (s *sweeper) lanes(page []journal.Message, began time.Time) (all []*lane) {
 	if s.down != nil {
 		began = time.Time{}
@@ -162,7 +163,7 @@ func (s *sweeper) lanes(page []journal.Message, began time.Time) (all []*lane) {
 	return all
 }
 
-// publish sends the lanes, awaits what is on its way, and returns how many messages were taken.
+// publish sends the lanes and returns how many messages were taken.
 func (s *sweeper) publish(lanes []*lane) (taken int) {
 	var sending errgroup.Group
 	sending.SetLimit(lanesAtOnce)
@@ -207,8 +208,8 @@ func (s *sweeper) send(m *journal.Message) error {
 	return s.sink.Publish(ctx, m)
 }
 
-// learn holds up the keys that failed. The sink is down where it took nothing of a page, and it was not the keys' own
-// fault.
+// learn holds the keys that failed. The sink is down if it took no message of a page, and the failures are not the
+// keys' own.
 func (s *sweeper) learn(lanes []*lane, taken int) {
 	if taken > 0 && s.down != nil {
 		s.tryAll()
@@ -222,7 +223,7 @@ func (s *sweeper) learn(lanes []*lane, taken int) {
 		if l.sent > 0 {
 			delete(s.held, l.key)
 		}
-		if l.failure == nil || s.hard.Err() != nil { // which is that end that they failed for
+		if l.failure == nil || s.hard.Err() != nil { // they may have failed because of that
 			continue
 		}
 		h := s.hold(l)
@@ -233,7 +234,7 @@ func (s *sweeper) learn(lanes []*lane, taken int) {
 	}
 }
 
-// hold holds a lane's key up, longer than the last time, and as long as the failure asks for, where it knows.
+// hold holds a lane's key, longer than the last time, and at least as long as the failure asks.
 func (s *sweeper) hold(l *lane) *hold {
 	h := s.held[l.key]
 	if h == nil {
@@ -255,7 +256,7 @@ const (
 	someRefused = "single messages are refused; later ones of their subjects wait, all others are sent"
 )
 
-// tell says how it stands with the sink, when that has changed; again tells that what was held up is tried now.
+// tell logs the state of the sink if it has changed. again says that held keys are about to be tried.
 func (s *sweeper) tell(failure error, again bool) {
 	says := ""
 	switch {

@@ -1,5 +1,5 @@
-// Package statistics says what recorded outcomes come to: the figures of R19, what came of the retries of a cause and how
-// likely a claim of it recovers (R26), and which causes are new (R34).
+// Package statistics evaluates what was recorded: the figures of R19, how the retries of a cause ended and how likely
+// its claims recover (R26), and which causes are new (R34).
 package statistics
 
 import (
@@ -21,19 +21,19 @@ const (
 	Weekly = 7 * 24 * time.Hour
 )
 
-// KPI is one figure of R19 of one policy over a window that ends now.
+// KPI is one figure of R19 for one policy over a window that ends now.
 type KPI struct {
 	Policy string `json:"policy"`
-	// Name of the figure; Unit of its value: ratio, minutes, retries, claims or seconds.
+	// Name is the figure's. Unit is ratio, minutes, retries, claims or seconds.
 	Name string `json:"name"`
 	Unit string `json:"unit"`
-	// Window in hours.
+	// Window is in hours.
 	Window float64 `json:"windowHours"`
-	// Value is nil where nothing happened that it could be made of.
+	// Value is nil if there are no samples.
 	Value *float64 `json:"value"`
-	// Samples it is made of.
+	// Samples is how many events or episodes Value is made of.
 	Samples int64 `json:"samples"`
-	// Targets and alerts of the rules.
+	// Goals are the targets and alerts of the rules.
 	Goals []Goal `json:"goals"`
 }
 
@@ -42,10 +42,10 @@ type Goal struct {
 	Rule decision.BusinessRule `json:"rule"`
 	// Kind is target or alert.
 	Kind string `json:"kind"`
-	// Compare says how the value is held against Limit: a target is met where it holds, an alert raised.
+	// Compare is the operator between Value and Limit. If it holds, a target is met, or an alert raised.
 	Compare string  `json:"compare"`
 	Limit   float64 `json:"limit"`
-	// Holds is nil where there is no value.
+	// Holds is nil if there is no value.
 	Holds *bool `json:"holds"`
 }
 
@@ -55,7 +55,7 @@ const (
 	Alert  = "alert"
 )
 
-// measure is how one KPI comes from the sums of a window.
+// measure says how to make one KPI from the sums of a window.
 type measure struct {
 	name, unit string
 	window     time.Duration
@@ -74,7 +74,7 @@ func alert(rule decision.BusinessRule, limit float64) Goal {
 // SuccessRate is the KPI that retry_success_rate shows.
 const SuccessRate = "success_rate"
 
-// measures are the table of R19 (RN-BIL-005 §6, RN-BIL-004 §6).
+// measures is the table of R19 (RN-BIL-005 §6, RN-BIL-004 §6).
 var measures = []measure{
 	{SuccessRate, "ratio", Daily,
 		share(journal.SumRecoveredRetried, 1, journal.SumRecoveredRetried, journal.SumExhaustedRetried),
@@ -100,7 +100,7 @@ var measures = []measure{
 		[]Goal{alert(decision.RNBIL005, 1)}},
 }
 
-// share measures a figure's sum, divided by unit, over what the figures each add up to, which are its samples.
+// share measures a sum, divided by unit and by the total of the sums each, which are its samples.
 func share(of journal.SumName, unit float64, each ...journal.SumName) func(sums) (float64, int64) {
 	return func(s sums) (value float64, samples int64) {
 		for _, name := range each {
@@ -118,8 +118,7 @@ func number(of journal.SumName) func(sums) (float64, int64) {
 	return func(s sums) (float64, int64) { return float64(s.total(of)), s.total(of) }
 }
 
-// quantile measures the bucket, divided by unit, that the q-th part of a distribution lies in or below; its samples are
-// the distribution's size.
+// quantile measures the q-quantile of a distribution, as its bucket divided by unit.
 func quantile(q float64, of journal.SumName, unit float64) func(sums) (float64, int64) {
 	return func(s sums) (value float64, samples int64) {
 		samples = s.total(of)
@@ -127,7 +126,7 @@ func quantile(q float64, of journal.SumName, unit float64) func(sums) (float64, 
 	}
 }
 
-// median measures the middle of a distribution, divided by unit: the mean of the two where there are two.
+// median measures the median of a distribution, divided by unit: the mean of the middle two if the size is even.
 func median(of journal.SumName, unit float64) func(sums) (float64, int64) {
 	return func(s sums) (value float64, samples int64) {
 		samples = s.total(of)
@@ -146,7 +145,7 @@ func (s sums) ranked(of journal.SumName, rank int64) (value float64) {
 	return value
 }
 
-// sums of one policy over one window, by figure and bucket.
+// sums holds one policy's sums over one window, by name and bucket.
 type sums map[journal.SumName]map[int64]int64
 
 func (s sums) add(f *journal.Sum) {
@@ -163,8 +162,8 @@ func (s sums) total(name journal.SumName) (n int64) {
 	return n
 }
 
-// All returns R19's figures of each policy at instant now, made of the figures of the last Weekly. Policies come
-// in alphabetical order; policies names those to show that have no figures.
+// All returns R19's figures of each policy at now, from the sums since FirstSlot. Policies come in alphabetical order,
+// including those named in policies that have no sums.
 func All(figures []journal.Sum, policies []string, now time.Time) []KPI {
 	names := slices.Clone(policies)
 	for i := range figures {
@@ -181,13 +180,13 @@ func All(figures []journal.Sum, policies []string, now time.Time) []KPI {
 	return all
 }
 
-// slotsPerHour that a distribution is kept by.
+// slotsPerHour is how many slots share the sum of a distribution.
 const slotsPerHour = int64(time.Hour / journal.Slot)
 
-// FirstSlot returns the first slot whose figures All needs at instant now.
+// FirstSlot returns the first slot whose sums All needs at now.
 func FirstSlot(now time.Time) int64 { return journal.SlotOf(now.Add(-Weekly)) - slotsPerHour }
 
-// since reports whether a figure belongs to a window that begins at t: a part of a distribution's hour suffices.
+// since reports whether a sum belongs to a window that begins at t. A distribution's hour may lie in it partly.
 func since(f *journal.Sum, t time.Time) bool {
 	begins := journal.SlotOf(t)
 	if f.Name == journal.SumTook {
@@ -196,7 +195,7 @@ func since(f *journal.Sum, t time.Time) bool {
 	return f.Slot > begins
 }
 
-// windowOf adds the figures of a policy up over the window that ends at now.
+// windowOf adds up the sums of a policy over the window that ends at now.
 func windowOf(figures []journal.Sum, policy string, window time.Duration, now time.Time) sums {
 	s := make(sums)
 	for i := range figures {
@@ -236,7 +235,7 @@ func (g *Goal) compare(value float64) bool {
 	}
 }
 
-// UnknownPolicyError is why there are no KPIs: nobody knows a policy of that name, nor was anything recorded of one.
+// UnknownPolicyError says that the catalogue has no policy of that name, and the journal no record of one.
 type UnknownPolicyError struct {
 	Policy string
 	Known  []string
@@ -246,10 +245,9 @@ func (e *UnknownPolicyError) Error() string {
 	return fmt.Sprintf("the policy is %q, expected one of %s", e.Policy, strings.Join(e.Known, ", "))
 }
 
-// KPIs returns R19's figures at instant now (RN-BIL-005 §6, RN-BIL-004 §6) of one policy, or of all where it is empty:
-// the known ones and those that something was recorded of lately. A policy that the catalogue no longer has keeps its
-// figures, without values once their window is over. It reads sums, not records. Its errors are a *UnknownPolicyError
-// and those of s.
+// KPIs returns R19's figures (RN-BIL-005 §6, RN-BIL-004 §6) at now, of one policy or, if policy is empty, of all known
+// ones and those with recent records. A policy that left the catalogue keeps its figures, without values once their
+// window is over. Its errors are a *UnknownPolicyError and those of s.
 func KPIs(ctx context.Context, s journal.Statistics, known []string, policy string, now time.Time) ([]KPI, error) {
 	figures, err := s.Sums(ctx, FirstSlot(now))
 	if err != nil {
@@ -260,7 +258,7 @@ func KPIs(ctx context.Context, s journal.Statistics, known []string, policy stri
 	}
 	figures = slices.DeleteFunc(figures, func(f journal.Sum) bool { return f.Policy != policy })
 	if len(figures) == 0 && !slices.Contains(known, policy) {
-		causes, err := s.Causes(ctx, journal.CauseFilter{Policy: policy}, nil, 1) // of whatever was ever decided (R24)
+		causes, err := s.Causes(ctx, journal.CauseFilter{Policy: policy}, nil, 1) // these outlive purges (R24)
 		if err != nil {
 			return nil, fmt.Errorf("read the causes: %w", err)
 		}

@@ -12,27 +12,27 @@ import (
 )
 
 const (
-	// remembered is how many weeks count.
+	// remembered is how many weeks of cases count.
 	remembered = 26
-	// most causes at destinations are known, those of which most claims were closed: whoever makes causes up fills no
-	// memory.
+	// most is how many causes at destinations are kept, those with the most closed claims, so that made-up causes
+	// cannot fill the memory.
 	most = 25_000
-	// borrowed is how many claims' worth of evidence a cause takes from its reason, and that from its policy.
+	// borrowed is the weight, in claims, of a level's prior chance, which comes from the wider level.
 	borrowed = 4
 )
 
-// Source reads what is learnt from (journal.Statistics does).
+// Source reads the cases to learn from (journal.Statistics does).
 type Source interface {
 	Cases(ctx context.Context, weeks []int64, limit int) ([]journal.Cases, error)
 }
 
-// Learner knows what the last Refresh read. It implements journal.Learner.
+// Learner implements journal.Learner from what the last Refresh read.
 type Learner struct {
 	source Source
 	known  atomic.Pointer[map[level]journal.Prospects]
 }
 
-// level is what claims are alike by: a policy; within it a reason; within that a cause, at all destinations or at one.
+// level is a set of similar claims: those of a policy, of a reason, or of a cause at all destinations or at one.
 type level struct {
 	policy      string
 	reason      decision.Reason
@@ -40,16 +40,16 @@ type level struct {
 	destination string
 }
 
-// NewLearner returns a Learner that knows nothing before the first Refresh.
+// NewLearner returns a Learner that knows nothing until the first Refresh.
 func NewLearner(source Source) *Learner {
 	l := &Learner{source: source}
 	l.known.Store(&map[level]journal.Prospects{})
 	return l
 }
 
-// Refresh reads what was recorded in the weeks up to now.
+// Refresh reads the cases of the weeks up to now.
 func (l *Learner) Refresh(ctx context.Context, now time.Time) error {
-	// What is recorded next may be of a week ahead by another machine's clock.
+	// Another machine's clock may be ahead, so include the next week.
 	cases, err := l.source.Cases(ctx, weeksThrough(now.Add(7*24*time.Hour)), most)
 	if err != nil {
 		return fmt.Errorf("read what is learnt from: %w", err)
@@ -67,7 +67,7 @@ func (l *Learner) Refresh(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// weeksThrough returns those that count up to t.
+// weeksThrough returns the weeks that count, up to t's.
 func weeksThrough(t time.Time) []int64 {
 	weeks := make([]int64, remembered+1)
 	for i := range weeks {
@@ -76,7 +76,7 @@ func weeksThrough(t time.Time) []int64 {
 	return weeks
 }
 
-// levels returns what a cause at a destination borrows from, the widest first, and itself.
+// levels returns the levels of a cause at a destination, the widest first.
 func levels(policy string, reason decision.Reason, cause, destination string) []level {
 	all := []level{{policy: policy}, {policy: policy, reason: reason}, {policy: policy, reason: reason, cause: cause},
 		{policy, reason, cause, destination}}

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// newFor is how long a cause is new, or back, at most: one that a single claim shows in the evening may break out in
-	// the morning.
+	// newFor is how long a cause can count as new, or back: one that fails once in the evening may break out in the
+	// morning.
 	newFor = 24 * time.Hour
-	// enough failures within an hour, and a cause that is new is told (R34).
+	// enough is how many failures within an hour make a new cause worth an announcement (R34).
 	enough = 5
 	// recordsPage is how many records are read at once.
 	recordsPage = 1000
@@ -27,8 +27,8 @@ type Store interface {
 	TellCause(ctx context.Context, c *journal.Cause) (bool, error)
 }
 
-// FindNew returns the causes to be told of as new, or back: those that never failed, or not for journal.Silence, and now
-// fail five times within an hour (R34). What it returns nobody returns again, whichever replicas look at once.
+// FindNew returns the causes to announce as new, or back: those that had never failed, or not for journal.Silence, and
+// now fail five times within an hour (R34). It returns each once among all replicas.
 func FindNew(ctx context.Context, s Store, now time.Time) (found []journal.Cause, err error) {
 	causes, err := s.Causes(ctx, journal.CauseFilter{Began: now.Add(-newFor)}, nil, most)
 	if err != nil {
@@ -90,7 +90,7 @@ func (o *suspect) fails(s journal.Subject, a *journal.Attempt) {
 	o.breaksOut = o.breaksOut || n >= enough && o.news.Last.Sub(o.failures[n-enough]) <= time.Hour
 }
 
-// tell notes what is told of the cause, and reports whether nobody else has.
+// tell records the announcement of the cause, and reports whether no other replica has.
 func (o *suspect) tell(ctx context.Context, s Store, now time.Time) (bool, error) {
 	n := &o.news
 	n.At = slices.MaxFunc([]time.Time{now, o.Began}, time.Time.Compare)

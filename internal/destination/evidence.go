@@ -8,35 +8,35 @@ import (
 	"retry-worker/internal/decision"
 )
 
-// slots that a window is kept in: counts are forgotten a slot at a time.
+// slots is how many slots a window has. Counts are forgotten a slot at a time.
 const slots = 12
 
 // Evidence counts admissions, failures and answers while a destination is up.
 type Evidence struct {
-	// Window has the counts of each twelfth of the window, those of instant i at i modulo 12; Slot is the newest.
+	// Window holds the counts of the window's slots, those of slot i at i modulo slots. Slot is the newest.
 	Window [slots]Counts `json:"window,omitzero"`
 	Slot   int64         `json:"slot"`
-	// Total counts all admissions; Streak holds what it was at each of the last failures without a success between
-	// them, the oldest first, and StreakSince when they began.
+	// Total counts all admissions. Streak holds Total at each of the last failures in a row, the oldest first; they
+	// began at StreakSince.
 	Total       int64     `json:"total"`
 	Streak      []int64   `json:"streak,omitempty"`
 	StreakSince time.Time `json:"streakSince,omitzero"`
 }
 
-// Counts are of claims.
+// Counts are numbers of claims.
 type Counts struct {
 	Admitted int `json:"admitted,omitempty"`
 	Failed   int `json:"failed,omitempty"`
 	Answered int `json:"answered,omitempty"`
 }
 
-// turn forgets what lies before the window.
+// turn forgets the counts before the window.
 func (e *Evidence) turn(within time.Duration, now time.Time) {
 	slot := now.UnixNano() / max(1, int64(within)/slots)
 	for i := max(e.Slot, slot-slots) + 1; i <= slot; i++ {
 		e.Window[i%slots] = Counts{}
 	}
-	if slot < e.Slot-slots || slot > e.Slot { // the clock, or the length of the window, may have gone back
+	if slot < e.Slot-slots || slot > e.Slot { // the clock or the window's length may have changed
 		e.Slot = slot
 	}
 }
@@ -46,7 +46,7 @@ func (e *Evidence) admit(n int) {
 	e.Total += int64(n)
 }
 
-// fail counts a failure. It copies Streak, which other copies of the State share.
+// fail counts a failure. It copies Streak, as other copies of the State share it.
 func (e *Evidence) fail(now time.Time) {
 	e.Window[e.Slot%slots].Failed++
 	if len(e.Streak) == 0 {
@@ -62,8 +62,8 @@ func (e *Evidence) answer() {
 	e.Streak, e.StreakSince = nil, time.Time{}
 }
 
-// counts returns the admissions and failures of the window. It counts an answer or a failure whose
-// own admission was not counted, or is older than the window, as admitted.
+// counts returns the admissions and failures of the window. Answers and failures whose own admissions are not in the
+// window count as admitted.
 func (e *Evidence) counts() (admitted, failed int) {
 	var all Counts
 	for _, c := range e.Window {
@@ -74,9 +74,9 @@ func (e *Evidence) counts() (admitted, failed int) {
 	return max(all.Admitted, all.Failed+all.Answered), all.Failed
 }
 
-// opens reports whether the destination counts as down: the share of failures in the window, or five failures in a row.
-// Most successes are told to nobody while a destination is up. So failures are in a row where hardly any claim went
-// between them; where none did, the claims pass no gate, and only the window can bound the failures.
+// opens reports whether the destination counts as down, by the share of failures in the window or five failures in a
+// row. Most successes are not reported while a destination is up, so failures are in a row if at most five claims went
+// between them. If none went, the claims pass no gate, and the failures must lie within the window.
 func (e *Evidence) opens(t Threshold, now time.Time) bool {
 	admitted, failed := e.counts()
 	if admitted >= t.Of && float64(failed) >= t.Failures*float64(admitted) {
@@ -89,18 +89,18 @@ func (e *Evidence) opens(t Threshold, now time.Time) bool {
 	return 0 < between && between <= inARow || between == 0 && now.Sub(e.StreakSince) <= t.Within
 }
 
-// down are the reasons that speak of the destination. SERVER_ERROR is none: it may be this claim that it cannot take.
+// down are the reasons that the destination is down. SERVER_ERROR is not among them: it may be due to the one claim.
 var down = []decision.Reason{"TIMEOUT", "CONNECTION_ERROR", "SERVICE_UNAVAILABLE", "NETWORK_ERROR", "503", "504"}
 
-// TellsOf returns what a failure tells of the destination, which may have asked to wait. That the destination refused a
-// claim shows that it works.
+// TellsOf returns what a failure says about the destination. retryAfter is how long it asked to wait. A destination
+// that refuses a claim works.
 func TellsOf(m *classify.Match, retryAfter time.Duration) Tells {
 	switch {
 	case m.Reason == "RATE_LIMIT" || retryAfter > 0:
 		return TellsRateLimited
 	case slices.Contains(down, m.Reason):
 		return TellsFailed
-	case m.Class == decision.Permanent && m.Reason != "INVALID_CERTIFICATE": // which lets no connection come about
+	case m.Class == decision.Permanent && m.Reason != "INVALID_CERTIFICATE": // without which there is no connection
 		return TellsAnswered
 	}
 	return ""

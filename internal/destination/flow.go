@@ -5,22 +5,23 @@ import (
 	"time"
 )
 
-// Flow is how fast claims go: evenly, so that two are never closer than the pace has them, but where claims are due so
-// often that whoever lets them go comes a little late to each.
+// Flow is how fast claims go. They go evenly, no closer than the pace allows, except at a pace so fast that each turn
+// comes a little late.
 type Flow struct {
-	// Next is when the next claim may go, at Pace a minute, but for PauseUntil.
+	// Next is when the next claim may go, at Pace claims a minute, but not before PauseUntil.
 	Next       time.Time `json:"next,omitzero"`
 	Pace       float64   `json:"pace,omitempty"`
 	PauseUntil time.Time `json:"pauseUntil,omitzero"`
-	// Ramp is the pace of a ramp, and Stepped when it was last multiplied. Fixed: a person chose it.
+	// Ramp is the pace of a ramp, Stepped when it last grew. Fixed reports whether a person chose it.
 	Ramp    float64   `json:"ramp,omitempty"`
 	Stepped time.Time `json:"stepped,omitzero"`
 	Fixed   bool      `json:"fixed,omitempty"`
-	// Unanswered claims of the ramp, the last of which went at Last, and Answers since the last step.
+	// Unanswered counts the ramp's claims without an answer, Answers the answers since the last step. Last is when the
+	// last claim went.
 	Unanswered int       `json:"unanswered,omitempty"`
 	Last       time.Time `json:"last,omitzero"`
 	Answers    int       `json:"answers,omitempty"`
-	// Limit is the pace that a RATE_LIMIT left, growing since LimitAt; 0 is none.
+	// Limit is the pace after a RATE_LIMIT at LimitAt, since when it grows; 0 for none.
 	Limit   float64   `json:"limit,omitempty"`
 	LimitAt time.Time `json:"limitAt,omitzero"`
 }
@@ -28,7 +29,7 @@ type Flow struct {
 // raise is the part of Most by which a lowered limit grows each Step: from half to all in 150 s.
 const raise = 0.05
 
-// limit returns the pace that rate limits leave, and how much of Most that is.
+// limit returns the pace that rate limits allow.
 func (f *Flow) limit(p *Pace, now time.Time) float64 {
 	if f.Limit == 0 {
 		return p.Most
@@ -37,7 +38,7 @@ func (f *Flow) limit(p *Pace, now time.Time) float64 {
 	return min(p.Most, f.Limit+steps*raise*p.Most)
 }
 
-// PerMinute returns how many claims may go in a minute.
+// PerMinute returns how many claims may go per minute.
 func (s *State) PerMinute(c *Settings, now time.Time) float64 {
 	limit := s.Flow.limit(&c.Pace, now)
 	if s.Phase == Ramping {
@@ -47,8 +48,8 @@ func (s *State) PerMinute(c *Settings, now time.Time) float64 {
 }
 
 const (
-	// fastPace is where a claim may go late by lateBy without the next one's being later, too. The part of the pace that is
-	// spared for it leaves no minute more claims than the pace says.
+	// Above fastPace a claim may go up to lateBy late without delaying the next. The part spared of the pace makes up
+	// for that, so that no minute has more claims than the pace allows.
 	fastPace = 1200
 	lateBy   = time.Minute / fastPace
 	spared   = 0.001
@@ -63,7 +64,7 @@ func (f *Flow) interval() time.Duration {
 	return time.Duration(math.Ceil(every))
 }
 
-// change sets the pace, by which what is left to wait grows or shrinks.
+// change sets the pace, and scales the wait until Next.
 func (f *Flow) change(pace float64, now time.Time) {
 	if left := f.Next.Sub(now); left > 0 && pace != f.Pace {
 		f.Next = now.Add(time.Duration(math.Ceil(float64(left) * f.Pace / pace)))
@@ -74,7 +75,7 @@ func (f *Flow) change(pace float64, now time.Time) {
 // ready returns when a claim may go.
 func (f *Flow) ready() time.Time { return latest(f.Next, f.PauseUntil) }
 
-// take reports whether a claim may go, and has the next one wait.
+// take reports whether a claim may go, and sets Next if it may.
 func (f *Flow) take(now time.Time) bool {
 	if now.Before(f.ready()) {
 		return false
@@ -87,7 +88,7 @@ func (f *Flow) take(now time.Time) bool {
 	return true
 }
 
-// rateLimited lowers the pace. What was sent before it was lowered last tells nothing new.
+// rateLimited pauses and lowers the pace. Claims sent before the pace was last lowered only pause it.
 func (g *Gate) rateLimited(sent time.Time, retryAfter time.Duration) {
 	f, p := &g.Flow, &g.Settings.Pace
 	f.PauseUntil = latest(f.PauseUntil, g.now.Add(min(max(retryAfter, 0), longestPause)))

@@ -8,25 +8,23 @@ import (
 
 // Gate is a destination with the claims that wait for it. It is not safe for concurrent use.
 //
-// The one who holds the lease owns the Gates. It makes them of the States that were recorded last and of the claims
-// that are held, tells them what happens by Apply, and calls Due whenever something was told and at Next. It records
-// State where Changed says so, before it carries out what Due returns. The others take over what it records, and let
-// claims through where IsFree says so.
+// The leader, which holds the lease, makes the Gates from the recorded States and the held claims, calls Apply for
+// every event, and calls Due after an event and at Next. If Changed is set, it records State before it carries out what
+// Due returned. Other replicas take over the recorded States, and let claims through while IsFree.
 type Gate struct {
 	Name     string
 	Settings Settings
 	State
 	Queue Queue
-	// Changed reports whether the State is to be recorded, Left the phase that it left first since that was done; who
-	// records it sets both back.
+	// Changed reports whether State must be recorded. Left is the first phase left since it was. Recording resets both.
 	Changed bool
 	Left    Phase
-	// Leaving reports that what Due returned is being recorded: until then nobody goes before it.
+	// Leaving reports whether Due's result is being recorded; until it is, no other claim may go.
 	Leaving bool
 
-	used time.Time // when the Registry was asked for it last
-	now  time.Time // of the event that is being applied
-	goes Kind      // why a claim goes by it
+	used time.Time // when the Registry was last asked for it
+	now  time.Time // the instant of the event that is being applied
+	goes Kind      // why that event lets a claim go
 }
 
 // Release is a claim that may go.
@@ -34,14 +32,14 @@ type Release struct {
 	Held
 	Kind Kind
 	At   time.Time
-	// Opened is when the destination did that was closed at Since; zero where it was open.
+	// Opened is when the destination opened, if it was closed at Since; otherwise zero.
 	Opened time.Time
-	// Number of the Outage's held claims that this one is, as far as it waited for its end; otherwise 0.
+	// Number is its number among the claims that waited for the Outage's end; 0 if it did not wait for it.
 	Number int
 	Outage Outage
 }
 
-// Due lists what may go, and what is to be given up, at now; probe reports whether the URL is to be asked for.
+// Due returns the claims that may go, and those to give up, at now. probe reports whether to ask the URL.
 func (g *Gate) Due(now time.Time) (released []Release, givenUp []Held, probe bool) {
 	for at := g.Queue.GiveUpAt(); !at.IsZero() && !now.Before(at); at = g.Queue.GiveUpAt() {
 		h, _ := g.Queue.Remove(g.Queue.byEnd()[0].Claim)
@@ -71,7 +69,7 @@ func (g *Gate) Due(now time.Time) (released []Release, givenUp []Held, probe boo
 	}
 }
 
-// asks reports whether the URL is to be asked now, and plans when next. The answer is a Probed event.
+// asks reports whether to ask the URL now, and plans the next time. The answer is a Probed event.
 func (g *Gate) asks(now time.Time) bool {
 	c := &g.Settings
 	if c.Probe.URL == "" || !g.HeldUntil.IsZero() || now.Before(g.NextProbe) || !c.Calendar.IsOpen(now) {
@@ -81,7 +79,7 @@ func (g *Gate) asks(now time.Time) bool {
 	return true
 }
 
-// Hold adds a claim to the queue. Where the destination is closed at the deadline, the claim must go before that.
+// Hold adds a claim to the queue. If the destination is closed at the deadline, the claim must go before it closes.
 func (g *Gate) Hold(h Held) {
 	if !h.Deadline.IsZero() {
 		h.SendBy = g.Settings.Calendar.LastSafe(h.Deadline)
@@ -89,22 +87,21 @@ func (g *Gate) Hold(h Held) {
 	g.Queue.Add(h)
 }
 
-// Take takes a State over that was recorded. Claims go no sooner than if one had gone just now: who recorded it may
-// have let one go since.
+// Take takes over a recorded State. As its writer may have just let a claim go, the next one waits as after that.
 func (g *Gate) Take(s State, now time.Time) {
 	g.State, g.Changed, g.Left = s, false, ""
 	g.wait(now)
 }
 
-// wait has the next claim go no sooner than if one had gone just now.
+// wait makes the next claim wait as if one had gone just now.
 func (g *Gate) wait(now time.Time) {
 	now = now.UTC().Round(0)
 	g.Flow.change(g.PerMinute(&g.Settings, now), now)
 	g.Flow.Next = latest(g.Flow.Next, now.Add(g.Flow.interval()))
 }
 
-// Lead begins to let claims go: who did before may have let one go, and asked the URL, just now. Where he ended before
-// the canary could go, another may.
+// Lead begins to lead. The previous leader may have just let a claim go and asked the URL, so both wait. If the canary
+// is still in the queue, another may go.
 func (g *Gate) Lead(now time.Time) {
 	g.wait(now)
 	g.NextProbe = latest(g.NextProbe, now.UTC().Round(0).Add(firstTest))
@@ -114,8 +111,8 @@ func (g *Gate) Lead(now time.Time) {
 	}
 }
 
-// Believe bounds instants that lie further ahead than is ever recorded: whoever recorded them had a wrong clock, and
-// what waits for them would wait until then.
+// Believe bounds instants that lie too far ahead: a leader with a wrong clock recorded them, and claims would wait
+// until then.
 func (g *Gate) Believe(now time.Time) {
 	now = now.UTC().Round(0)
 	bound := func(ahead time.Duration, instants ...*time.Time) {
@@ -136,7 +133,7 @@ func (g *Gate) Believe(now time.Time) {
 	bound(f.interval(), &f.Next)
 }
 
-// longestTest returns the most between two canaries.
+// longestTest returns the longest time between two canaries.
 func (g *Gate) longestTest() time.Duration {
 	if g.Settings.Probe.URL != "" {
 		return distrustProbe
@@ -144,16 +141,16 @@ func (g *Gate) longestTest() time.Duration {
 	return longestTest
 }
 
-// IsFree reports whether claims may go at once, whoever else waits: the destination is up and open, the policies set it
-// no pace, and it has asked for none.
+// IsFree reports whether claims may go at once, even if others wait: the destination is up and open, and neither the
+// policies nor the destination limit the pace.
 func (g *Gate) IsFree(now time.Time) bool {
 	p, f := &g.Settings.Pace, &g.Flow
 	return g.Phase == Up && !p.Limited && f.limit(p, now) >= p.Most && !now.Before(f.PauseUntil) &&
 		g.Settings.Calendar.IsOpen(now)
 }
 
-// Admit reports whether a claim that has just come may go at once: claims are free to, or the destination is up, nobody
-// waits or leaves, and the pace allows it.
+// Admit reports whether a new claim may go at once: the gate is free, or the destination is up, no other claim waits or
+// leaves, and the pace allows it.
 func (g *Gate) Admit(now time.Time) bool {
 	switch {
 	case g.IsFree(now):
@@ -165,10 +162,10 @@ func (g *Gate) Admit(now time.Time) bool {
 	return g.Apply(Turn{Waiting: 1}, now) == Pass
 }
 
-// Next returns when Due has something to do if nothing happens until then; zero is never.
+// Next returns when Due will have something to do without an event; zero means never.
 func (g *Gate) Next(now time.Time) time.Time {
 	next := g.Queue.GiveUpAt()
-	at := func(t time.Time) { // what comes due while it is closed is done when it opens
+	at := func(t time.Time) { // not before the destination opens
 		next = soonest(next, g.Settings.Calendar.Next(latest(t, now)))
 	}
 	if g.Settings.Probe.URL != "" && g.HeldUntil.IsZero() {
@@ -187,7 +184,7 @@ func (g *Gate) Next(now time.Time) time.Time {
 	return next
 }
 
-// latest of two instants.
+// latest returns the later of two instants.
 func latest(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
@@ -204,7 +201,7 @@ func ordinal(n int) string {
 	return strconv.Itoa(n) + suffix
 }
 
-// Reason says why a claim waited and went, in the hours of a zone: what gateReason holds.
+// Reason returns why a claim waited and went, for gateReason, with times in a zone.
 func (r *Release) Reason(name string, zone *time.Location) string {
 	clock := func(t time.Time) string { return t.In(zone).Format("15:04") }
 	o := &r.Outage

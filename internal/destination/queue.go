@@ -8,25 +8,26 @@ import (
 
 // Held is a claim that waits.
 type Held struct {
-	// Claim identifies it among all that wait.
+	// Claim identifies it among all waiting claims.
 	Claim string
 	// Since is when it was held.
 	Since time.Time
-	// Deadline is the claim's own, and Limit its policy's total limit; zero is none.
+	// Deadline is the claim's own, Limit the end of its policy's total limit; zero for none.
 	Deadline, Limit time.Time
-	// SendBy is the last instant by Deadline at which the destination is open; Queue.Add takes Deadline where it is zero.
+	// SendBy is the last instant up to Deadline at which the destination is open. Queue.Add sets a zero one to
+	// Deadline.
 	SendBy time.Time
 	// Cents is what the claim is worth.
 	Cents int64
-	// RetriesLeft is how many failures more it can take.
+	// RetriesLeft is how many more failures it can take.
 	RetriesLeft int64
 }
 
-// timeToAct is what a person gets before a claim's deadline or limit passes; of a claim with less than twice that left,
-// half of it.
+// timeToAct is how long before a claim's deadline or limit it is given to a person, or half of the time it had when it
+// was held, if that is less.
 const timeToAct = time.Hour
 
-// giveUpAt returns when a person is told that the claim cannot be sent in time; zero is never.
+// giveUpAt returns when the claim is given up, as it cannot be sent in time; zero means never.
 func (h *Held) giveUpAt() time.Time {
 	last := soonest(h.Limit, h.SendBy)
 	if last.IsZero() {
@@ -38,11 +39,11 @@ func (h *Held) giveUpAt() time.Time {
 // Queue holds the claims that wait for one destination. Its zero value is empty. It is not safe for concurrent use.
 type Queue struct {
 	claims map[string]*Held
-	turns  ranking // the nearest deadline first, then what is worth most, then what waits longest
-	ends   ranking // what is given up first
+	turns  ranking // by nearest deadline, then highest value, then longest wait
+	ends   ranking // by giveUpAt
 }
 
-// ranking is a list of claims that is sorted once somebody asks who is first, and stays so. Taking the first is cheap.
+// ranking is a list of claims that is sorted when first used, and stays sorted. Removing the first is cheap.
 type ranking struct {
 	compare func(a, b *Held) int
 	claims  []*Held
@@ -83,7 +84,7 @@ func compareEnds(a, b *Held) int {
 	return cmp.Or(earlier(a.giveUpAt(), b.giveUpAt()), cmp.Compare(a.Claim, b.Claim))
 }
 
-// earlier compares instants of which a zero one never comes.
+// earlier compares instants; a zero one counts as never.
 func earlier(a, b time.Time) int {
 	if a.IsZero() || b.IsZero() {
 		return b.Compare(a)
@@ -91,7 +92,7 @@ func earlier(a, b time.Time) int {
 	return a.Compare(b)
 }
 
-// soonest of two instants, of which a zero one never comes.
+// soonest returns the earlier of two instants; a zero one counts as never.
 func soonest(a, b time.Time) time.Time {
 	if earlier(b, a) < 0 {
 		return b
@@ -99,7 +100,7 @@ func soonest(a, b time.Time) time.Time {
 	return a
 }
 
-// Add holds a claim; one that is held already takes the new one's place.
+// Add adds a claim, in place of one with the same name.
 func (q *Queue) Add(h Held) {
 	q.Remove(h.Claim)
 	if q.claims == nil {
@@ -114,7 +115,7 @@ func (q *Queue) Add(h Held) {
 	q.ends.add(&h)
 }
 
-// Remove lets go of a claim, and reports whether it was held.
+// Remove removes a claim, and reports whether it was there.
 func (q *Queue) Remove(claim string) (Held, bool) {
 	h, ok := q.claims[claim]
 	if !ok {
@@ -126,17 +127,17 @@ func (q *Queue) Remove(claim string) (Held, bool) {
 	return *h, true
 }
 
-// byTurn returns all claims, whose turn is next first.
+// byTurn returns all claims in the order of their turns.
 func (q *Queue) byTurn() []*Held { return q.turns.all() }
 
-// byEnd returns all claims, whoever is given up next first.
+// byEnd returns all claims in the order in which they are given up.
 func (q *Queue) byEnd() []*Held { return q.ends.all() }
 
 // Len returns how many claims wait.
 func (q *Queue) Len() int { return len(q.claims) }
 
-// Sum returns since when the claim waits that waits longest, and the nearest deadline, zero for none, and what all are worth.
-// It looks at all.
+// Sum returns since when the first claim waits, the nearest SendBy, zero for none, and the total value. It takes linear
+// time.
 func (q *Queue) Sum() (oldest, deadline time.Time, cents int64) {
 	for i, h := range q.byTurn() {
 		if i == 0 {
@@ -158,7 +159,7 @@ func (q *Queue) Next(n int) (next []Held) {
 	return next
 }
 
-// GiveUpAt returns when the next claim is to be given up; zero is never.
+// GiveUpAt returns when the next claim is given up; zero means never.
 func (q *Queue) GiveUpAt() time.Time {
 	if q.Len() == 0 {
 		return time.Time{}
@@ -166,8 +167,8 @@ func (q *Queue) GiveUpAt() time.Time {
 	return q.byEnd()[0].giveUpAt()
 }
 
-// Canary returns the claim to send ahead, empty if none waits: as a canary may fail, one that has most retries left, and
-// of these the one whose turn it is. It looks at all claims.
+// Canary returns the claim to send ahead; empty if none waits. As a canary may fail, it is one with the most retries
+// left, the first of these by turn. It takes linear time.
 func (q *Queue) Canary() string {
 	if q.Len() == 0 {
 		return ""

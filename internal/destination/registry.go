@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// mostUnconfigured destinations are told apart; more names than that are a mistake in a process.
+// mostUnconfigured is how many unconfigured destinations are kept apart. More names are a mistake in a process.
 const mostUnconfigured = 1000
 
-// Other is the name that all destinations share that nobody configured and for which there is no room.
+// Other is the name shared by unconfigured destinations beyond mostUnconfigured.
 const Other = "other"
 
 // Registry holds the Gates by their names. It is not safe for concurrent use.
@@ -22,14 +22,14 @@ type Registry struct {
 	otherwise  Settings
 }
 
-// NewRegistry makes a Registry of the destinations that are configured; all others have the settings otherwise.
+// NewRegistry returns a Registry with the configured destinations. All others have the settings otherwise.
 func NewRegistry(configured map[string]Settings, otherwise Settings, now time.Time) *Registry {
 	r := &Registry{gates: make(map[string]*Gate)}
 	r.Configure(configured, otherwise, now)
 	return r
 }
 
-// settings returns those of a destination.
+// settings returns a destination's settings.
 func (r *Registry) settings(name string) Settings {
 	if s, configured := r.configured[name]; configured {
 		return s
@@ -37,8 +37,8 @@ func (r *Registry) settings(name string) Settings {
 	return r.otherwise
 }
 
-// Gate returns the one of that name. A new one may take the place of the one that is idle and empty for the longest
-// time; where none is, it is that of Other.
+// Gate returns the gate of that name, and creates it if needed. If there are too many, it replaces the idle one that
+// was unused for longest; if none is idle, it returns the gate of Other.
 func (r *Registry) Gate(name string, now time.Time) *Gate {
 	g := r.gates[name]
 	if g == nil {
@@ -53,10 +53,10 @@ func (r *Registry) Gate(name string, now time.Time) *Gate {
 	return g
 }
 
-// Find returns the one of that name, nil where it is not configured and was not asked for.
+// Find returns the gate of that name; nil if there is none.
 func (r *Registry) Find(name string) *Gate { return r.gates[name] }
 
-// Configure takes changed settings over. A destination keeps what is known of it.
+// Configure takes over changed settings. Destinations keep their State.
 func (r *Registry) Configure(configured map[string]Settings, otherwise Settings, now time.Time) {
 	r.configured, r.otherwise = configured, otherwise
 	for name := range configured {
@@ -66,18 +66,18 @@ func (r *Registry) Configure(configured map[string]Settings, otherwise Settings,
 		g.Settings = r.settings(name)
 		waiting := g.Queue.byTurn()
 		g.Queue = Queue{}
-		for _, h := range waiting { // until when they can be sent may be another
+		for _, h := range waiting { // their SendBy may change
 			g.Hold(*h)
 		}
 	}
 }
 
-// All returns the Gates by their names.
+// All returns the Gates, sorted by name.
 func (r *Registry) All() []*Gate {
 	return slices.SortedFunc(maps.Values(r.gates), func(a, b *Gate) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// forget makes room, and reports whether there was any to make.
+// forget removes the idle gate that was unused for longest, and reports whether there was one.
 func (r *Registry) forget() bool {
 	var oldest *Gate
 	for name, g := range r.gates {
@@ -94,18 +94,19 @@ func (r *Registry) forget() bool {
 }
 
 const (
-	// keptOutages of a destination are remembered, the latest.
+	// keptOutages is how many outages of a destination are remembered.
 	keptOutages = 20
-	// fewestOutages must be known before something is expected of the next.
+	// fewestOutages is how many outages must be known to predict the next one's length.
 	fewestOutages = 5
 )
 
-// Back is when a destination is expected back: the median and the quartiles of the outages that lasted longer than its
-// own has so far.
+// Back is when a destination is expected back: the median and quartiles of earlier outages that were longer than the
+// current one is so far.
 type Back struct{ Median, Low, High time.Time }
 
-// Back returns when a destination is expected back, by its own last outages or, where fewer than five are known, by
-// those of all destinations. It reports false where it is not down, a person says until when, or too little is known.
+// Back returns when a destination is expected back, by its own outages or, if fewer than fewestOutages are known, by
+// those of all destinations. It reports false if the destination is not down, a person holds it, or too little is
+// known.
 func (r *Registry) Back(s *State, now time.Time) (b Back, ok bool) {
 	if !s.isDown() || !s.HeldUntil.IsZero() {
 		return b, false
@@ -132,13 +133,12 @@ func (r *Registry) Back(s *State, now time.Time) (b Back, ok bool) {
 }
 
 const (
-	// leastRest and mostRest bound how much longer an outage is expected to last.
+	// leastRest and mostRest bound the expected rest of an outage.
 	leastRest, mostRest = 25 * time.Minute, 2 * time.Hour
 )
 
-// Expected returns when a destination that is down is expected back; zero where it is not down. Where too little is
-// known its outage is taken to last as long again as it has: those that users reported do at the median (13,363 of them:
-// docs/destinations.md).
+// Expected returns when a destination is expected back; zero if it is not down. If too little is known, the outage is
+// expected to last as long again as it has, like the median of reported outages (docs/destinations.md).
 func (r *Registry) Expected(s *State, now time.Time) time.Time {
 	switch {
 	case !s.isDown():

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Apply tells the gate what happened, and returns why a claim may go, where a Turn asks and one may: for a Test the one
-// that it names, otherwise the first of the queue. The instants of successive calls do not go back.
+// Apply applies an event. For a Turn it returns why a claim may go, or "": with Test it is the Turn's Canary, otherwise
+// the first of the queue. The instants of successive calls must not go back.
 func (g *Gate) Apply(e Event, now time.Time) Kind {
 	before := g.State
 	g.now, g.goes = now.UTC().Round(0), ""
@@ -23,7 +23,7 @@ func (g *Gate) Apply(e Event, now time.Time) Kind {
 	return g.goes
 }
 
-// pass does what time alone does: the pace grows, a canary without word is given up, a person's order is over.
+// pass applies the passage of time: the pace grows, a canary times out, a person's order ends.
 func (g *Gate) pass() {
 	g.Evidence.turn(g.Settings.OpensAt.Within, g.now)
 	for step := g.Settings.Pace.Step; g.Phase == Ramping && !g.now.Before(g.Flow.Stepped.Add(step)); {
@@ -42,8 +42,8 @@ func (g *Gate) pass() {
 	}
 }
 
-// grow multiplies the pace of a ramp, unless a person chose it or claims went since the last step and none was
-// answered.
+// grow multiplies the pace of a ramp, unless a person chose it, or claims are unanswered and none was answered since
+// the last step.
 func (g *Gate) grow() {
 	f := &g.Flow
 	if !f.Fixed && (f.Answers > 0 || f.Unanswered == 0) {
@@ -52,7 +52,7 @@ func (g *Gate) grow() {
 	f.Answers = 0
 }
 
-// testAt returns when the next canary may go, while down or testing: never before the last one told or timed out.
+// testAt returns when the next canary may go, while down or testing: not before the last one reported or timed out.
 func (s *State) testAt() time.Time {
 	switch {
 	case s.Canary.Claim == "":
@@ -63,7 +63,7 @@ func (s *State) testAt() time.Time {
 	return latest(s.NextTest, s.Canary.Sent.Add(CanaryTimeout))
 }
 
-// lost lets another canary go in the place of the one that nothing will be heard of, unless a person holds what follows.
+// lost gives up the canary and lets another go, unless a person holds the claims.
 func (g *Gate) lost() {
 	g.Canary = Canary{}
 	if g.Phase == Testing {
@@ -74,7 +74,7 @@ func (g *Gate) lost() {
 
 func (g *Gate) enter(p Phase) { g.Phase, g.Since = p, g.now }
 
-// down begins an outage, or goes on with the one that a ramp did not end.
+// down begins an outage, or continues the one before a failed ramp.
 func (g *Gate) down(cause Cause) {
 	o := &g.Outage
 	if g.Phase == Up {
@@ -92,7 +92,7 @@ func (g *Gate) down(cause Cause) {
 	}
 }
 
-// ramp lets claims through, from the settings' pace on, halved for each ramp that failed in this outage.
+// ramp begins a ramp at the settings' pace, halved for each failed ramp of this outage.
 func (g *Gate) ramp() {
 	start := g.Settings.Pace.Start
 	for range min(g.Outage.FailedRamps, deepestHalving) {
@@ -139,22 +139,22 @@ func (e Turn) apply(g *Gate) {
 	}
 }
 
-// endRamp goes up once the pace is reached, or nobody waits for it or for word of what went.
+// endRamp enters Up once the pace is reached, or no claim waits and none is unanswered.
 func (g *Gate) endRamp(waiting int) {
 	f := &g.Flow
 	idle := waiting == 0 && (f.Unanswered == 0 || g.now.Sub(f.Last) >= CanaryTimeout)
 	if !idle && (f.Fixed || f.Ramp < f.limit(&g.Settings.Pace, g.now)) {
 		return
 	}
-	if g.Outage.Cause != CausePerson && !f.Fixed { // else it says nothing of the next
+	if g.Outage.Cause != CausePerson && !f.Fixed { // otherwise its length predicts nothing
 		kept := g.Lasted[max(0, len(g.Lasted)+1-keptOutages):]
-		g.Lasted = append(slices.Clone(kept), g.Outage.Until.Sub(g.Outage.Since)) // not in another State's
+		g.Lasted = append(slices.Clone(kept), g.Outage.Until.Sub(g.Outage.Since)) // copied, as other States share it
 	}
 	g.enter(Up)
 }
 
-// test sends a claim ahead. The next one follows in the probe's time, and later where more canaries went than claims
-// wait for: each costs a try, and finding the destination up sooner is worth that for many, not for a few.
+// test sends a claim ahead. The next one follows after Probe.Every, or later if more canaries went than claims wait:
+// each costs a try, which is worth it for many waiting claims, not for a few.
 func (g *Gate) test(e *Turn) {
 	g.enter(Testing)
 	g.Canary = Canary{Claim: e.Canary, Sent: g.now}
@@ -189,7 +189,7 @@ func (e Outcome) apply(g *Gate) {
 	}
 }
 
-// tookCanary reports whether the claim is the canary that is tested by. It has reported now, and another may go.
+// tookCanary reports whether the claim is the current test's canary. It clears the canary, so that another may go.
 func (g *Gate) tookCanary(claim string) bool {
 	if claim == "" || claim != g.Canary.Claim {
 		return false
@@ -198,11 +198,12 @@ func (g *Gate) tookCanary(claim string) bool {
 	return g.Phase == Testing
 }
 
-// isOld reports whether what was sent then is no evidence for the phase that the destination is in.
+// isOld reports whether a claim was sent before the current phase, and so is no evidence for it.
 func (s *State) isOld(sent time.Time) bool { return !sent.IsZero() && sent.Before(s.Since) }
 
-// tests reports whether a claim is a test of a destination that is down: a gate sent it ahead, or it passed none, and a
-// test is due. Where time-outs and refusals come in turn, those would else begin and end an outage each.
+// tests reports whether a claim counts as a test of a destination that is down: a gate sent it since the outage began,
+// or it passed no gate and a test is due. Otherwise alternating time-outs and refusals would each begin and end an
+// outage.
 func (g *Gate) tests(e *Outcome) bool {
 	if e.Claim == "" {
 		return !g.now.Before(g.testAt())
@@ -210,7 +211,7 @@ func (g *Gate) tests(e *Outcome) bool {
 	return e.Sent.IsZero() || !e.Sent.Before(g.Outage.Since)
 }
 
-// answered takes in that the destination answered, which refutes a probe that failed.
+// answered handles an answer of the destination, which refutes failed probes.
 func (g *Gate) answered(e *Outcome) {
 	switch {
 	case g.tookCanary(e.Claim):
@@ -261,7 +262,7 @@ func (e Departed) apply(g *Gate) {
 	switch {
 	case g.Phase == Testing && g.Canary.Claim == e.Claim:
 		g.Canary.Sent = g.now
-	case g.Phase == Down && g.HeldUntil.IsZero() && g.Canary.Claim == "": // it timed out
+	case g.Phase == Down && g.HeldUntil.IsZero() && g.Canary.Claim == "": // it had timed out
 		g.enter(Testing)
 		g.Canary = Canary{Claim: e.Claim, Sent: g.now}
 	}
@@ -281,7 +282,7 @@ func (e Probed) apply(g *Gate) {
 	}
 }
 
-// apply follows the order, which people see at once: the State is to be recorded, whatever changes.
+// apply follows a person's order. The State is recorded in any case, as people see the order at once.
 func (o Order) apply(g *Gate) {
 	g.Changed = true
 	until := o.Until.UTC().Round(0)
@@ -299,7 +300,7 @@ func (o Order) apply(g *Gate) {
 			g.NextTest = g.now
 		}
 	case ReleaseAt:
-		if g.Phase != Up { // else they go
+		if g.Phase != Up { // while up they go anyway
 			g.ramp()
 			g.Flow.Ramp, g.Flow.Fixed = min(o.PerMinute, g.Settings.Pace.Most), true
 		}

@@ -11,12 +11,12 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// passed counts claims that go while their destination is up, by destination and minute: Count of the key is 0.
+// passed counts the claims that passed while their destination was up. The keys' Count is 0.
 type passed map[journal.Admission]int
 
 func minuteAt(now time.Time) int64 { return now.Unix() / 60 }
 
-// pass counts a claim that this replica let through. Where it acts, the destination's breaker knows already.
+// pass counts a claim that this replica let through. If it leads, its breaker has counted the claim already.
 func (g *Gates) pass(d *destination.Gate) {
 	at := journal.Admission{Destination: d.Name, Minute: minuteAt(g.Clock.Now())}
 	if g.passed[at]++; g.leads {
@@ -24,15 +24,15 @@ func (g *Gates) pass(d *destination.Gate) {
 	}
 }
 
-// addUp adds what this replica let through to the sums of all: each minute once it is over, or at once where a
-// destination fails. The breakers of the one that acts then count what the others let through.
+// addUp adds this replica's passed claims to the stored admissions: each minute once it is over, or at once if a
+// destination fails. The leader then counts the others' claims in its breakers.
 func (g *Gates) addUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	due, leads := g.duePassed()
 	if len(due) > 0 {
 		if err := g.Store.AddAdmissions(ctx, due); err != nil {
-			return err // they are forgotten: the breakers are a little quicker for that minute
+			return err // due is lost: breakers open a little sooner for that minute
 		}
 	}
 	if !leads {
@@ -50,7 +50,7 @@ func (g *Gates) addUp(ctx context.Context) error {
 	return err
 }
 
-// duePassed takes what is to be added now, in the order in which all replicas add.
+// duePassed takes the counts to add now, in an order that is the same in all replicas.
 func (g *Gates) duePassed() (due []journal.Admission, leads bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -69,7 +69,7 @@ func (g *Gates) duePassed() (due []journal.Admission, leads bool) {
 	return due, g.leads
 }
 
-// weigh tells the breakers what they have not counted of the sums of the last minutes.
+// weigh counts the stored admissions of the last minutes that the breakers have not counted yet.
 func (g *Gates) weigh(sums []journal.Admission) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -11,18 +11,18 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// known is what the journal has of destinations.
+// known is what was read from the journal about destinations.
 type known struct {
 	registry *destination.Registry
-	version  string                     // of the catalogue that the registry is configured by
-	subjects map[string]journal.Subject // of those that are held, by their claims in the queues
+	version  string                     // of the catalogue that configured the registry
+	subjects map[string]journal.Subject // of the held claims, by their names in the queues
 	records  map[string]*record         // by destination
-	lost     map[string]bool            // destinations whose state cannot be read: nobody goes there
-	weighed  passed                     // that the breakers have counted
-	seen     int64                      // the last record that was taken in
+	lost     map[string]bool            // destinations whose state cannot be read: no claim goes there
+	weighed  passed                     // counted by the breakers
+	seen     int64                      // the last record that was followed
 }
 
-// record is what is recorded of a destination; written is the version of its State that is recorded or being recorded.
+// record is a destination's recorded state. written is the version that is recorded or about to be.
 type record struct {
 	journal.DestinationState
 	written int64
@@ -37,7 +37,7 @@ func (k *known) record(name string) *record {
 	return r
 }
 
-// restore takes over what is recorded of a destination, and what people ordered since.
+// restore takes over a destination's recorded State, and applies the orders since.
 func (k *known) restore(d *destination.Gate, now time.Time) {
 	r := k.record(d.Name)
 	if r.written = r.Version; r.Version > 0 {
@@ -48,7 +48,7 @@ func (k *known) restore(d *destination.Gate, now time.Time) {
 	}
 }
 
-// hold takes in that a claim is held.
+// hold adds a held claim to its destination's queue.
 func (k *known) hold(s journal.Subject, h *journal.HeldJob) {
 	claim := claimOf(h.JobKey)
 	k.subjects[claim] = journal.Subject{
@@ -58,10 +58,10 @@ func (k *known) hold(s journal.Subject, h *journal.HeldJob) {
 		Limit: h.Limit, RetriesLeft: h.MaxRetries - h.Retries, Cents: h.Context.Cents()})
 }
 
-// pageRecords are read at once.
+// pageRecords is how many records are read at a time.
 const pageRecords = 500
 
-// follow takes in what was recorded since.
+// follow takes over the records since the last one that was followed.
 func (g *Gates) follow(ctx context.Context) error {
 	for more := true; more; {
 		seen, open := g.configure()
@@ -80,8 +80,8 @@ func (g *Gates) follow(ctx context.Context) error {
 	return g.addUp(ctx)
 }
 
-// configure takes over the settings of the catalogue in force. It returns the last record that was taken in, and whether
-// the journal was read and need not be read anew.
+// configure takes over the settings of the catalogue in force. It returns the last record that was followed; open is
+// false if the journal has to be read first.
 func (g *Gates) configure() (seen int64, open bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -95,7 +95,8 @@ func (g *Gates) configure() (seen int64, open bool) {
 	return g.seen, true
 }
 
-// read makes the gates of what the journal has, and begins to act on them where this process does. The caller turns.
+// read makes the gates anew from the journal, and begins to lead if this process has the lease. The caller holds
+// turning.
 func (g *Gates) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -132,8 +133,8 @@ func (g *Gates) read(ctx context.Context) error {
 	return nil
 }
 
-// restore takes over what is recorded of a subject or a destination. Where that cannot be read it is left out: claims
-// stay held, each that it is or all that go to the destination.
+// restore takes over the recorded state of a subject or a destination. An unreadable state is left out: its claims stay
+// held, which for a destination are all that go there.
 func (g *Gates) restore(k *known, of *journal.KeyedState, now time.Time) {
 	name := of.Subject.ID
 	if of.Unreadable != nil {
@@ -156,11 +157,11 @@ func (g *Gates) restore(k *known, of *journal.KeyedState, now time.Time) {
 const unread = "records that cannot be read are left out, and the claims that they are about stay held: `audit verify` says more, " +
 	"`journal rebuild` makes states anew"
 
-// wordPages are looked through at most: where so much is recorded, a canary that waits costs less.
+// wordPages is the most pages that words reads. With more records, it is cheaper to let a canary time out.
 const wordPages = 100
 
-// words returns what was recorded of the canaries that destinations are tested with, behind what their states take in: who
-// read it may have ended, or failed, before that was recorded.
+// words returns the records with the current canaries' outcomes that the destinations' States do not include: the last
+// leader may have ended before it recorded a new State.
 func (g *Gates) words(ctx context.Context, k *known) (words []journal.Record, err error) {
 	canaries, after := map[string]bool{}, k.seen
 	for _, d := range k.registry.All() {
@@ -175,7 +176,7 @@ func (g *Gates) words(ctx context.Context, k *known) (words []journal.Record, er
 		}
 		page, _, err := g.page(ctx, after)
 		if errors.Is(err, journal.ErrUnreadable) || err == nil && len(page) == 0 {
-			break // its canary waits out its time
+			break // the canary times out
 		}
 		if err != nil {
 			return nil, err
@@ -190,8 +191,8 @@ func (g *Gates) words(ctx context.Context, k *known) (words []journal.Record, er
 	return words, nil
 }
 
-// page returns the next records behind one, and whether more may follow. One that cannot be read fails the turn: the next
-// one reads the journal's states anew, and goes on behind it.
+// page returns the records after one, and whether more may follow. An unreadable record fails the turn; the next turn
+// reads the states anew and goes on after it.
 func (g *Gates) page(ctx context.Context, after int64) (page []journal.Record, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -199,14 +200,14 @@ func (g *Gates) page(ctx context.Context, after int64) (page []journal.Record, m
 	return page, len(page) == pageRecords, err
 }
 
-// Recorded takes in what this process's journal recorded (journal.Hooks).
+// Recorded follows records of this process's journal (journal.Hooks.Committed).
 func (g *Gates) Recorded(records []journal.Happening) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(records) == 0 {
 		return
 	}
-	if g.known == nil || records[0].Number() != g.seen+1 { // another process has written, too
+	if g.known == nil || records[0].Number() != g.seen+1 { // another process has written, too: let follow read
 		g.woken.Send()
 		return
 	}
@@ -215,7 +216,7 @@ func (g *Gates) Recorded(records []journal.Happening) {
 	}
 }
 
-// takeAll takes in records that this process did not hear of itself, and reports whether the journal is to be read anew.
+// takeAll follows the records of a page that are new, and reports whether the journal has to be read anew.
 func (g *Gates) takeAll(page []journal.Record) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -227,7 +228,7 @@ func (g *Gates) takeAll(page []journal.Record) bool {
 	return g.anew
 }
 
-// take takes in the record that follows. What cannot be read says nothing.
+// take follows the next record. An unreadable body is ignored.
 func (g *Gates) take(r *journal.Record) {
 	g.seen = r.Number()
 	if g.leads {
@@ -246,13 +247,13 @@ func (g *Gates) take(r *journal.Record) {
 	case journal.DestinationEntry:
 		g.destination(r.Subject.ID, r.Entry)
 	case journal.ErasureEntry, journal.RebuildEntry:
-		// What was erased may tell that a claim came or left; what was rebuilt can be read now.
+		// Erased records may be about held claims; rebuilt states may be readable now.
 		g.anew = true
 		g.woken.Send()
 	}
 }
 
-// outcomeOf returns what a record tells of a claim that went, and its destination; that is empty where it tells nothing.
+// outcomeOf returns the outcome of a claim that a record reports, and its destination; name is empty if there is none.
 func outcomeOf(r *journal.Record) (name string, o destination.Outcome) {
 	if a := r.Attempt; a != nil {
 		o = destination.Outcome{Tells: a.Tells, Sent: a.Sent.At, RetryAfter: a.RetryAfter}
@@ -271,8 +272,7 @@ func outcomeOf(r *journal.Record) (name string, o destination.Outcome) {
 	return name, o
 }
 
-// evidence tells a destination what became of a claim. The one that acts alone weighs it: the others know a destination
-// as it is recorded.
+// evidence applies a claim's outcome to its destination. Only the leader does so; others take over the recorded States.
 func (g *Gates) evidence(r *journal.Record) {
 	name, o := outcomeOf(r)
 	if name == "" {
@@ -280,7 +280,7 @@ func (g *Gates) evidence(r *journal.Record) {
 	}
 	d := g.registry.Gate(name, g.Clock.Now())
 	if o.Claim == "" && d.Phase == destination.Ramping && d.Outage.Tests > 0 {
-		o.Sent = d.Outage.Since // its gate let it go before: what goes now says so
+		o.Sent = d.Outage.Since // sent before the ramp: claims of a ramp have a name
 	}
 	if o.Tells == destination.TellsFailed && d.Phase != destination.Up {
 		g.Hooks.Wasted(g.Settings().Label(d.Name))
@@ -288,7 +288,7 @@ func (g *Gates) evidence(r *journal.Record) {
 	g.tell(name, o)
 }
 
-// tell tells a destination what happened.
+// tell applies an event to a destination.
 func (g *Gates) tell(name string, e destination.Event) {
 	now := g.Clock.Now()
 	d := g.registry.Gate(name, now)
@@ -297,7 +297,7 @@ func (g *Gates) tell(name string, e destination.Event) {
 	}
 }
 
-// gate takes in that a claim is held, or is no more.
+// gate follows a gate's record: a claim is held, or has left.
 func (g *Gates) gate(s journal.Subject, e *journal.Entry) {
 	b, err := journal.BodyOf[journal.GateBody](e)
 	switch {
@@ -314,7 +314,7 @@ func (g *Gates) gate(s journal.Subject, e *journal.Entry) {
 	g.woken.Send()
 }
 
-// destination takes in what was recorded of a destination, or ordered: people see that at once.
+// destination follows a destination's record: a State, or an order, which people see at once.
 func (g *Gates) destination(name string, e *journal.Entry) {
 	b, err := journal.BodyOf[journal.DestinationBody](e)
 	if err != nil {
@@ -325,7 +325,7 @@ func (g *Gates) destination(name string, e *journal.Entry) {
 	r := g.record(d.Name)
 	r.Fold(&b, e.Record)
 	switch {
-	case b.State != nil && b.Version > r.written: // another process's
+	case b.State != nil && b.Version > r.written: // from another process
 		g.known.restore(d, now)
 	case b.Command != nil:
 		d.Apply(*b.Command, now)

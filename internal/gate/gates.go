@@ -1,9 +1,9 @@
-// Package gate runs the gates of destinations: it keeps up with what the journal says of them, holds claims that may
-// not go, and lets them go when their turn comes.
+// Package gate runs the gates of destinations: it follows the journal's records about them, holds claims that may not
+// go yet, and releases them when their turn comes.
 //
-// Each replica has one Gates, which follows the journal's records. While a destination is up and has no pace of its own,
-// each lets claims through at once. The one that holds the lease alone acts on the rest: it records what becomes of a
-// destination, releases claims and gives up those that cannot be sent in time.
+// Each replica has one Gates. While a destination is up and has no pace of its own, every replica lets claims through
+// at once. The rest is done by the leader alone, which holds the lease: it records destinations' states, releases
+// claims and gives up those that cannot be sent in time.
 package gate
 
 import (
@@ -24,7 +24,7 @@ import (
 	"retry-worker/internal/worker"
 )
 
-// Store is what Gates read of a journal's store.
+// Store is what Gates needs of a journal's store.
 type Store interface {
 	journal.Holding
 	// Records is journal.Archive's, Pending and AddAdmissions are journal.Outbox's.
@@ -33,14 +33,14 @@ type Store interface {
 	AddAdmissions(ctx context.Context, all []journal.Admission) error
 }
 
-// Memory records what Gates do (journal.Journal does).
+// Memory records what Gates does (journal.Journal does).
 type Memory interface {
 	RecordDestination(ctx context.Context, name string, body journal.DestinationBody) error
 	Depart(ctx context.Context, d *journal.Departure) (bool, error)
 	Published(ctx context.Context, sequences []int64) error
 }
 
-// Settings are what the catalogue in force says of destinations, and of those who go there.
+// Settings are the catalogue's destinations and policies.
 type Settings struct {
 	Version    string
 	Configured map[string]destination.Settings
@@ -48,7 +48,7 @@ type Settings struct {
 	Policies   decision.Policies
 }
 
-// Label returns the name of a destination in metrics and the log, of which there is a closed set.
+// Label returns a destination's name in metrics and the log, from a closed set.
 func (s Settings) Label(name string) string {
 	if _, configured := s.Configured[name]; configured {
 		return name
@@ -56,11 +56,12 @@ func (s Settings) Label(name string) string {
 	return destination.Other
 }
 
-// Hooks are told what happens; they must not block. A name that the catalogue does not configure is destination.Other.
+// Hooks are called when something happens; they must not block. A destination that is not configured is named
+// destination.Other.
 type Hooks struct {
-	// Admitted is called for a claim that passed at once.
+	// Admitted is called for a claim that passes without waiting.
 	Admitted func(name string)
-	// Released is called for one that was held and goes, GivenUp for one that cannot be sent in time.
+	// Released is called for a held claim that goes, GivenUp for one that cannot be sent in time.
 	Released func(name string, kind destination.Kind, held time.Duration)
 	GivenUp  func(policy string)
 	// Wasted is called for a submission that failed because the destination was not up.
@@ -69,7 +70,7 @@ type Hooks struct {
 	Answered func(jobType string, a worker.Action)
 }
 
-// NoHooks does nothing.
+// NoHooks returns Hooks that do nothing.
 func NoHooks() Hooks {
 	return Hooks{
 		Admitted: func(string) {}, Released: func(string, destination.Kind, time.Duration) {}, GivenUp: func(string) {},
@@ -77,59 +78,59 @@ func NoHooks() Hooks {
 	}
 }
 
-// Options are what Gates are made with.
+// Options are the parameters of New.
 type Options struct {
 	Store    Store
 	Memory   Memory
 	Engine   worker.GateEngine
 	Settings func() Settings
-	// Probe asks a URL, and reports whether it answers with one of those statuses.
+	// Probe asks a URL, and reports whether it answers with a status of expect.
 	Probe func(ctx context.Context, url string, expect []int) bool
 	Clock clock.Clock
-	// Zone in which people are told when something was.
+	// Zone is the time zone of texts for people.
 	Zone  *time.Location
 	Hooks Hooks
 	Log   *zap.Logger
 }
 
-// Gates are those of all destinations, as the journal has them. Their methods are safe for concurrent use.
+// Gates holds the gates of all destinations. Its methods are safe for concurrent use.
 type Gates struct {
 	Options
 	woken clock.Signal
 
-	// turning holds a token for the length of a turn, and guards term: until when this process acts, nil while it does
-	// not. It is no mutex, so that a bubble of testing/synctest sees who waits for it.
+	// turning holds a token during a turn. It guards term, the context of this process's lead; nil while it does not
+	// lead. It is no mutex, so that testing/synctest sees goroutines that wait for it.
 	turning chan struct{}
 	term    context.Context
 
 	mu     sync.Mutex
-	*known // nil until the journal was read
-	// anew: the journal is to be read anew, as what is known may not be recorded, or was rebuilt.
+	*known // nil until the journal is read
+	// anew: the journal must be read anew, as known may differ from it.
 	anew bool
-	// leads: this process acts. told: why it cannot was logged.
+	// leads: this process leads. told: the failure was logged.
 	leads, told bool
 	left        leavers
-	// passed are claims that this replica let through and that are not added to the sums of all; failing: a destination
-	// fails, so that its breaker should know of them.
+	// passed are this replica's admissions that are not stored yet. failing: a destination fails, so store them at
+	// once.
 	passed  passed
 	failing bool
 
-	logged sync.Map // what is logged once
+	logged sync.Map // errors that were logged
 }
 
-// New prepares Gates; Run has them follow the journal, Lead act.
+// New returns Gates. Run makes them follow the journal, Lead makes them act.
 func New(o Options) *Gates {
 	return &Gates{Options: o, woken: clock.NewSignal(), turning: make(chan struct{}, 1), passed: passed{}}
 }
 
-// once logs an error the first time.
+// once logs an error, but not twice.
 func (g *Gates) once(message string, err error) {
 	if _, before := g.logged.LoadOrStore(message+err.Error(), true); !before {
 		g.Log.Error(message, zap.String("event", "gates_unreadable"), zap.Error(err))
 	}
 }
 
-// claimOf returns the name of a job in the queues and in its destination's records, which must not say whose it is.
+// claimOf returns a claim's name in queues and in destinations' records. It must not reveal the subject.
 func claimOf(jobKey int64) string { return strconv.FormatInt(jobKey, 10) }
 
 func jobOf(claim string) int64 {
@@ -137,13 +138,14 @@ func jobOf(claim string) int64 {
 	return key
 }
 
-// leavers are the jobs that left their gates in the last half of leaversFor, and in the one before.
+// leavers are the jobs that left their gates: these in the current half of leaversFor, before in the previous one.
 type leavers struct {
 	these, before map[int64]bool
-	since         time.Time // of these
+	since         time.Time // when these began
 }
 
-// leaversFor is how long the engine may not have heard that a job left, at most. A wiped broker's keys start over.
+// leaversFor is the longest time in which the engine may not know that a job left. It is bounded, as a wiped broker
+// reuses keys.
 const leaversFor = 10 * time.Minute
 
 func (l *leavers) add(jobKey int64, now time.Time) {
@@ -153,8 +155,8 @@ func (l *leavers) add(jobKey int64, now time.Time) {
 	l.these[jobKey] = true
 }
 
-// Admit reports whether a claim may go at once; deadline is its own, zero for none. The others are held, and the leader
-// releases them. A job that is held, or left its gate without the engine's hearing of it, may not.
+// Admit reports whether a claim may go at once; deadline is its own, zero for none. A job that is held, or left its
+// gate lately, may not: the engine may not know yet.
 func (g *Gates) Admit(name string, jobKey int64, deadline time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -174,7 +176,7 @@ func (g *Gates) Admit(name string, jobKey int64, deadline time.Time) bool {
 	return true
 }
 
-// Expected returns when a destination that is down is expected back, otherwise zero.
+// Expected returns when a destination is expected back; zero if it is not down.
 func (g *Gates) Expected(name string) time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -185,33 +187,33 @@ func (g *Gates) Expected(name string) time.Time {
 	return g.registry.Expected(&g.registry.Gate(name, now).State, now)
 }
 
-// Destination is one as people see it.
+// Destination is a destination as people see it.
 type Destination struct {
 	Name     string
 	State    destination.State
 	Settings destination.Settings
-	// Held claims, and what they are worth.
+	// Held is the number of held claims, Cents their value.
 	Held  int
 	Cents int64
-	// Unrecorded reports whether State is not recorded yet: something has just happened, or was ordered.
+	// Unrecorded reports whether State, or an order, is still to be recorded by the leader.
 	Unrecorded bool
-	// Oldest is since when the claim is held that is held longest, Deadline the nearest of all; zero for none.
+	// Oldest is since when the first of them is held, Deadline their nearest deadline; zero for none.
 	Oldest, Deadline time.Time
-	// Back is when it is expected back; zero where it is not down, or too little is known.
+	// Back is when it is expected back; zero if it is not down, or too little is known.
 	Back destination.Back
 }
 
-// Label returns what people call it.
+// Label returns the name that people use.
 func (d *Destination) Label() string { return cmp.Or(d.Settings.Label.String(), d.Name) }
 
-// Claim is one that is held, as people see it.
+// Claim is a held claim as people see it.
 type Claim struct {
 	destination.Held
 	Subject journal.Subject
 }
 
-// Destinations returns those that are configured or were asked for, by their names; journal.ErrUnavailable until the
-// journal was read.
+// Destinations returns the destinations that are configured or were asked for, sorted by name. Its error is
+// journal.ErrUnavailable until the journal is read.
 func (g *Gates) Destinations() (all []Destination, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -234,14 +236,15 @@ func (k *known) describe(d *destination.Gate, now time.Time) Destination {
 	return Destination{d.Name, d.State, d.Settings, d.Queue.Len(), cents, unrecorded, oldest, deadline, back}
 }
 
-// ErrUnknown is why nothing is told or ordered of a destination: nobody knows its name.
+// ErrUnknown says that no destination has the name.
 var ErrUnknown = errors.New("no destination of this name is configured, or was asked for; GET /api/v1/destinations and " +
 	"`retry-worker destinations list` have their names")
 
-// shown claims of one destination.
+// shown is how many claims of a destination are shown.
 const shown = 50
 
-// Destination returns one with the claims whose turn is next. It fails as Destinations does, or with ErrUnknown.
+// Destination returns a destination with the claims whose turn is next. Its errors are ErrUnknown and that of
+// Destinations.
 func (g *Gates) Destination(name string) (Destination, []Claim, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -259,7 +262,7 @@ func (g *Gates) Destination(name string) (Destination, []Claim, error) {
 	return g.describe(d, g.Clock.Now()), claims, nil
 }
 
-// CommandError is what is wrong with an order.
+// CommandError says what is wrong with an order.
 type CommandError struct {
 	// Code is invalid_until or invalid_pace.
 	Code, Message string
@@ -267,8 +270,8 @@ type CommandError struct {
 
 func (e *CommandError) Error() string { return e.Message }
 
-// Command has a person's order recorded, which whoever acts then follows. It fails with a *CommandError,
-// journal.ErrReasonRequired, or as Destination and RecordDestination do.
+// Command records a person's order, which the leader then follows. Its errors are a *CommandError and those of
+// Destination and journal.Journal.RecordDestination.
 func (g *Gates) Command(ctx context.Context, name string, o destination.Order) error {
 	d, _, err := g.Destination(name)
 	if err != nil {

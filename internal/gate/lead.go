@@ -16,21 +16,21 @@ import (
 	"retry-worker/internal/worker"
 )
 
-// Lease is the right to act, which one process has at a time.
+// Lease is the name of the leader's lease.
 const Lease = "gates"
 
 const (
-	// longestRest is how long nothing is looked for where nothing was heard: other processes write, too.
+	// longestRest is the longest pause between two turns, as other processes write, too.
 	longestRest = time.Second
-	// shortestRest is between two looks, so that a busy journal is not followed record by record.
+	// shortestRest is the least pause between two turns, so that a busy journal is not followed record by record.
 	shortestRest = 20 * time.Millisecond
 	// callTime bounds one call of the journal or the engine.
 	callTime = 5 * time.Second
-	// mostFlying answers are on their way at once.
+	// mostFlying is the most calls on their way at once.
 	mostFlying = 32
 )
 
-// Run follows the journal, and acts while Lead runs, until stop ends.
+// Run follows the journal until stop ends, and acts while Lead runs.
 func (g *Gates) Run(stop context.Context) {
 	for stop.Err() == nil {
 		rest := longestRest / 4
@@ -42,18 +42,18 @@ func (g *Gates) Run(stop context.Context) {
 		clock.RestOr(ctx, g.Clock, rest, g.woken)
 		cancel()
 		select {
-		case <-g.woken: // what follows looks at everything
+		case <-g.woken: // the next turn looks at everything
 		default:
 		}
 	}
 }
 
-// Lead has this process act until stop ends; what it began then goes on until hard ends. Who calls it holds the lease.
-// Who acts begins with what is recorded: until that is read, people see what this process knew.
+// Lead makes this process lead until stop ends; calls under way then go on until hard ends. The caller holds the lease.
+// A leader begins with the recorded states; until they are read, people see what this process knew.
 func (g *Gates) Lead(stop, hard context.Context) {
 	g.betweenTurns(func() {
 		if g.term = hard; g.read(hard) != nil {
-			g.forget() // the turn that follows says why
+			g.forget() // the next turn reports why
 		}
 	})
 	<-stop.Done()
@@ -65,7 +65,7 @@ func (g *Gates) Lead(stop, hard context.Context) {
 	})
 }
 
-// betweenTurns calls do when a turn that has begun is over, and has the next begin at once.
+// betweenTurns calls do after the current turn, and starts the next at once.
 func (g *Gates) betweenTurns(do func()) {
 	g.turning <- struct{}{}
 	defer func() { <-g.turning }()
@@ -73,7 +73,7 @@ func (g *Gates) betweenTurns(do func()) {
 	g.woken.Send()
 }
 
-// turn follows the journal and, where this process acts, acts. It reports whether all was done that was due.
+// turn follows the journal and, if this process leads, acts. It reports whether everything due was done.
 func (g *Gates) turn(ctx context.Context) bool {
 	g.turning <- struct{}{}
 	defer func() { <-g.turning }()
@@ -87,14 +87,14 @@ func (g *Gates) turn(ctx context.Context) bool {
 	return done && err == nil
 }
 
-// forget has the journal read anew: what was not recorded did not happen.
+// forget makes the next turn read the journal anew: changes that were not recorded are void.
 func (g *Gates) forget() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.known, g.leads = nil, false
 }
 
-// report says once that nothing can be done, and why.
+// report logs once that turns fail, and once that they succeed again.
 func (g *Gates) report(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -108,12 +108,12 @@ func (g *Gates) report(err error) {
 	}
 }
 
-// untilDue returns how long nothing is to be done.
+// untilDue returns the time until something is due.
 func (g *Gates) untilDue() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	rest, now := time.Hour, g.Clock.Now()
-	if g.known == nil || !g.leads { // what is due, somebody else does
+	if g.known == nil || !g.leads { // the leader acts
 		return rest
 	}
 	for _, d := range g.registry.All() {
@@ -124,10 +124,10 @@ func (g *Gates) untilDue() time.Duration {
 	return rest
 }
 
-// release records what became of the destinations, and lets go whose turn it is. While answers wait nobody goes: they
-// would come all at once when the engine is back. It reports whether no answer waits.
+// release records changed States and releases the claims whose turn it is. While answers wait no claim is released, as
+// all would go at once when the engine is back. It reports whether no answer waits.
 func (g *Gates) release(ctx context.Context) (answered bool, err error) {
-	answered = g.deliver(ctx, false) == nil // else the engine is away: its loop says so
+	answered = g.deliver(ctx, false) == nil // otherwise the engine is away, which its loop logs
 	departed := false
 	for _, s := range g.look(ctx, answered) {
 		if s.record != nil {
@@ -146,20 +146,20 @@ func (g *Gates) release(ctx context.Context) (answered bool, err error) {
 	return answered && (!departed || g.deliver(ctx, true) == nil), nil
 }
 
-// step is what one look at a destination came to.
+// step is what to do for one destination.
 type step struct {
 	gate       *destination.Gate
 	record     *journal.DestinationBody
 	departures []departure
 }
 
-// departure is a claim that goes, or is given up.
+// departure is a claim that goes or is given up, and how long it was held.
 type departure struct {
 	journal.Departure
 	held time.Duration
 }
 
-// look asks each gate whose turn it is, unless nobody goes, and returns what there is to do.
+// look returns what there is to do for each destination. If goes is false no claim leaves.
 func (g *Gates) look(ctx context.Context, goes bool) (steps []step) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -184,8 +184,8 @@ func (g *Gates) look(ctx context.Context, goes bool) (steps []step) {
 	return steps
 }
 
-// due adds whose turn it is, and who is given up, and has the URL asked when it is to be. A canary goes while it is
-// waited for: another one follows then.
+// due adds the claims that go or are given up to s, and asks the URL if it is time. A canary must go before
+// CanaryTimeout, as another one follows then.
 func (g *Gates) due(ctx context.Context, s *step, now time.Time) {
 	d := s.gate
 	released, givenUp, probe := d.Due(now)
@@ -203,18 +203,18 @@ func (g *Gates) due(ctx context.Context, s *step, now time.Time) {
 		g.leaves(s, &givenUp[i], now, journal.Departure{GiveUp: whyGivenUp(&givenUp[i])})
 	}
 	if probe {
-		c := d.Settings.Probe // others are taken over while it is asked
+		c := d.Settings.Probe // a copy, as settings may change meanwhile
 		go func() { g.tellLater(d.Name, destination.Probed{OK: g.Probe(ctx, c.URL, c.Expect)}) }()
 	}
 }
 
 func (g *Gates) leaves(s *step, h *destination.Held, now time.Time, d journal.Departure) {
 	d.Subject, d.JobKey = g.subjects[h.Claim], jobOf(h.Claim)
-	g.left.add(d.JobKey, now) // its record may be heard of late
+	g.left.add(d.JobKey, now) // its record may be followed late
 	s.departures = append(s.departures, departure{d, now.Sub(h.Since)})
 }
 
-// change returns the record of a state that is another.
+// change returns the body of the record of a changed State.
 func (g *Gates) change(d *destination.Gate) *journal.DestinationBody {
 	state, r := d.State, g.record(d.Name)
 	r.written++
@@ -229,7 +229,7 @@ func (g *Gates) change(d *destination.Gate) *journal.DestinationBody {
 	return b
 }
 
-// whyGivenUp returns which of the two passes first.
+// whyGivenUp returns which passes first, the total limit or the deadline.
 func whyGivenUp(h *destination.Held) decision.Reason {
 	if h.SendBy.IsZero() || !h.Limit.IsZero() && h.Limit.Before(h.SendBy) {
 		return decision.ReasonTimeLimit
@@ -237,7 +237,7 @@ func whyGivenUp(h *destination.Held) decision.Reason {
 	return decision.ReasonDeadline
 }
 
-// said writes that a destination is in another phase.
+// said logs that a destination entered another phase.
 func (g *Gates) said(name string, b *journal.DestinationBody) {
 	if b.Went == "" {
 		return
@@ -251,7 +251,7 @@ func (g *Gates) said(name string, b *journal.DestinationBody) {
 		zap.String("cause", string(b.State.Outage.Cause)))
 }
 
-// each calls do for 0 to n-1, some at once, and returns the first error.
+// each calls do for 0 to n-1, up to mostFlying at once, and returns the first error.
 func each(n int, do func(i int) error) error {
 	var flying errgroup.Group
 	flying.SetLimit(mostFlying)
@@ -261,7 +261,7 @@ func each(n int, do func(i int) error) error {
 	return flying.Wait()
 }
 
-// depart records who leaves a destination's gate, in their order as far as the journal takes several at once.
+// depart records the departures from a destination's gate, roughly in their order.
 func (g *Gates) depart(ctx context.Context, s *step) error {
 	label := g.Settings().Label(s.gate.Name)
 	err := each(len(s.departures), func(i int) error {
@@ -282,7 +282,7 @@ func (g *Gates) depart(ctx context.Context, s *step) error {
 	return err
 }
 
-// tellLater tells a destination what was found out meanwhile, where this process still acts.
+// tellLater applies an event to a destination, if this process still leads.
 func (g *Gates) tellLater(name string, e destination.Event) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -292,11 +292,11 @@ func (g *Gates) tellLater(name string, e destination.Event) {
 	}
 }
 
-// errUnanswered is why answers are sent again.
+// errUnanswered says that answers must be sent again.
 var errUnanswered = errors.New("the engine did not take an answer of a gate")
 
-// unanswered returns what processes that wait at gates are to be told, with the messages' sequences. What is not what
-// was signed is not sent.
+// unanswered returns the answers to processes at gates that are still to be sent, with their messages' sequences. It
+// leaves out forged messages.
 func (g *Gates) unanswered(ctx context.Context) (sequences []int64, answers []journal.GateAnswer, err error) {
 	page, err := g.Store.Pending(ctx, journal.GateQueue, 0, pageRecords)
 	for i := range page {
@@ -309,7 +309,7 @@ func (g *Gates) unanswered(ctx context.Context) (sequences []int64, answers []jo
 	return sequences, answers, err
 }
 
-// deliver answers the processes whose turn has come; first tells that nobody may have answered them before.
+// deliver sends the waiting answers. first says that they were never sent before.
 func (g *Gates) deliver(ctx context.Context, first bool) error {
 	for {
 		done, answers, err := g.unanswered(ctx)
@@ -332,7 +332,7 @@ func (g *Gates) deliver(ctx context.Context, first bool) error {
 	}
 }
 
-// answer answers one process, and reports whether that is done with.
+// answer answers one process, and reports whether that is done.
 func (g *Gates) answer(ctx context.Context, a *journal.GateAnswer, first bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -343,9 +343,9 @@ func (g *Gates) answer(ctx context.Context, a *journal.GateAnswer, first bool) b
 	g.Hooks.Answered(worker.SubmissionGate, action)
 	switch claim := claimOf(a.JobKey); {
 	case a.Kind != destination.Test:
-	case action == worker.Superseded && first: // it never left, as its process has ended
+	case action == worker.Superseded && first: // the canary never left: its process has ended
 		g.tellLater(a.Destination, destination.Lost{Claim: claim})
-	case action == worker.Completed && !first: // it left long after its turn, as the engine was away
+	case action == worker.Completed && !first: // the canary left late: the engine was away
 		g.tellLater(a.Destination, destination.Departed{Claim: claim})
 	}
 	return true

@@ -111,7 +111,7 @@ func (v *verifier) verify(recordsAlone bool) (err error) {
 		return err
 	}
 	v.fold = journal.NewRefold()
-	err = v.Expunges(false, func(e *journal.Entry) bool { return v.gone.AddGone(e) == nil }) // walk reports a broken one
+	err = v.Expunges(false, func(e *journal.Entry) bool { return v.gone.AddGone(e) == nil }) // walk reports errors
 	if err != nil {
 		return err
 	}

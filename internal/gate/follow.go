@@ -108,7 +108,7 @@ func (g *Gates) read(ctx context.Context) error {
 		return err
 	}
 	k.seen = head.Record
-	words, err := g.words(ctx, k)
+	words, err := g.canaryRecords(ctx, k)
 	if err != nil {
 		return err
 	}
@@ -157,12 +157,12 @@ func (g *Gates) restore(k *known, of *journal.KeyedState, now time.Time) {
 const unread = "records that cannot be read are left out, and the claims that they are about stay held: `audit verify` says more, " +
 	"`journal rebuild` makes states anew"
 
-// wordPages is the most pages that words reads. With more records, it is cheaper to let a canary time out.
-const wordPages = 100
+// canaryPages is the most pages that canaryRecords reads. With more records, it is cheaper to let a canary time out.
+const canaryPages = 100
 
-// words returns the records with the current canaries' outcomes that the destinations' States do not include: the last
-// leader may have ended before it recorded a new State.
-func (g *Gates) words(ctx context.Context, k *known) (words []journal.Record, err error) {
+// canaryRecords returns the records with the current canaries' outcomes that the destinations' States do not include:
+// the last leader may have ended before it recorded a new one.
+func (g *Gates) canaryRecords(ctx context.Context, k *known) (words []journal.Record, err error) {
 	canaries, after := map[string]bool{}, k.seen
 	for _, d := range k.registry.All() {
 		if d.Phase == destination.Testing && d.Canary.Claim != "" {
@@ -170,7 +170,7 @@ func (g *Gates) words(ctx context.Context, k *known) (words []journal.Record, er
 			after = min(after, k.record(d.Name).Read)
 		}
 	}
-	for range wordPages {
+	for range canaryPages {
 		if after >= k.seen {
 			break
 		}

@@ -134,7 +134,7 @@ func (g *Gates) release(ctx context.Context) (answered bool, err error) {
 			if err := g.Memory.RecordDestination(ctx, s.gate.Name, *s.record); err != nil {
 				return false, err
 			}
-			g.said(s.gate.Name, s.record)
+			g.logPhase(s.gate.Name, s.record)
 		}
 		if len(s.departures) > 0 {
 			if err := g.depart(ctx, &s); err != nil {
@@ -237,8 +237,8 @@ func whyGivenUp(h *destination.Held) decision.Reason {
 	return decision.ReasonDeadline
 }
 
-// said logs that a destination entered another phase.
-func (g *Gates) said(name string, b *journal.DestinationBody) {
+// logPhase logs that a destination entered another phase.
+func (g *Gates) logPhase(name string, b *journal.DestinationBody) {
 	if b.Went == "" {
 		return
 	}

@@ -12,11 +12,11 @@ import (
 const (
 	// maxBatch is the most items of one transaction: so many share the cost of a commit without waiting longer for it.
 	maxBatch = 256
-	// companyTime is the least time between the begins of two commits, so that more items share one. It applies while
+	// sharePause is the least time between the begins of two commits, so that more items share one. It applies while
 	// fewer than enough items wait, for sharedFor commits after the last shared one.
-	companyTime = 10 * time.Millisecond
-	enough      = 16
-	sharedFor   = 16
+	sharePause = 10 * time.Millisecond
+	enough     = 16
+	sharedFor  = 16
 	// tries is how often a transaction is tried before the journal counts as down (RN-BIL-005 §8.2). The pauses between
 	// grow from firstPause.
 	tries      = 3
@@ -27,8 +27,8 @@ const (
 	// whenever the journal goes down again within longestProbePause: a full quota may take a probe but no batch.
 	probePause        = 250 * time.Millisecond
 	longestProbePause = 16 * time.Second
-	// askPause is the longest time without a call of the store, so that its loss is noticed even if no job comes.
-	askPause = 5 * time.Second
+	// idleProbe is the longest time without a call of the store, so that its loss is noticed even if no job comes.
+	idleProbe = 5 * time.Second
 	// markPause is how long an answered mark may wait for a commit to go with.
 	markPause = time.Second
 	// maxMarks is the most marks of one transaction.
@@ -79,7 +79,7 @@ func (j *Journal) Run(stop, kill context.Context) {
 			select {
 			case i := <-j.queue:
 				c.carry = append(c.carry, i)
-				c.awaitCompany(stop)
+				c.awaitOthers(stop)
 			case <-marks.C:
 				if len(c.queue) == 0 { // otherwise the marks go with the items that wait
 					c.mark(kill)
@@ -101,10 +101,10 @@ func (j *Journal) Run(stop, kill context.Context) {
 	c.mark(kill)
 }
 
-// awaitCompany waits a moment for more items to share a commit, unless the last commits had one item each.
-func (c *committer) awaitCompany(stop context.Context) {
+// awaitOthers waits a moment for more items to share a commit, unless the last commits had one item each.
+func (c *committer) awaitOthers(stop context.Context) {
 	if c.shared > 0 && len(c.queue) < enough {
-		clock.Machine{}.Rest(stop, time.Until(c.began.Add(companyTime)))
+		clock.Machine{}.Rest(stop, time.Until(c.began.Add(sharePause)))
 	}
 	c.began = time.Now()
 }
@@ -200,7 +200,7 @@ func (c *committer) try(kill context.Context, once func() error) error {
 
 // ask probes the store if no call succeeded lately.
 func (c *committer) ask(stop, kill context.Context) {
-	if time.Since(c.answeredAt) < askPause {
+	if time.Since(c.answeredAt) < idleProbe {
 		return
 	}
 	if err := c.try(kill, func() error { return c.probe(kill) }); err != nil && kill.Err() == nil {

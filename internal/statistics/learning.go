@@ -14,9 +14,9 @@ import (
 const (
 	// remembered is how many weeks of cases count.
 	remembered = 26
-	// most is how many causes at destinations are kept, those with the most closed claims, so that made-up causes
+	// mostCauses is how many causes at destinations are kept, those with the most closed claims, so that made-up causes
 	// cannot fill the memory.
-	most = 25_000
+	mostCauses = 25_000
 	// borrowed is the weight, in claims, of a level's prior chance, which comes from the wider level.
 	borrowed = 4
 )
@@ -50,7 +50,7 @@ func NewLearner(source Source) *Learner {
 // Refresh reads the cases of the weeks up to now.
 func (l *Learner) Refresh(ctx context.Context, now time.Time) error {
 	// Another machine's clock may be ahead, so include the next week.
-	cases, err := l.source.Cases(ctx, weeksThrough(now.Add(7*24*time.Hour)), most)
+	cases, err := l.source.Cases(ctx, weeksThrough(now.Add(7*24*time.Hour)), mostCauses)
 	if err != nil {
 		return fmt.Errorf("read what is learnt from: %w", err)
 	}

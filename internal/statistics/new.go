@@ -13,8 +13,8 @@ const (
 	// newFor is how long a cause can count as new, or back: one that fails once in the evening may break out in the
 	// morning.
 	newFor = 24 * time.Hour
-	// enough is how many failures within an hour make a new cause worth an announcement (R34).
-	enough = 5
+	// outbreak is how many failures within an hour make a new cause worth an announcement (R34).
+	outbreak = 5
 	// recordsPage is how many records are read at once.
 	recordsPage = 1000
 )
@@ -30,13 +30,13 @@ type Store interface {
 // FindNew returns the causes to announce as new, or back: those that had never failed, or not for journal.Silence, and
 // now fail five times within an hour (R34). It returns each once among all replicas.
 func FindNew(ctx context.Context, s Store, now time.Time) (found []journal.Cause, err error) {
-	causes, err := s.Causes(ctx, journal.CauseFilter{Began: now.Add(-newFor)}, nil, most)
+	causes, err := s.Causes(ctx, journal.CauseFilter{Began: now.Add(-newFor)}, nil, mostCauses)
 	if err != nil {
 		return nil, err
 	}
 	since, suspects := now, map[string]*suspect{}
 	for i := range causes {
-		if c := &causes[i]; c.Failures >= enough && (c.News == nil || c.News.At.Before(c.Began)) {
+		if c := &causes[i]; c.Failures >= outbreak && (c.News == nil || c.News.At.Before(c.Began)) {
 			suspects[c.ID] = &suspect{Cause: c, news: journal.News{First: c.Began}, claims: map[journal.Subject]bool{},
 				destinations: map[string]int{}}
 			since = slices.MinFunc([]time.Time{since, c.Began}, time.Time.Compare)
@@ -76,7 +76,7 @@ type suspect struct {
 	failures     []time.Time
 	claims       map[journal.Subject]bool
 	destinations map[string]int
-	breaksOut    bool // enough failures lie within an hour
+	breaksOut    bool // outbreak failures lie within an hour
 }
 
 func (o *suspect) fails(s journal.Subject, a *journal.Attempt) {
@@ -87,7 +87,7 @@ func (o *suspect) fails(s journal.Subject, a *journal.Attempt) {
 	o.news.Last = a.Decision.AnalysedAt
 	o.failures = append(o.failures, o.news.Last)
 	n := len(o.failures)
-	o.breaksOut = o.breaksOut || n >= enough && o.news.Last.Sub(o.failures[n-enough]) <= time.Hour
+	o.breaksOut = o.breaksOut || n >= outbreak && o.news.Last.Sub(o.failures[n-outbreak]) <= time.Hour
 }
 
 // tell records the announcement of the cause, and reports whether no other replica has.
@@ -96,7 +96,7 @@ func (o *suspect) tell(ctx context.Context, s Store, now time.Time) (bool, error
 	n.At = slices.MaxFunc([]time.Time{now, o.Began}, time.Time.Compare)
 	if n.Failures, n.Claims = int64(len(o.failures)), int64(len(o.claims)); !o.Prior.IsZero() {
 		n.Before = &journal.Before{Last: o.Prior, Failures: max(o.Cause.Failures-n.Failures, 0)}
-		cases, err := s.Cases(ctx, weeksThrough(o.Prior.Add(journal.Silence/2)), most)
+		cases, err := s.Cases(ctx, weeksThrough(o.Prior.Add(journal.Silence/2)), mostCauses)
 		if err != nil {
 			return false, err
 		}

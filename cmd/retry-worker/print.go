@@ -260,8 +260,7 @@ func cutLine(line string, most int) string {
 	return line
 }
 
-// terminalWidth returns how many characters a line of the output may have; 0 where that is no terminal and COLUMNS does
-// not say.
+// terminalWidth returns how many characters a line of a terminal may have, COLUMNS where that is set; 0 for no terminal.
 func terminalWidth(out io.Writer) int {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 		return n

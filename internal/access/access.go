@@ -146,7 +146,7 @@ type Identity struct {
 	Teams Teams
 }
 
-// May reports whether somebody may do that to dead letters of the team; of no team is of any.
+// May reports whether somebody may do that to dead letters of the team; an empty team stands for all teams at once.
 func (id Identity) May(a Action, team string) bool {
 	switch p := permissions[a]; {
 	case !id.Role.May(a):
@@ -176,8 +176,8 @@ func Check(ctx context.Context, action Action) error {
 	}
 }
 
-// CheckTeam checks what Check does, and that who asks may do it to dead letters of the team; an empty team means those
-// of any.
+// CheckTeam checks what Check does, and that who asks may do it to dead letters of the team; an empty team stands for
+// all teams at once.
 func CheckTeam(ctx context.Context, action Action, team string) error {
 	id := From(ctx)
 	if err := Check(ctx, action); err != nil || id.May(action, team) {

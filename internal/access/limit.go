@@ -36,7 +36,7 @@ type limits[K comparable] struct {
 	recent, older map[K]time.Time
 }
 
-// mostApart are kept apart; of more, those that were seen longest ago are forgotten.
+// mostApart is how many a generation keeps apart. There are two; the older goes when the recent one is full.
 const mostApart = 4096
 
 // wait counts once more of one of them and returns 0, or returns how long it must wait first.

@@ -157,7 +157,7 @@ const (
 // is up.
 const ExpectedFor = 60 * time.Second
 
-// Process reports whether a process waits for a decision on d, as far as is known now.
+// Process returns what is known now of the process that waits for a decision on d.
 func (s *Service) Process(d *journal.DeadLetter) Process {
 	since, up := d.CreatedAt, s.engineUp()
 	switch {
@@ -320,7 +320,8 @@ func unattended(d *Item) *Refusal {
 // MaxReason is how many characters a reason may have: the audit keeps all of them.
 const MaxReason = 500
 
-// CheckReason is a person's words without what cannot be seen around them, or the *Refusal of none and of too many.
+// CheckReason returns s without white space and invisible characters at its ends. The error is a *Refusal where nothing
+// is left, or more than MaxReason characters are.
 func CheckReason(s string) (string, error) {
 	s = strings.TrimFunc(strings.ToValidUTF8(s, "\uFFFD"), func(r rune) bool {
 		return unicode.IsSpace(r) || text.Hidden(r) || r == utf8.RuneError

@@ -92,8 +92,8 @@ func concernsOneAlone(err error) bool {
 	return errors.Is(err, journal.ErrInvalid) || errors.Is(err, journal.ErrUnreadable)
 }
 
-// decideLater carries out the decision that m asks for. What can be carried out no more is undone, with the reason. The
-// error is a *Refusal where it was undone or somebody has decided since.
+// decideLater carries out the decision that m asks for, unless it was undone. One that is refused is undone, with the
+// refusal's message; the error is a *Refusal where that is refused too.
 func (s *Service) decideLater(ctx context.Context, m *journal.Message) error {
 	d, err := s.Show(ctx, m.Key)
 	asked := &d.Later

@@ -7,12 +7,13 @@ import (
 	"time"
 )
 
-// BackoffRule is backoff with jitter: raw = min(Base × Factor^n, Max) for the n-th retry (from 0), or the n-th of List,
-// drawn from ±Jitter of raw, rounded to Rounding, held in [Min, Max] (R5, BIL-004-V3, V4).
+// BackoffRule is a backoff with jitter. The raw delay of retry n (from 0) is min(Base × Factor^n, Max), or item n of
+// List. The delay is drawn from raw ± Jitter × raw, rounded to Rounding and kept within [Min, Max] (R5, BIL-004-V3,
+// V4).
 type BackoffRule struct {
 	// Base, Min and Max are positive, Min ≤ Max.
 	Base, Min, Max time.Duration
-	// List of raw delays in place of Base and Factor; the last holds for all that follow. Usually empty.
+	// List holds raw delays that replace Base and Factor; the last one repeats. It is usually empty.
 	List []time.Duration
 	// Factor is at least 1.
 	Factor float64
@@ -30,12 +31,12 @@ type Backoff struct {
 	Raw time.Duration `json:"raw"`
 	// JitterRatio is the drawn deviation from Raw, in [−Jitter, +Jitter), before rounding and bounds (R19).
 	JitterRatio float64 `json:"-"`
-	// AtMaximum tells that Raw, which grows, reached the rule's Max (R19).
+	// AtMaximum reports whether a growing Raw has reached the rule's Max (R19).
 	AtMaximum bool `json:"most,omitempty"`
 }
 
-// Precision of the instants a rule computes with: whole seconds, or milliseconds where its delays are
-// below a minute (R7).
+// Precision returns the unit of the instants that r computes: whole seconds, or milliseconds if its delays are below a
+// minute (R7).
 func (r *BackoffRule) Precision() time.Duration {
 	if r.Min < time.Minute {
 		return time.Millisecond
@@ -61,7 +62,7 @@ func (r *BackoffRule) After(draw float64, n int64) Backoff {
 	raw := r.Raw(n)
 	ratio := r.Jitter * (2*draw - 1)
 	if ratio == 0 {
-		ratio = 0 // not −0, which not every database gives back
+		ratio = 0 // not −0, which some databases do not return
 	}
 	delay := time.Duration(math.MaxInt64)
 	if ns := float64(raw) * (1 + ratio); ns < math.MaxInt64 {
@@ -75,8 +76,8 @@ func (r *BackoffRule) After(draw float64, n int64) Backoff {
 	}
 }
 
-// draw is uniform in [0, 1) over subjects and the same for the same (policy, subject, count, salt):
-// analysing a failure twice needs no memory to give the same backoff (R6).
+// draw returns a number in [0, 1), uniform over subjects and always the same for the same policy, subject, count and
+// salt. A repeated analysis so gets the same backoff without a memory (R6).
 func (p *Policy) draw(subject string, count int64) float64 {
 	var room [256]byte
 	b := room[:0]
@@ -90,9 +91,9 @@ func (p *Policy) draw(subject string, count int64) float64 {
 	return float64(binary.BigEndian.Uint64(sum[:8])>>(64-bits)) / (1 << bits)
 }
 
-// Manual returns the backoff of a retry that a person asks for (R17), after count retries made: p's own, with the draw that
-// the same retry would have had (R6). Beyond the ladder its last delay holds (R14: 30 s for failed-job). own is the
-// policy that the job brought, if any. The total limit (R20) binds the worker, not a person.
+// Manual returns the backoff of a retry that a person asks for after count retries (R17). Its draw is the one that an
+// automatic retry would have had (R6). After the last step the last delay repeats (R14: 30 s for failed-job). own is
+// the policy that the job brought, if any. The total limit (R20) does not apply to people.
 func (p *Policy) Manual(subject string, own OwnPolicy, count int64) Backoff {
 	_, rule := p.Limits(own)
 	return rule.After(p.draw(subject, count), count)

@@ -13,7 +13,7 @@ import (
 	"retry-worker/internal/text"
 )
 
-// ContextField is a process variable that people see with a claim (policy setting context).
+// ContextField is a process variable that is shown to people with a claim (policy setting context).
 type ContextField struct {
 	Variable string
 	// Label is what people call it.
@@ -37,7 +37,8 @@ func ContextTypes() []ContextType {
 	return []ContextType{ContextText, ContextNumber, ContextMoney, ContextTime}
 }
 
-// ContextValue is what a claim's variable holds. What is not of its field's type is ContextText, as it was given.
+// ContextValue is the value of a claim's variable. A value that does not fit its field's type becomes a ContextText,
+// unchanged.
 type ContextValue struct {
 	Variable string `json:"variable"`
 	// Value is a text; a number or an amount with a decimal point, 1234.56; or an instant, RFC 3339 in UTC.
@@ -45,13 +46,13 @@ type ContextValue struct {
 	Type  ContextType `json:"type"`
 }
 
-// mostCents of one amount, 100 billion: sums of many stay exact.
+// mostCents bounds one amount, at 100 billion, so that sums of many stay exact.
 const mostCents = 1e13
 
-// longestNumber in characters; what is longer is shown as it was given.
+// longestNumber is the longest number in characters; a longer one is kept as text.
 const longestNumber = 24
 
-// Cents returns the amount that c holds, in hundredths, and reports whether it holds one.
+// Cents returns the amount of c in hundredths, and reports whether c holds one.
 func (c *ContextValue) Cents() (int64, bool) {
 	f, err := strconv.ParseFloat(c.Value, 64)
 	if c.Type != ContextMoney || err != nil {
@@ -60,7 +61,7 @@ func (c *ContextValue) Cents() (int64, bool) {
 	return int64(math.Round(f * 100)), true
 }
 
-// Time returns the instant that c holds, and reports whether it holds one.
+// Time returns the instant of c, and reports whether c holds one.
 func (c *ContextValue) Time() (time.Time, bool) {
 	if c.Type != ContextTime {
 		return time.Time{}, false
@@ -68,10 +69,10 @@ func (c *ContextValue) Time() (time.Time, bool) {
 	return ParseInstant(c.Value)
 }
 
-// Amount returns hundredths with a decimal point: 1234.56.
+// Amount formats hundredths with a decimal point, such as 1234.56.
 func Amount(cents int64) string { return fmt.Sprintf("%d.%02d", cents/100, cents%100) }
 
-// Context is what is known of a claim besides its failure, in the order of the policy's fields.
+// Context holds the values of a claim's context fields, in the policy's order.
 type Context []ContextValue
 
 // Cents returns the first amount in hundredths; 0 where there is none.
@@ -84,7 +85,7 @@ func (c Context) Cents() int64 {
 	return 0
 }
 
-// context reads what the values of p's fields hold, of those that came.
+// context reads the given values of p's context fields.
 func (p *Policy) context(values []Value) (c Context) {
 	for i, v := range values {
 		if f := &p.Context[i]; v.given() {

@@ -15,7 +15,7 @@ import (
 	"retry-worker/internal/text"
 )
 
-// Outcome is what a decision comes to. The set is closed.
+// Outcome is the result of a decision. The set is closed.
 type Outcome string
 
 // The outcomes, by the names that BPMN errors and the command line use.
@@ -29,20 +29,21 @@ const (
 // Past is what is remembered of a subject when a new failure of it is analysed. Its zero value means
 // that nothing is known.
 type Past struct {
-	// Retries already scheduled in the subject's open episode; stands in for an absent retryCount (R9).
+	// Retries counts the retries scheduled in the open episode; it replaces an absent retryCount (R9).
 	Retries int64
 	// FirstFailure of the open episode; zero when there is none.
 	FirstFailure time.Time
-	// Presumed failures of the open episode, meaningful if Remembers: without a memory the count of retries stands in
-	// for it.
+	// Presumed counts the failures of the open episode that were presumed permanent. It is valid only if Remembers;
+	// otherwise the count of retries replaces it.
 	Presumed  int64
 	Remembers bool
-	// PossiblyAccepted tells that a failure since the subject's history was last finished left that open (R33).
+	// PossiblyAccepted reports whether an earlier failure, since the subject's history was last finished, left open
+	// whether the portal took the claim (R33).
 	PossiblyAccepted bool
 }
 
-// Decision is the outcome of one analysis: the aggregate SubmissionRetryAttempt of RN-BIL-005 §12.2. Its tags are
-// the names in the journal's records, short as there are many of these; policy and subject are told beside it there.
+// Decision is the outcome of one analysis: the aggregate SubmissionRetryAttempt of RN-BIL-005 §12.2. The JSON names are
+// those of the journal's records, short because there are many. Records hold policy and subject elsewhere.
 type Decision struct {
 	Outcome Outcome `json:"out"`
 	// Policy that decided, by name.
@@ -51,10 +52,10 @@ type Decision struct {
 	SubjectID string `json:"-"`
 	// ErrorClassification of the error text; UNKNOWN where the limit was reached and the text is empty.
 	ErrorClassification ErrorClassification `json:"class"`
-	// Reason is the closed-set cause: feeds metric labels, audit, console and command line alike.
+	// Reason is the cause, from a closed set that metrics, audit, console and command line share.
 	Reason Reason `json:"why"`
-	// MatchedRule is the code or rule that classified the error; empty when none did. MatchedText is what it
-	// matched, as the failure's Match has it.
+	// MatchedRule is the code or the rule that classified the error; empty if none did. MatchedText is the text that it
+	// matched, as in the failure's Match.
 	MatchedRule string `json:"by,omitempty"`
 	MatchedText string `json:"text,omitempty"`
 	// Catalogue is the version of the catalogue that the policy came from.
@@ -66,8 +67,8 @@ type Decision struct {
 	MaxRetries int64 `json:"of"`
 	// Backoff until the next try, with the raw delay and the jitter it came from; zero unless Retry.
 	Backoff Backoff `json:"backoff,omitzero"`
-	// NextRetryTime is AnalysedAt plus Backoff.Delay, or when the destination opens then, in UTC; zero unless Retry (R7,
-	// R29).
+	// NextRetryTime is AnalysedAt plus Backoff.Delay, or a later time at which the destination is open, in UTC. It is
+	// zero unless Retry (R7, R29).
 	NextRetryTime time.Time `json:"next,omitzero"`
 	// RetryReason is the sentence of R8.
 	RetryReason string `json:"says"`
@@ -78,21 +79,21 @@ type Decision struct {
 	// FirstFailure starts the episode's clock: the earliest of Past.FirstFailure, lastSubmissionTime
 	// and the analysis (R23).
 	FirstFailure time.Time `json:"first,omitzero"`
-	// Taught is the record by which a person taught what is done about the cause; 0 where nobody did (R26).
+	// Taught is the number of the record in which a person taught what to do about the cause; 0 if nobody did (R26).
 	Taught int64 `json:"taught,omitempty"`
-	// SuccessProbability is the failure's, where it is retried; 0 where too little is known (R26).
+	// SuccessProbability is the failure's, if it is retried; 0 if too little is known (R26).
 	SuccessProbability float64 `json:"chance,omitempty"`
-	// PossiblyAccepted tells that this failure, or one before it that is not settled, leaves open whether the portal took
-	// the claim (R33).
+	// PossiblyAccepted reports whether this failure, or an earlier one that is not settled, leaves open whether the
+	// portal took the claim (R33).
 	PossiblyAccepted bool `json:"perhaps,omitempty"`
 	// Rejection says what is wrong with the input; nil unless Outcome is Rejected.
 	Rejection *Rejection `json:"-"`
 }
 
-// Instant returns t as processes, people and machines get it: RFC 3339 in UTC, with milliseconds where there are any (R7).
+// Instant returns t as RFC 3339 in UTC, with milliseconds unless they are zero (R7).
 func Instant(t time.Time) string { return t.UTC().Truncate(time.Millisecond).Format(time.RFC3339Nano) }
 
-// Wait returns the time until the next retry: the backoff, or longer where the destination is closed then (R29).
+// Wait returns the time until the next retry: the backoff, or longer if the destination is closed then (R29).
 func (d *Decision) Wait() time.Duration {
 	if d.NextRetryTime.IsZero() {
 		return 0
@@ -100,7 +101,7 @@ func (d *Decision) Wait() time.Duration {
 	return d.NextRetryTime.Sub(d.AnalysedAt)
 }
 
-// Minutes returns d in whole minutes; a part of a minute counts as one.
+// Minutes returns d in whole minutes, rounded up.
 func Minutes(d time.Duration) int64 {
 	minutes := int64(d / time.Minute)
 	if d%time.Minute > 0 {
@@ -112,13 +113,13 @@ func Minutes(d time.Duration) int64 {
 // ShouldRetry reports whether another try is scheduled.
 func (d *Decision) ShouldRetry() bool { return d.Outcome == Retry }
 
-// Presumes reports whether the error looks permanent, by its Reason and MatchedRule, and is tried again to be sure
-// (R25).
+// Presumes reports whether the error looks permanent and is retried to be sure (R25). Reason and MatchedRule say what
+// it looks like.
 func (d *Decision) Presumes() bool { return d.ErrorClassification == Unknown && d.MatchedRule != "" }
 
-// Decide applies policy p to failure f at instant now, in R1's order: the limit, an empty error,
-// a permanent error, a transient one, anything else. What Read rejected never gets here. It does
-// not change its arguments and may be called concurrently.
+// Decide applies policy p to failure f at instant now, in R1's order: the limit, an empty error, a permanent error, a
+// transient one, anything else. Read must have accepted f. Decide does not change its arguments and is safe for
+// concurrent use.
 func Decide(f *Failure, p *Policy, past Past, now time.Time) Decision {
 	now = now.UTC()
 	maxRetries, backoff := p.Limits(f.Own)
@@ -149,7 +150,7 @@ func Decide(f *Failure, p *Policy, past Past, now time.Time) Decision {
 		return reject(d, f.errorRejection(p))
 	case d.ErrorClassification == Permanent: // BIL-005-V2, R2
 		d.giveUp(PermanentError, match.Reason, match.Team, "")
-		if match.Presumed() && p.PresumedRetries > 0 { // it was, to be sure
+		if match.Presumed() && p.PresumedRetries > 0 { // it was retried before, to be sure
 			d.RetryReason += " again"
 		}
 		d.RetryReason += d.taught()
@@ -169,7 +170,7 @@ func Decide(f *Failure, p *Policy, past Past, now time.Time) Decision {
 	return d
 }
 
-// taught returns the part of RetryReason that says that a person taught it.
+// taught returns the part of RetryReason which says that a person taught this decision.
 func (d *Decision) taught() string {
 	if d.Taught == 0 {
 		return ""
@@ -177,7 +178,7 @@ func (d *Decision) taught() string {
 	return "; taught of its cause"
 }
 
-// presumed returns how often the error was presumed permanent before.
+// presumed returns how often the error was presumed permanent before; retries if the past is not remembered.
 func (p *Past) presumed(retries int64) int64 {
 	if p.Remembers {
 		return p.Presumed
@@ -185,8 +186,8 @@ func (p *Past) presumed(retries int64) int64 {
 	return retries
 }
 
-// Rebase returns d as if it were made at now: the same answer with the same backoff, from then on, or the end where that is
-// too late (R20, R29). d is one that retries f by p.
+// Rebase returns d as if it were made at now, with the same backoff. It gives up if the retry would come too late (R20,
+// R29). d must be a retry of f under p.
 func (d Decision) Rebase(p *Policy, f *Failure, now time.Time) Decision {
 	d.AnalysedAt = now.UTC().Truncate(p.Precision())
 	d.plan(p, f)
@@ -199,7 +200,7 @@ func (d *Decision) giveUp(o Outcome, why Reason, team Team, sentence string) {
 	d.RetryReason = cmp.Or(sentence, d.Sentence())
 }
 
-// schedule schedules a retry, or gives up where it would come too late.
+// schedule schedules a retry, or gives up if it would come too late.
 func (d *Decision) schedule(p *Policy, backoff *BackoffRule, f *Failure) {
 	d.Backoff = backoff.After(p.draw(d.SubjectID, d.RetryCount), d.RetryCount)
 	d.Outcome = Retry
@@ -207,19 +208,19 @@ func (d *Decision) schedule(p *Policy, backoff *BackoffRule, f *Failure) {
 	d.plan(p, f)
 }
 
-// plan sets when the retry is made: after the backoff, or when the destination opens (R29). It gives up where that is
-// later than the claim's deadline, or the total limit allows.
+// plan sets the time of the retry: after the backoff, or when the destination opens (R29). It gives up if that is after
+// the claim's deadline or the total limit. An extra wait (see later) never makes it give up.
 func (d *Decision) plan(p *Policy, f *Failure) {
 	wanted := d.AnalysedAt.Add(d.Backoff.Delay)
 	later, why := d.later(p, f, wanted)
 	closed := d.open(p, f, later)
-	if later.After(wanted) && (d.isMissed(f) || d.isBeyond(p, f)) { // an expectation gives nobody up
+	if later.After(wanted) && (d.isMissed(f) || d.isBeyond(p, f)) { // fall back to the time without the extra wait
 		why = ""
 		closed = d.open(p, f, wanted)
 	}
 	switch {
 	case d.isMissed(f):
-		d.RetryCount-- // it is not made
+		d.RetryCount-- // this retry is not made
 		d.giveUp(MaxRetriesExceeded, ReasonDeadline, p.LimitTeam, "Deadline "+Instant(f.Deadline)+" cannot be met")
 		return
 	case d.isBeyond(p, f):
@@ -232,7 +233,7 @@ func (d *Decision) plan(p *Policy, f *Failure) {
 	d.SuccessProbability = f.SuccessProbability
 }
 
-// Sentence returns the RetryReason that R8 has for the outcome, to which others may be added.
+// Sentence returns the RetryReason of R8 for the outcome, without additions.
 func (d *Decision) Sentence() string {
 	most := strconv.FormatInt(d.MaxRetries, 10)
 	switch {
@@ -246,8 +247,8 @@ func (d *Decision) Sentence() string {
 	return "Unknown error, retry " + strconv.FormatInt(d.RetryCount, 10) + " of " + most
 }
 
-// later returns when a retry is made that was wanted at an instant, and why: then, or when the claim was told to come again
-// (R37), or when its destination is expected back.
+// later returns the time of a retry that is wanted at an instant, and the reason if it is later: the destination asked
+// to wait (R37), or is expected back only then.
 func (d *Decision) later(p *Policy, f *Failure, wanted time.Time) (at time.Time, why string) {
 	at = wanted
 	if told := d.AnalysedAt.Add(time.Duration(Minutes(f.told(d.AnalysedAt))) * time.Minute); told.After(at) {
@@ -259,8 +260,8 @@ func (d *Decision) later(p *Policy, f *Failure, wanted time.Time) (at time.Time,
 	return at, why
 }
 
-// open sets when a retry is made that is wanted at an instant, and returns what its reason says of that: that its
-// destination is closed then; empty where it is open.
+// open sets NextRetryTime to wanted, or to a time in the next opening if the destination is closed then. It returns the
+// addition to RetryReason that says so; empty if it is open.
 func (d *Decision) open(p *Policy, f *Failure, wanted time.Time) (closed string) {
 	d.NextRetryTime = p.Open(f.Destination, d.SubjectID, d.RetryCount, wanted, f.Deadline)
 	if d.NextRetryTime.Equal(wanted) {
@@ -280,21 +281,21 @@ func (d *Decision) isMissed(f *Failure) bool {
 
 // isBeyond reports whether the next retry would come later than the total limit allows.
 func (d *Decision) isBeyond(p *Policy, f *Failure) bool {
-	return p.TotalLimit > 0 && d.NextRetryTime.Sub(d.FirstFailure) > p.TotalLimit && // spares most the calendar's sum
+	return p.TotalLimit > 0 && d.NextRetryTime.Sub(d.FirstFailure) > p.TotalLimit && // cheap test first
 		d.NextRetryTime.After(p.TimeLimit(f.Destination, d.FirstFailure))
 }
 
-// reject keeps of d only what a rejection knows: nothing was decided.
+// reject returns the rejection for d without what a decision would have.
 func reject(d Decision, r *Rejection) Decision {
 	return Decision{Outcome: Rejected, Policy: d.Policy, SubjectID: d.SubjectID, AnalysedAt: d.AnalysedAt, Rejection: r}
 }
 
-// RejectedBy returns the decision that a refused input comes to (R11).
+// RejectedBy returns the decision for an input that was refused (R11).
 func RejectedBy(policy string, r *Rejection) Decision {
 	return Decision{Outcome: Rejected, Policy: policy, Rejection: r}
 }
 
-// firstFailure returns the earliest known instant of the episode; a submission time in the future says nothing (R23).
+// firstFailure returns the earliest known instant of the episode. A submission time in the future is ignored (R23).
 func firstFailure(f *Failure, past Past, now time.Time) time.Time {
 	first := now
 	for _, t := range []time.Time{past.FirstFailure, f.LastSubmission} {

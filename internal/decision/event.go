@@ -7,17 +7,18 @@ import (
 	"retry-worker/internal/text"
 )
 
-// Event is what a decision means to others: a domain event of §12.3 of one of the rules.
+// Event is the domain event of a decision (§12.3 of the business rules).
 type Event struct {
 	// Type is the event's name in the contract, such as RetryScheduled.
 	Type string
 	// LogName is the event field of the log line (R16, RN-BIL-005 §13.4).
 	LogName string
-	// Fields are those of §12.3, as they are told, and possiblyAccepted (R33). claimId is the subject's id, whatever its policy calls it.
+	// Fields holds the fields of §12.3 by name, and possiblyAccepted (R33). claimId is the subject's id, even if its
+	// policy has another name for it.
 	Fields map[string]any
 }
 
-// BusinessRule is the document whose events and log names a job type uses.
+// BusinessRule is the document that defines the event and log names of a job type.
 type BusinessRule string
 
 // The two rules of claim re-submission.
@@ -26,7 +27,7 @@ const (
 	RNBIL005 BusinessRule = "RN-BIL-005"
 )
 
-// severityCritical marks what a person must act on.
+// severityCritical marks events that need a person.
 const severityCritical = "CRITICAL"
 
 // Event returns the domain event of d under a rule; nil for a rejection, which decides nothing.
@@ -58,7 +59,7 @@ func (d *Decision) scheduledEvent(rule BusinessRule) *Event {
 		return &Event{"SubmissionRetryScheduled", "submission_retry_scheduled", fields}
 	}
 	fields["maxRetries"], fields["scheduledAt"] = d.MaxRetries, Instant(d.AnalysedAt)
-	fields["version"] = d.RetryCount // of the aggregate: it grows by one with every retry of an episode
+	fields["version"] = d.RetryCount // of the aggregate: it grows with every retry of an episode
 	return &Event{"RetryScheduled", "retry_scheduled", fields}
 }
 
@@ -78,8 +79,7 @@ func (d *Decision) exceededEvent(rule BusinessRule, redactedError string) *Event
 	return e
 }
 
-// Exceeded returns the event of a claim that was given up at an instant after so many attempts, the first of which failed at
-// another.
+// Exceeded returns the event of a claim that is given up at the instant at, after attempts tries since firstFailure.
 func Exceeded(claim, redactedError string, attempts int64, firstFailure, at time.Time) *Event {
 	return &Event{"MaxRetriesExceeded", "max_retries_exceeded", map[string]any{
 		"claimId": claim, "finalError": redactedError, "totalAttempts": attempts,

@@ -11,18 +11,18 @@ import (
 	"retry-worker/internal/text"
 )
 
-// Variables are the ones a failure is read from, each as the JSON it came as; those that the policy does not read
-// are absent.
+// Variables holds the variables that a failure is read from, as JSON. Those that the policy does not read are absent.
 type Variables struct {
 	ID, Error, RetryCount, LastSubmissionTime    Value
 	HTTPStatus, MaxAttempts, Delay, NonRetryable Value
-	// Destination, RetryAfter and Deadline say where a claim goes, what was asked of it there, and until when.
+	// Destination is where a claim goes, RetryAfter how long the destination asked to wait, Deadline when the claim is
+	// due.
 	Destination, RetryAfter, Deadline Value
-	// Context are those of the policy's fields, in their order.
+	// Context holds the policy's context fields, in order.
 	Context []Value
 }
 
-// Variables returns what p reads of a process, whose variables get gives by their names.
+// Variables returns the variables that p reads; get returns a variable of the process by name.
 func (p *Policy) Variables(get func(name string) Value) Variables {
 	read := func(name string) Value {
 		if name == "" {
@@ -44,7 +44,7 @@ func (p *Policy) Variables(get func(name string) Value) Variables {
 	return v
 }
 
-// ContextValues returns what a process holds of p's Context, in its order; get gives variables by their names.
+// ContextValues returns the variables of p's Context, in order; get returns a variable of the process by name.
 func (p *Policy) ContextValues(get func(name string) Value) (values []Value) {
 	for i := range p.Context {
 		values = append(values, get(p.Context[i].Variable))
@@ -52,7 +52,6 @@ func (p *Policy) ContextValues(get func(name string) Value) (values []Value) {
 	return values
 }
 
-// variableNames lists the names of the variables that p reads.
 func (p *Policy) variableNames() []string {
 	var names []string
 	p.Variables(func(name string) Value {
@@ -62,14 +61,14 @@ func (p *Policy) variableNames() []string {
 	return names
 }
 
-// Failure is one failed attempt, read, found sound but for its error text, which R1 lets pass at the limit, and
-// classified.
+// Failure is one failed attempt: read, checked and classified. The error text alone is not checked, since R1 ignores it
+// at the limit.
 type Failure struct {
-	// ID of the subject: matches the policy's pattern.
+	// ID of the subject; it matches the policy's pattern.
 	ID string
-	// Error text; empty where there is none or nothing but white space and characters of no width (R11).
+	// Error is the text; empty if it has nothing but white space and characters of no width (R11).
 	Error string
-	// OriginalError is the error as it came; the process gets it back so.
+	// OriginalError is the error as it came; the process gets it back unchanged.
 	OriginalError Value
 	// RetryCount is the number of retries already made, at least 0; meaningful if HasRetryCount (R9).
 	RetryCount    int64
@@ -78,40 +77,39 @@ type Failure struct {
 	LastSubmission time.Time
 	// Own retry policy that the job brought (R15).
 	Own OwnPolicy
-	// Destination of the claim, empty where the policy knows of none; RetryAfter is what it asked for in the variable
-	// of that name, and Deadline the claim's own (R29), zero for none.
+	// Destination is where the claim goes, empty if the policy has no destinations. RetryAfter is the variable of that
+	// name. Deadline is the claim's own (R29), zero if it has none.
 	Destination, RetryAfter string
 	Deadline                time.Time
-	// Context is what people see with it.
+	// Context is shown to people with the failure.
 	Context Context
-	// Expected is when the Destination, which is down, is expected back; zero where it is not down, or nobody asked.
+	// Expected is when the Destination, which is down, is expected back; zero if it is not down or that is unknown.
 	Expected time.Time
-	// Said is what the error tells beside its class.
+	// Said is what else the error tells.
 	Said classify.Said
-	// Match is what the policy's rules say of the error, whatever the count is.
+	// Match is what the policy's rules say of the error, whatever the count.
 	Match classify.Match
-	// SuccessProbability is the chance that its claim recovers by a retry, above 0 and below 1, by what came of others with
-	// its cause; 0 where too little is known (R26).
+	// SuccessProbability is the chance that a retry succeeds, between 0 and 1, learnt from claims with the same cause;
+	// 0 if too little is known (R26).
 	SuccessProbability float64
-	// Taught is the record by which a person taught what Match says; 0 where nobody did (R26).
+	// Taught is the number of the record in which a person taught the Match; 0 if nobody did (R26).
 	Taught int64
-	// status is the HTTP status that came beside the error, 0 for none.
+	// status is the HTTP status beside the error; 0 if there is none.
 	status int
 	inputs Variables
 }
 
-// Teachable reports whether what is taught of its cause can change what it is: evidence of rank 1 to 3 is stronger
-// (R25).
+// Teachable reports whether a person's teaching may change the class. Evidence of rank 1 to 3 is stronger (R25).
 func (f *Failure) Teachable() bool { return f.Match.Rank >= classify.Signature }
 
-// Teach has the failure be of a class, and given to a team where it is permanent, as a person taught of its cause by
-// the record of that number (R26). The rule that matched, and its reason, stay.
+// Teach sets the class and team that a person taught for the cause, in the record of that number (R26). The matched
+// rule and its reason stay.
 func (f *Failure) Teach(class ErrorClassification, team Team, record int64) {
 	f.Match.Class, f.Match.Rank, f.Match.Team, f.Taught = class, classify.Signature, team, record
 }
 
-// Inputs returns the variables as they came: the four that every policy reads in the contract's order, then, where they
-// came, those that only some read, each behind what it is.
+// Inputs returns the variables as they came: first the four that every policy reads, in the contract's order, then the
+// optional ones that are given, each after its name.
 func (f *Failure) Inputs() []Value { return f.InputsWith(f.inputs.RetryCount) }
 
 // InputsWith returns the Inputs with another retryCount.
@@ -127,7 +125,7 @@ func (f *Failure) InputsWith(retryCount Value) []Value {
 	return inputs
 }
 
-// The variables that every policy reads by the same name.
+// The variables that have the same name in every policy.
 const (
 	RetryCountVariable     = "retryCount"
 	LastSubmissionVariable = "lastSubmissionTime"
@@ -135,12 +133,11 @@ const (
 	DeadlineVariable       = "submissionDeadline"
 )
 
-// maxIDBytes of an id.
 const maxIDBytes = 512
 
-// Read checks the variables in the contract's order (id, count, time, what only some policies read) and classifies the
-// error, whose absence is for Decide to judge. It returns the failure, or the first thing that is wrong (R1.1, R9, R15,
-// R23). Safe for concurrent use.
+// Read checks the variables in the contract's order (id, count, time, then the optional ones) and classifies the error.
+// An absent error is left to Decide. Read returns the failure, or the first problem (R1.1, R9, R15, R23). It is safe
+// for concurrent use.
 func (p *Policy) Read(v Variables) (Failure, *Rejection) {
 	f := Failure{OriginalError: v.Error, inputs: v}
 	var ok bool
@@ -171,7 +168,7 @@ func (p *Policy) Read(v Variables) (Failure, *Rejection) {
 	return f, nil
 }
 
-// optional reads a variable that may be absent, and notes the first that cannot be read.
+// optional reads a variable that may be absent. refused gets the first variable that cannot be read.
 func optional[T any](refused **Rejection, v Value, read func(Value) (T, bool), code RejectionCode,
 	variable, expected string) (got T) {
 	if v.absent() || *refused != nil {
@@ -184,10 +181,9 @@ func optional[T any](refused **Rejection, v Value, read func(Value) (T, bool), c
 	return got
 }
 
-// maxDestinationBytes of a destination's name.
 const maxDestinationBytes = 64
 
-// destination returns the name that v holds, or the policy's own where it holds none that can be one.
+// destination returns the name that v holds, or the policy's default if v holds no valid one.
 func (p *Policy) destination(v Value) string {
 	if p.Destination == nil {
 		return ""
@@ -201,13 +197,13 @@ func (p *Policy) destination(v Value) string {
 // isBlank reports whether r is white space or of no width, such as U+200B and U+FEFF.
 func isBlank(r rune) bool { return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) }
 
-// status returns the HTTP status that v holds; 0 is what clients say that got no answer.
+// status returns the HTTP status that v holds. Clients that got no answer say 0.
 func (v Value) status() (int, bool) {
 	n, ok := v.whole()
 	return int(n), ok && (n == 0 || n >= 100 && n <= 599)
 }
 
-// classify returns what p says of an error, which may be empty where a status tells what failed.
+// classify returns the rules' match for an error, which may be empty if there is a status.
 func (p *Policy) classify(f *Failure, words *text.Words) classify.Match {
 	match := classify.NoMatch
 	if f.Error != "" || f.status != 0 {
@@ -220,7 +216,7 @@ func (p *Policy) classify(f *Failure, words *text.Words) classify.Match {
 	return match
 }
 
-// Evidence returns all that the rules found in a failure, what decided first.
+// Evidence returns all that the rules found in a failure, the deciding evidence first.
 func (p *Policy) Evidence(f *Failure) []classify.Found {
 	return p.Rules.Explain(f.Error, f.status)
 }
@@ -230,7 +226,7 @@ func isKey(id string) bool {
 	return id != "" && len(id) <= maxIDBytes && !strings.ContainsFunc(id, text.Hidden)
 }
 
-// SaysNothing reports whether an error's text is what scripts print of none.
+// SaysNothing reports whether text is what scripts print for no error.
 func SaysNothing(text string) bool {
 	switch strings.ToLower(strings.TrimSpace(text)) {
 	case "null", "undefined", "[object object]":
@@ -244,18 +240,18 @@ func (f *Failure) errorRejection(p *Policy) *Rejection {
 		"text that says what failed"}
 }
 
-// Result is how retried work ended, as the variable retryOutcome says it. The set is closed.
+// Result is how retried work ended (variable retryOutcome). The set is closed.
 type Result string
 
 // The results.
 const (
 	Success Result = "success"
 	Failed  Result = "failure"
-	// Accepted: nothing was sent again, because the other side had it already (R33).
+	// Accepted means that nothing was sent again, because the other side already had it (R33).
 	Accepted Result = "accepted"
 )
 
-// ReadResult reads the variable retryOutcome; none means Success.
+// ReadResult reads the variable retryOutcome; an absent one means Success.
 func ReadResult(v Value) (Result, *Rejection) {
 	text, ok := v.text()
 	switch r := Result(text); {
@@ -267,18 +263,17 @@ func ReadResult(v Value) (Result, *Rejection) {
 	return "", &Rejection{InvalidOutcome, "retryOutcome", v.describe(), "success, failure, accepted, or none"}
 }
 
-// protocolForm is what the number looks like that the other side gives what it took.
+// protocolForm matches the number that the other side gives to what it accepts.
 var protocolForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z./-]{0,39}$`)
 
-// IsProtocol reports whether s can be a protocol number: 1 to 40 letters of ASCII, digits, dots, slashes and hyphens, the
-// first a letter or digit.
+// IsProtocol reports whether s can be a protocol number: 1 to 40 ASCII letters, digits, dots, slashes and hyphens,
+// beginning with a letter or digit.
 func IsProtocol(s string) bool { return protocolForm.MatchString(s) }
 
 // RejectionCode names what is wrong with the input. The set is closed.
 type RejectionCode string
 
-// The rejections of the contract, in the order they are looked for; then the worker's own, for jobs
-// that hold no readable failure at all.
+// The rejections of the contract in the order of the checks, then the worker's own for jobs without a readable failure.
 const (
 	UnknownPolicy             RejectionCode = "UNKNOWN_POLICY"
 	InvalidClaimID            RejectionCode = "INVALID_CLAIM_ID"
@@ -299,8 +294,8 @@ func RejectionCodes() []RejectionCode {
 		InvalidVariables}
 }
 
-// Rejection says which input was refused, what was found and what was expected (R11). Found may hold
-// personal data: redact it before it reaches a sink.
+// Rejection says which input was refused, what was found and what was expected (R11). Found may hold personal data:
+// redact it before writing it anywhere.
 type Rejection struct {
 	Code                      RejectionCode
 	Variable, Found, Expected string

@@ -6,14 +6,14 @@ import (
 	"retry-worker/internal/calendar"
 )
 
-// Opening says when claims can be sent to a destination. Its zero value is at any time.
+// Opening says when claims can be sent to a destination. The zero value is always open.
 type Opening struct {
 	Calendar *calendar.Calendar
-	// Spread is the time over which the retries that wait for it to open are made.
+	// Spread is the time after an opening over which the waiting retries are spread.
 	Spread time.Duration
 }
 
-// Opening returns that of a destination.
+// Opening returns the opening of a destination.
 func (p *Policy) Opening(destination string) Opening {
 	if o, ok := p.Openings[destination]; ok {
 		return o
@@ -21,8 +21,9 @@ func (p *Policy) Opening(destination string) Opening {
 	return p.Openings[""]
 }
 
-// Open returns at, or where that is closed a time in the next opening: the same one for the same subject and count, in
-// the first half of the opening, and in no case after until, unless it opens later. Zero is no such limit.
+// Open returns at or, if the destination is closed then, a time in the first half of its next opening. The time depends
+// on subject and count alone, so it is the same each time. It is not after until (zero: no limit), unless the opening
+// itself is.
 func (p *Policy) Open(destination, subject string, count int64, at, until time.Time) time.Time {
 	o := p.Opening(destination)
 	next := o.Calendar.Next(at)
@@ -33,7 +34,7 @@ func (p *Policy) Open(destination, subject string, count int64, at, until time.T
 	return next.Add(spread.Truncate(time.Second)).UTC()
 }
 
-// Room returns how long after next, at which it opens, a retry may be made that waits for that.
+// Room returns how long after the opening at next a waiting retry may be made.
 func (o Opening) Room(next, until time.Time) time.Duration {
 	room := o.Spread
 	if end := o.Calendar.OpenUntil(next); !end.IsZero() {
@@ -45,7 +46,8 @@ func (o Opening) Room(next, until time.Time) time.Duration {
 	return max(room, 0)
 }
 
-// wholeMinutes returns at, or what makes the wait from then whole minutes, where it is open.
+// wholeMinutes rounds at up so that the wait since from is whole minutes, if the destination is open then and until is
+// kept; otherwise it returns at.
 func (o Opening) wholeMinutes(from, at, until time.Time) time.Time {
 	rounded := from.Add(time.Duration(Minutes(at.Sub(from))) * time.Minute)
 	if o.Calendar.IsOpen(rounded) && (until.IsZero() || !rounded.After(until)) {
@@ -54,8 +56,8 @@ func (o Opening) wholeMinutes(from, at, until time.Time) time.Time {
 	return at
 }
 
-// TimeLimit returns until when the total limit lets retries be made of what failed first at an instant: hours in which
-// its destination is closed do not count (R27). Zero is no limit.
+// TimeLimit returns the end of the total limit for a first failure at an instant; zero if there is none. Hours in which
+// the destination is closed do not count (R27).
 func (p *Policy) TimeLimit(destination string, first time.Time) time.Time {
 	if p.TotalLimit == 0 {
 		return time.Time{}
@@ -63,11 +65,11 @@ func (p *Policy) TimeLimit(destination string, first time.Time) time.Time {
 	return p.Opening(destination).Calendar.Add(first, p.TotalLimit)
 }
 
-// stretchSpread is the time over which the retries are made that wait for a destination to be back.
+// stretchSpread is the time over which retries are spread that wait for a destination to come back.
 const stretchSpread = 10 * time.Minute
 
-// stretched returns until when a retry waits that was wanted earlier, as its destination is expected back only then, in
-// whole minutes; zero where it does not.
+// stretched returns when to retry if the destination is down and expected back only after wanted: whole minutes after
+// AnalysedAt. It returns zero if the retry need not wait.
 func (d *Decision) stretched(p *Policy, f *Failure, wanted time.Time) time.Time {
 	if !p.Stretch || !f.Expected.After(wanted) {
 		return time.Time{}

@@ -6,15 +6,15 @@ import (
 	"retry-worker/internal/text"
 )
 
-// OwnVariables name the variables in which a job brings its own RetryPolicy (UC-004, R15).
+// OwnVariables names the variables in which a job brings its own RetryPolicy (UC-004, R15).
 type OwnVariables struct {
-	// MaxAttempts is a whole number from 1 to 1000: the first try and the retries. Absent: no RetryPolicy, the first
-	// failure is final (FA-004.1).
+	// MaxAttempts is a whole number from 1 to 1000: the first try and the retries. If it is absent there is no
+	// RetryPolicy, and the first failure is final (FA-004.1).
 	MaxAttempts string `yaml:"maxAttemptsVariable"`
-	// Delay between two attempts: an ISO 8601 duration, or a number of milliseconds; 0 is taken as 1 s. Absent: the
-	// policy's backoff.
+	// Delay is the time between two attempts: an ISO 8601 duration, or a number of milliseconds; 0 counts as 1 s. If it
+	// is absent, the policy's backoff holds.
 	Delay string `yaml:"delayVariable"`
-	// NonRetryable is true where the error is final whatever the count says (FA-004.2).
+	// NonRetryable is true if the error is final, whatever the count (FA-004.2).
 	NonRetryable string `yaml:"nonRetryableVariable"`
 }
 
@@ -25,17 +25,17 @@ type OwnPolicy struct {
 	// Delay is meaningful if HasDelay.
 	Delay    time.Duration
 	HasDelay bool
-	// NonRetryable says that the error is final (FA-004.2).
+	// NonRetryable reports whether the error is final (FA-004.2).
 	NonRetryable bool
 }
 
 // NonRetryableRule is the matched rule of an error that the job itself calls final.
 const NonRetryableRule = "nonRetryable"
 
-// leastDelay stands for a delay of 0, by which a process would do nothing but fail.
+// leastDelay replaces a delay of 0, with which a process would loop without a pause.
 const leastDelay = time.Second
 
-// readOwn reads what a job says of its own retries. It may ask for as many as a policy may have.
+// readOwn reads the retry policy that a job brings.
 func (p *Policy) readOwn(v *Variables, refused **Rejection) (own OwnPolicy) {
 	if p.Own == nil {
 		return own
@@ -50,7 +50,7 @@ func (p *Policy) readOwn(v *Variables, refused **Rejection) (own OwnPolicy) {
 	return own
 }
 
-// Limits returns the retries and the backoff that hold for a job with its own policy: p's, where it brought none.
+// Limits returns the retries and the backoff for a job: its own where it brought them, otherwise p's.
 func (p *Policy) Limits(own OwnPolicy) (maxRetries int64, backoff BackoffRule) {
 	maxRetries, backoff = p.MaxRetries, p.Backoff
 	if own.MaxAttempts > 0 {
@@ -66,13 +66,13 @@ func (p *Policy) Limits(own OwnPolicy) (maxRetries int64, backoff BackoffRule) {
 	return maxRetries, backoff
 }
 
-// NoDelay reports whether the job asks for retries without a delay. It gets one second.
+// NoDelay reports whether the job asks for retries without a delay. It gets leastDelay.
 func (own OwnPolicy) NoDelay() bool { return own.HasDelay && own.Delay == 0 }
 
 func (v Value) boolean() (is, ok bool) { return v == "true", v == "true" || v == "false" }
 
-// duration returns the time that v holds: milliseconds where it is a number, ISO 8601 where it is a text; from 0 to
-// text.LongestDuration.
+// duration returns the time that v holds, from 0 to text.LongestDuration: milliseconds if v is a number, ISO 8601 if it
+// is a text.
 func (v Value) duration() (time.Duration, bool) {
 	if s, ok := v.text(); ok {
 		d, ok := text.ParseDuration(s)

@@ -10,57 +10,55 @@ import (
 	"retry-worker/internal/classify"
 )
 
-// Policy says how the failures of one kind of work are retried. It is a value: build it once, share
-// it, never change it afterwards. The catalogue makes policies of its file.
+// Policy says how the failures of one kind of work are retried. It is a value: built once by the catalogue, shared, and
+// never changed.
 type Policy struct {
-	// Name by which tasks ask for it (header retryPolicy).
+	// Name is the name by which tasks ask for it (header retryPolicy).
 	Name string
 	// Description for people.
 	Description string
 	// Catalogue is the version of the catalogue that it comes from; every decision carries it.
 	Catalogue string
-	// IDVariable and ErrorVariable are the names under which the process holds the subject's id and the error text.
+	// IDVariable and ErrorVariable name the process variables that hold the subject's id and the error text.
 	IDVariable, ErrorVariable string
 	// HTTPStatusVariable holds the HTTP status of the failure; empty where the policy reads none (R13).
 	HTTPStatusVariable string
-	// Destination tells where claims go; nil where the policy knows of none.
+	// Destination says where claims go; nil if the policy has no destinations.
 	Destination *DestinationVariable
 	// Context lists what people see with a claim.
 	Context []ContextField
-	// Openings of destinations, by their names; that of "" is all others'.
+	// Openings holds the opening of each destination by name; "" holds that of all others.
 	Openings map[string]Opening
-	// Stretch moves the next retry to when the destination is expected back.
+	// Stretch makes retries wait until a destination that is down is expected back.
 	Stretch bool
-	// Own names the variables in which a job brings a retry policy of its own (R15); nil where it cannot.
+	// Own names the variables in which a job brings a retry policy of its own (R15); nil if it cannot.
 	Own *OwnVariables
-	// IDPattern the whole id must match; its text stands in the rejection.
+	// IDPattern must match the whole id; a rejection quotes it.
 	IDPattern *regexp.Regexp
-	// InvalidID is the code an id that does not match is rejected with.
+	// InvalidID is the code that rejects an id which does not match.
 	InvalidID RejectionCode
 	// MaxRetries after the first submission, at least 0 (R12, BIL-005-V1).
 	MaxRetries int64
 	// Backoff between two tries.
 	Backoff BackoffRule
-	// TotalLimit from the first failure on: no retry is scheduled beyond it (R20). An episode of which nothing
-	// was heard for that long after its retry was due is abandoned. 0 is no limit.
+	// TotalLimit is the time from the first failure after which no retry is scheduled (R20). An episode is abandoned if
+	// nothing is heard of it for that long after its retry was due. 0 means no limit.
 	TotalLimit time.Duration
-	// Salt makes this policy's jitter differ from that of one with the same name elsewhere (R6).
+	// Salt makes this policy's jitter differ from that of a policy with the same name elsewhere (R6).
 	Salt string
 	// Rules classify the error.
 	Rules *classify.Classifier
-	// PresumedRetries is how often an error is tried again that only words of refusal speak for, before it is given up
-	// (R25).
+	// PresumedRetries is how often an error that only looks refused is retried before it is given up (R25).
 	PresumedRetries int64
-	// EmptyError says what an error without text does (R11).
+	// EmptyError says how an error without text is treated (R11).
 	EmptyError EmptyError
-	// UnknownError says what an error that no rule knows does (R1.6).
+	// UnknownError says how an error that no rule knows is treated (R1.6).
 	UnknownError UnknownError
-	// LimitTeam acts when the retries are used up (R21), and on errors that are given up without a rule.
+	// LimitTeam acts if the retries are used up (R21), or an error is given up without a rule.
 	LimitTeam Team
 }
 
-// DestinationVariable names the process variable that holds a claim's destination, and the destination of a claim
-// without it.
+// DestinationVariable names the process variable that holds a claim's destination, and the destination if it is absent.
 type DestinationVariable struct{ Variable, Default string }
 
 // EmptyError is the policy setting emptyError (R11).
@@ -81,7 +79,7 @@ const (
 	GiveUpUnknown UnknownError = "give-up"
 )
 
-// Precision of the instants that p computes with: whole seconds, or milliseconds where its delays are below a
+// Precision returns the unit of the instants that p computes: whole seconds, or milliseconds if its delays are below a
 // minute (R7).
 func (p *Policy) Precision() time.Duration {
 	if p.Own != nil {
@@ -93,11 +91,11 @@ func (p *Policy) Precision() time.Duration {
 // DefaultPolicy decides for tasks that name none (R15).
 const DefaultPolicy = "tiss-submission"
 
-// Policies are those a worker decides by, by name. Never changed once in use.
+// Policies holds the policies of a worker by name. It never changes once in use.
 type Policies map[string]*Policy
 
-// Find returns the policy a task names; the empty name means DefaultPolicy. A name that does not exist is
-// rejected with those that do.
+// Find returns the policy that a task names; the empty name means DefaultPolicy. The rejection of an unknown name lists
+// the known ones.
 func (ps Policies) Find(name string) (*Policy, *Rejection) {
 	if name == "" {
 		name = DefaultPolicy
@@ -108,17 +106,17 @@ func (ps Policies) Find(name string) (*Policy, *Rejection) {
 	return nil, &Rejection{UnknownPolicy, "retryPolicy", Text(name).describe(), "one of " + strings.Join(ps.Names(), ", ")}
 }
 
-// Names in alphabetical order.
+// Names returns the policies' names in alphabetical order.
 func (ps Policies) Names() []string {
 	return slices.Sorted(maps.Keys(ps))
 }
 
-// IDVariables lists the names under which processes hold a subject's id.
+// IDVariables lists the variables in which processes hold a subject's id.
 func (ps Policies) IDVariables() []string {
 	return ps.list(func(p *Policy) []string { return []string{p.IDVariable} })
 }
 
-// GateVariables lists the names under which processes hold a subject's id, its destination and its context.
+// GateVariables lists the variables in which processes hold a subject's id, its destination and its context.
 func (ps Policies) GateVariables() []string {
 	return ps.list(func(p *Policy) []string {
 		names := []string{p.IDVariable}
@@ -135,7 +133,7 @@ func (ps Policies) GateVariables() []string {
 // Variables lists the process variables that the policies read, each once, in alphabetical order.
 func (ps Policies) Variables() []string { return ps.list((*Policy).variableNames) }
 
-// list returns names of all policies, each once, in alphabetical order.
+// list returns the names of all policies' variables, each once, in alphabetical order.
 func (ps Policies) list(names func(*Policy) []string) []string {
 	var all []string
 	for _, p := range ps {

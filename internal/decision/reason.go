@@ -6,7 +6,7 @@ import (
 	"retry-worker/internal/classify"
 )
 
-// The reasons that the specification's own codes do not give.
+// The reasons for which the specification has no code.
 const (
 	ReasonMaxRetries Reason = "MAX_RETRIES"
 	// ReasonTimeLimit is the policy's total limit reached (R20).
@@ -15,18 +15,19 @@ const (
 	ReasonDeadline   Reason = "DEADLINE"
 	ReasonUnknown    Reason = "UNKNOWN"
 	ReasonEmptyError Reason = "EMPTY_ERROR"
-	// ReasonReported is a process's own word that it gave up (record-retry-outcome).
+	// ReasonReported says that the process itself reported that it gave up (record-retry-outcome).
 	ReasonReported Reason = "REPORTED_FAILURE"
-	// ReasonNonRetryable is a job's own word that its error is final (UC-004, FA-004.2).
+	// ReasonNonRetryable says that the job itself called its error final (UC-004, FA-004.2).
 	ReasonNonRetryable Reason = "NON_RETRYABLE"
 	// ReasonProbablyAccepted is a duplicate of a claim whose first sending was not answered (R33).
 	ReasonProbablyAccepted Reason = "PROBABLY_ACCEPTED"
 )
 
-// HintProbablyAccepted is what people are to do about it.
+// HintProbablyAccepted tells people what to do about ReasonProbablyAccepted.
 const HintProbablyAccepted = "Procure o protocolo desta guia na operadora: ela provavelmente já foi aceita no envio que ficou sem resposta."
 
-// ruleReasons are those a rule may give: the codes of RN-BIL-005 and RN-BIL-004, then what they have no code for.
+// ruleReasons are the reasons that a rule may give: the codes of RN-BIL-005 and RN-BIL-004, then those without a code
+// there.
 var ruleReasons = []Reason{
 	"INVALID_PATIENT_DATA", "INSURANCE_EXPIRED", "AUTHORIZATION_DENIED", "DUPLICATE_CLAIM", "INVALID_PROCEDURE_CODE",
 	"TIMEOUT", "CONNECTION_ERROR", "SERVICE_UNAVAILABLE", "NETWORK_ERROR", "TEMPORARY_ERROR", "RATE_LIMIT", "SERVER_ERROR",
@@ -48,19 +49,19 @@ var ruleReasons = []Reason{
 // RuleReasons lists the reasons that a rule may give.
 func RuleReasons() []Reason { return slices.Clone(ruleReasons) }
 
-// Reasons lists the whole set.
+// Reasons lists every reason.
 func Reasons() []Reason {
 	return append([]Reason{ReasonMaxRetries, ReasonTimeLimit, ReasonDeadline, ReasonUnknown, ReasonEmptyError,
 		ReasonReported, ReasonNonRetryable, ReasonProbablyAccepted}, ruleReasons...)
 }
 
-// What is classify's, under the names that the business rules have for it.
+// Types of package classify under the names that the business rules use.
 type (
 	// ErrorClassification is the value object of RN-BIL-005 §12.2.
 	ErrorClassification = classify.Class
 	// Reason is the cause of a decision, from a closed set.
 	Reason = classify.Reason
-	// Team is who must act on a dead letter (R21).
+	// Team is the team that must act on a dead letter (R21).
 	Team = classify.Team
 )
 
@@ -71,8 +72,7 @@ const (
 	Unknown   = classify.Unknown
 )
 
-// Hint returns what people should do about d. rule is the hint of the rule that matched; it may be empty, and so may the
-// result.
+// Hint returns what people should do about d; it may be empty. rule is the hint of the rule that matched, if any.
 func (d *Decision) Hint(rule string) string {
 	if d.Reason == ReasonProbablyAccepted {
 		return HintProbablyAccepted
@@ -80,10 +80,10 @@ func (d *Decision) Hint(rule string) string {
 	return rule
 }
 
-// ProbablyAcceptedTeam acts on what the portal says that it has already (R33).
+// ProbablyAcceptedTeam acts on claims that the portal already has (R33).
 const ProbablyAcceptedTeam Team = "faturamento"
 
-// AlreadyThere reports whether an error of that class and reason says that the portal has the claim.
+// AlreadyThere reports whether an error of that class and reason says that the portal already has the claim.
 func AlreadyThere(class ErrorClassification, reason Reason) bool {
 	return class == Permanent && (reason == "DUPLICATE_CLAIM" || reason == "POSSIBLY_ACCEPTED")
 }

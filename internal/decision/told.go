@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// maxTold bounds how long a claim waits since it was told to (R37, BIL-004-V3).
+// maxTold is the longest wait that a destination can ask for (R37, BIL-004-V3).
 const maxTold = 240 * time.Minute
 
-// retryAfterText is the header's name, as error texts quote it, before its value.
+// retryAfterText matches the Retry-After header and its value in an error text.
 var retryAfterText = regexp.MustCompile(
 	`(?i)retry[-_ ]?after["']?\s*[:=]?\s*["']?([0-9]{1,9}|[a-z]{3}, [0-9]{2} [a-z]{3} [0-9]{4} [0-9:]{8} GMT)`)
 
-// RetryAfter returns how long a destination asks to wait, of what the variable retryAfter holds or, where that is
-// empty, what the header of that name in the text does: seconds, or an instant as HTTP writes it. 0 is nothing.
+// RetryAfter returns how long a destination asks to wait. It reads the variable retryAfter or, if that is empty, the
+// header of that name in the text: seconds, or an HTTP date. 0 means that it does not ask.
 func RetryAfter(variable, text string, now time.Time) time.Duration {
 	value := strings.TrimSpace(variable)
 	if value == "" && (strings.Contains(text, "etry") || strings.Contains(text, "ETRY")) {
@@ -35,8 +35,8 @@ func RetryAfter(variable, text string, now time.Time) time.Duration {
 	return 0
 }
 
-// told returns how long a failure says to wait before the claim is sent again: RetryAfter, or in words; at most maxTold
-// (R37). Only what goes to a destination is told so.
+// told returns how long the destination asks to wait before the next try, in Retry-After or in words, at most maxTold
+// (R37). It is 0 for a failure without a destination.
 func (f *Failure) told(now time.Time) time.Duration {
 	if f.Destination == "" {
 		return 0

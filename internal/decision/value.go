@@ -23,8 +23,8 @@ func Text(s string) Value {
 	return Value(b)
 }
 
-// Typed returns what a person typed as the JSON value a process would hold: a number where it is one, and nothing but that
-// (no white space, which would end up in a message), else a text.
+// Typed returns what a person typed as the JSON value that a process would hold: a number if s is a JSON number and
+// nothing else, otherwise a text. White space around a number would end up in messages.
 func Typed(s string) Value {
 	var n json.Number
 	if json.Unmarshal([]byte(s), &n) == nil && n.String() == s {
@@ -62,7 +62,7 @@ func (v Value) name() string {
 	return ""
 }
 
-// meansItself reports whether s stands in a JSON string as it is: nothing to escape, decode or refuse.
+// meansItself reports whether s can stand in a JSON string without being escaped.
 func meansItself(s string) bool {
 	return utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' }) < 0
 }
@@ -79,7 +79,7 @@ func (v Value) whole() (int64, bool) {
 	if strings.Trim(mantissa, "-0.") == "" {
 		return 0, true
 	}
-	const most = 10_000 // more than digits make up for
+	const most = 10_000 // more than a mantissa can offset
 	if exponent, err := strconv.Atoi(cmp.Or(power, "0")); err != nil || exponent < -most || exponent > most {
 		return 0, false
 	}
@@ -106,13 +106,13 @@ func (v Value) instant() (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// instantForm is RFC 3339 and what Java's types print: seconds that are zero are left out, and behind the offset, which
-// decides, the zone's name may stand (R7, R23).
+// instantForm matches RFC 3339 and the text forms of Java's types. They leave out zero seconds, and may add the zone's
+// name after the offset. The offset decides (R7, R23).
 var instantForm = regexp.MustCompile(`^([0-9-]{10}T[0-9]{2}:[0-9]{2})(:[0-9]{2}(?:\.[0-9]+)?)?` +
 	`(?:(Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])(?:\[[A-Z0-9_+/-]{1,64}\])?)?$`)
 
-// ParseInstant reads a point in time: RFC 3339, the same without seconds, with the zone's name behind the offset, or
-// without a zone, which means UTC (R7, R23).
+// ParseInstant reads a point in time: RFC 3339, with or without seconds. A zone's name after the offset is ignored.
+// Without a zone the time is UTC (R7, R23).
 func ParseInstant(s string) (time.Time, bool) {
 	part := instantForm.FindStringSubmatch(strings.ToUpper(s)) // RFC 3339 lets t and z stand for T and Z
 	if part == nil {
@@ -122,7 +122,7 @@ func ParseInstant(s string) (time.Time, bool) {
 	return t.UTC(), err == nil
 }
 
-// describe shows v in a message, in one line: a scalar as it is, of a list or an object only what it is.
+// describe returns v in one line for a message: a scalar as it is, a list or an object by its kind alone.
 func (v Value) describe() string {
 	if v == "" {
 		return "missing"

@@ -1,4 +1,4 @@
-// Package decisiontest has policies to decide by in tests, without a catalogue.
+// Package decisiontest provides policies for tests, without a catalogue.
 package decisiontest
 
 import (
@@ -9,8 +9,8 @@ import (
 	"retry-worker/internal/decision"
 )
 
-// TISSSubmission returns the policy of RN-BIL-005 and RN-BIL-004 and nothing else: its codes are the union of both (R3),
-// its backoff that of R5. The shipped catalogue knows more of TISS; its tests hold it against this one.
+// TISSSubmission returns the policy of RN-BIL-005 and RN-BIL-004 and nothing else: the codes of both (R3), with R5's
+// backoff. The shipped catalogue holds more; its tests compare it with this policy.
 func TISSSubmission() *decision.Policy {
 	return &decision.Policy{
 		Name:          decision.DefaultPolicy,
@@ -32,7 +32,7 @@ func TISSSubmission() *decision.Policy {
 	}
 }
 
-// Policies has TISSSubmission as its only one.
+// Policies returns a set that holds TISSSubmission alone.
 func Policies() decision.Policies {
 	p := TISSSubmission()
 	return decision.Policies{p.Name: p}
@@ -64,7 +64,7 @@ func Transient(code string) classify.Rule {
 	return classify.Rule{Name: code, Class: decision.Transient, Rank: classify.SpecifiedTransient, Reason: decision.Reason(code), Codes: []string{code}}
 }
 
-// Rules compiles rules that are known to be sound.
+// Rules compiles rules that are known to be valid.
 func Rules(rules ...classify.Rule) *classify.Classifier {
 	c, err := classify.New(rules, classify.Vocabulary{})
 	if err != nil {

@@ -5,7 +5,7 @@ import "retry-worker/internal/text"
 // automaton finds every needle in a text in one pass (Aho and Corasick, 1975). It works on the symbols of folded text:
 // letters, digits, and one symbol for every kind of gap. It is a trie of needles until build completes it.
 type automaton struct {
-	// next state by state and symbol; 0, where it begins, for none.
+	// next holds the next state by state and symbol; 0, the start, if there is none.
 	next [][symbolCount]int32
 	// ends are the uses of the needles that end in a state.
 	ends [][]use
@@ -16,7 +16,7 @@ const (
 	symbolCount = 37
 )
 
-// symbols maps bytes; whatever is neither a letter nor a digit is a gap.
+// symbols maps bytes to symbols; a byte that is no letter or digit is a gap.
 var symbols = func() (table [256]uint8) {
 	for c := range table {
 		switch {
@@ -31,16 +31,15 @@ var symbols = func() (table [256]uint8) {
 	return table
 }()
 
-// use is what a needle stands for. A needle may have several.
+// use says what a needle stands for. A needle may have several uses.
 type use struct {
 	role role
-	// matcher is its number; none where the role belongs to no rule.
+	// matcher is the matcher's number; none if the role belongs to no rule.
 	matcher int
-	// length of the needle, in words, or in symbols where it is a code.
+	// length of the needle in words, or in symbols if it is a code.
 	length int
 }
 
-// newAutomaton returns one that finds nothing.
 func newAutomaton() automaton { return automaton{make([][symbolCount]int32, 1), make([][]use, 1)} }
 
 // add puts in a needle with its use.
@@ -81,7 +80,7 @@ func (a *automaton) build() {
 	}
 }
 
-// each calls found for every needle in words, which begins in the from-th and ends before the to-th. Addresses say nothing.
+// each calls found for every needle in words: it begins at word from and ends before word to. Addresses are skipped.
 func (a *automaton) each(words *text.Words, found func(u use, from, to int)) {
 	state := int32(0)
 	step := func(symbol uint8, end int) {

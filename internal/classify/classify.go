@@ -1,9 +1,9 @@
 // Package classify says what an error text is evidence of. It is pure.
 //
 // Evidence has a rank (R25), and the strongest decides: a code that the specification names, TISS in its own place, a
-// transient code, a signature of known software, words of refusal, words of a passing fault. A negation before a
-// phrase takes it away. A refusal needs the thing that is refused, in the same clause, and yields to a lock, a time
-// limit or a request to come again.
+// transient code, a signature of known software, words of refusal, words of a passing fault. A negation before a phrase
+// cancels it. A refusal needs the thing that is refused, in the same clause. It yields to a lock, a time limit or a
+// request to try again later.
 package classify
 
 import (
@@ -13,7 +13,7 @@ import (
 	"retry-worker/internal/text"
 )
 
-// Class is what becomes of an error (R4).
+// Class says how an error is treated (R4).
 type Class string
 
 // The classes.
@@ -23,7 +23,7 @@ const (
 	Unknown   Class = "UNKNOWN"
 )
 
-// Rank of evidence, the strongest first (R25). The zero value is a rule's way to say Signature.
+// Rank is the strength of evidence, the strongest first (R25). In a rule the zero value means Signature.
 type Rank int
 
 // The ranks.
@@ -40,85 +40,85 @@ const (
 type (
 	// Reason is the cause of a decision, from a closed set.
 	Reason string
-	// Team is who must act on a dead letter (R21).
+	// Team is the team that must act on a dead letter (R21).
 	Team string
 )
 
-// Rule says what a piece of evidence means, and who must do what about it.
+// Rule says what a piece of evidence means, and what to do about it.
 type Rule struct {
-	// Name stands in matchedRule, but for codes, which stand there themselves.
+	// Name stands in matchedRule, except that a code stands there itself.
 	Name  string
 	Class Class
-	// Rank of the evidence. A permanent rule of rank Refusal presumes.
+	// Rank of the evidence. A permanent rule of rank Refusal is a presumption.
 	Rank   Rank
 	Reason Reason
-	// Team that must act; empty where the class is Transient.
+	// Team must act; empty if the class is Transient.
 	Team Team
 	// Hint tells people what to correct; may be empty.
 	Hint text.Translated
 
-	// Codes are upper-case letters, digits and single underscores. One of digits only matches whole numbers of the
-	// message as it came, any other its normal form (R3).
+	// Codes are upper-case letters, digits and single underscores. A code of digits matches whole numbers of the
+	// message as it came; any other matches the message's normal form (R3).
 	Codes []string
-	// Statuses are HTTP statuses, "404", or a hundred of them, "5xx". They match the status that came beside the
-	// text; without one, a number in the text that stands where a status stands.
+	// Statuses are HTTP statuses ("404") or a hundred of them ("5xx"). They match the status beside the text; if there
+	// is none, a number in the text that stands like a status.
 	Statuses []string `yaml:"httpStatuses"`
 	// TISSFaults are names of st_tissFault, such as LoginInvalido, as whole words.
 	TISSFaults []string `yaml:"tissFaults"`
-	// TISSCodes are messages and denials of table 38, "1308", or a group of them, "10xx". They match where the text
-	// marks a number as one.
+	// TISSCodes are messages and denials of table 38 ("1308") or a group of them ("10xx"). They match only numbers that
+	// the text marks as such.
 	TISSCodes []string `yaml:"tissCodes"`
-	// Phrases match without case, accents and punctuation, as whole words; a word may end in * for any ending.
+	// Phrases match whole words, regardless of case, accents and punctuation; a word may end in * for any ending.
 	Phrases []string
-	// Refusals are words such as duplicado that mean this rule, whatever thing they are said of.
+	// Refusals are words such as duplicado that mean this rule, whatever thing is refused.
 	Refusals []string
-	// Approvals are words such as autorizado that are a refusal behind a negation, whatever they are said of.
+	// Approvals are words such as autorizado that, negated, are a refusal of anything.
 	Approvals []string
-	// Things are what may be refused. The rule matches where a refusal speaks of one.
+	// Things are what may be refused. The rule matches if a refusal refers to one.
 	Things []string
 	// Patterns are bounded regular expressions (RE2) on the text in lower case without accents, with single spaces.
 	Patterns []string
 
-	// Examples it must match, and some that are near and that it must not.
+	// Matches are examples that the rule must match; Not are similar texts that it must not match.
 	Matches, Not []string
 }
 
-// List is one of a rule's lists of what it matches, by its key in a catalogue.
+// List is one of a rule's lists, by its key in a catalogue.
 type List struct {
 	Key   string
 	Items []string
 }
 
-// Lists returns all of a rule's lists, the empty ones too.
+// Lists returns all lists of a rule, including the empty ones.
 func (r *Rule) Lists() []List {
 	return []List{{"codes", r.Codes}, {"httpStatuses", r.Statuses}, {"tissFaults", r.TISSFaults},
 		{"tissCodes", r.TISSCodes}, {"phrases", r.Phrases}, {"refusals", r.Refusals}, {"approvals", r.Approvals},
 		{"things", r.Things}, {"patterns", r.Patterns}}
 }
 
-// Vocabulary is what words of refusal are made of, whatever they are said of.
+// Vocabulary holds the words of refusal that all rules share.
 type Vocabulary struct {
-	// Refusals are words such as invalido, which need the thing that is refused.
+	// Refusals are words such as invalido, which need a thing that is refused.
 	Refusals []string
-	// Approvals are words such as encontrado, which are refusals behind a negation.
+	// Approvals are words such as encontrado, which are refusals if negated.
 	Approvals []string
-	// Bystanders are things such as a connection: that one is refused says nothing of the claim.
+	// Bystanders are things such as a connection, whose refusal says nothing of the claim.
 	Bystanders []string
 }
 
-// Presumed reports whether a match by the rule is a presumption, to be tried again before it is believed.
+// Presumed reports whether a match by the rule is a presumption, to be retried before it is believed.
 func (r *Rule) Presumed() bool { return r.Class == Permanent && r.Rank == Refusal }
 
-// Match is what classification found: the rule, or Unknown with an empty Name.
+// Match is the result of a classification: the rule, or Unknown with an empty Name.
 type Match struct {
 	Class Class
 	Rank  Rank
-	// Name is the code, or the name of the rule, that matched.
+	// Name is the matching code, or the name of the matching rule.
 	Name   string
 	Reason Reason
 	Team   Team
 	Hint   string
-	// Text is what matched, as it stands in the message; it may hold personal data.
+	// Text is the matching part of the message; it may hold personal data.
 	Text string
 }
 
@@ -128,19 +128,19 @@ func (m *Match) Presumed() bool { return m.Class == Permanent && m.Rank == Refus
 // Found is a piece of evidence, for people.
 type Found struct {
 	Match
-	// Lost says why it does not count; empty for what decided.
+	// Lost says why it does not count; empty for the deciding evidence.
 	Lost string
 }
 
-// NoMatch is the Match of what no rule knows.
+// NoMatch is the Match of an error that no rule knows.
 var NoMatch = Match{Class: Unknown, Rank: Nothing, Reason: "UNKNOWN"}
 
-// Classifier weighs the evidence in error texts. Safe for concurrent use; a nil one knows no rule.
+// Classifier weighs the evidence in error texts. It is safe for concurrent use; a nil one knows no rule.
 type Classifier struct {
 	rules []Rule
-	// matchers in the order of their strength.
+	// matchers in order of strength.
 	matchers []matcher
-	// words are found in what was read, codes in the message as it came (R3).
+	// words are searched in the text as read, codes in the message as it came (R3).
 	words, codes automaton
 	numbers      map[string]*numberRules
 	patterns     []pattern
@@ -149,12 +149,12 @@ type Classifier struct {
 // matcher is one of a rule's ways to match.
 type matcher struct {
 	rule *Rule
-	// name that stands in matchedRule.
+	// name stands in matchedRule.
 	name string
 	rank Rank
 }
 
-// Rules returns those it was made of, the strongest first.
+// Rules returns the classifier's rules, the strongest first.
 func (c *Classifier) Rules() []Rule {
 	if c == nil {
 		return nil
@@ -162,15 +162,15 @@ func (c *Classifier) Rules() []Rule {
 	return slices.Clone(c.rules)
 }
 
-// Classify is analyzeError of RN-BIL-005 §12.4. message is taken as it came; status is the HTTP status that came beside
-// it, 0 for none.
+// Classify is analyzeError of RN-BIL-005 §12.4. message is the text as it came; status is the HTTP status beside it, 0
+// if there is none.
 func (c *Classifier) Classify(message string, status int) Match {
 	words := text.ReadWords(message)
 	defer words.Free()
 	return c.ClassifyWords(words, status)
 }
 
-// ClassifyWords is Classify of a message that was read. It marks the words that begin a clause.
+// ClassifyWords is Classify for a message already read. It changes words: it marks where clauses begin.
 func (c *Classifier) ClassifyWords(words *text.Words, status int) Match {
 	if c == nil || len(c.matchers) == 0 {
 		return NoMatch
@@ -180,7 +180,7 @@ func (c *Classifier) ClassifyWords(words *text.Words, status int) Match {
 	return s.result()
 }
 
-// Explain returns all the evidence in a message, what decided first, each with why it lost.
+// Explain returns all the evidence in a message, the deciding one first, the others with why they lost.
 func (c *Classifier) Explain(message string, status int) []Found {
 	if c == nil || len(c.matchers) == 0 {
 		return nil
@@ -212,7 +212,6 @@ var rankNames = [...]string{"", "a specified permanent code", "TISS in its own p
 
 func (r Rank) String() string { return rankNames[r] }
 
-// result returns what decided.
 func (s *search) result() Match {
 	if s.best == none {
 		return NoMatch

@@ -12,24 +12,24 @@ import (
 	"retry-worker/internal/text"
 )
 
-// RuleError says, for people, what of a rule or the vocabulary is wrong.
+// RuleError says, for people, what is wrong with a rule or the vocabulary.
 type RuleError struct {
-	// Rule is its number among those given; -1 where it is the vocabulary.
+	// Rule is the rule's number among those given; -1 for the vocabulary.
 	Rule int
-	// List is the key that a catalogue has for it, and Item the number of what is wrong in it.
+	// List is the list's key in a catalogue, and Item the number of the wrong item in it.
 	List            string
 	Item            int
 	Found, Expected string
 }
 
-// Errors is all that is wrong with some rules and a vocabulary.
+// Errors holds everything that is wrong with some rules and a vocabulary.
 type Errors []RuleError
 
 func (e Errors) Error() string {
 	return e[0].List + ": " + e[0].Found + ", expected " + e[0].Expected
 }
 
-// shortest number of letters and digits of what is looked for in words.
+// shortest is the least number of letters and digits in a needle.
 const shortest = 2
 
 type compiler struct {
@@ -37,17 +37,17 @@ type compiler struct {
 	wrong Errors
 }
 
-// piece is an item of one of a rule's lists, and the rank that it is evidence of.
+// piece is one item of a rule's lists, and the rank of evidence that it is.
 type piece struct {
-	RuleError // of one that cannot be
+	RuleError // about this item, if it is invalid
 	rule      *Rule
 	text      string
 	rank      Rank
 	kind      numberKind
 }
 
-// each returns the rules that r stands for: where it has no name, one of each code, which is its own name and, unless
-// there is another, its reason.
+// each returns the rules that r stands for. A rule without a name stands for one rule for each code: the code is its
+// name and, unless r has a reason, its reason.
 func (r *Rule) each() (all []Rule) {
 	if r.Name != "" {
 		return []Rule{*r}
@@ -60,8 +60,8 @@ func (r *Rule) each() (all []Rule) {
 	return all
 }
 
-// New compiles rules, in their order within each rank. The catalogue's schema says what ranks, codes, statuses and codes
-// of table 38 look like: that is not looked at here. What else is wrong is an Errors.
+// New compiles rules, in their order within each rank. It relies on the catalogue's schema for the form of ranks,
+// codes, statuses and codes of table 38. Anything else that is wrong is returned as Errors.
 func New(rules []Rule, vocabulary Vocabulary) (*Classifier, error) {
 	c := compiler{Classifier: &Classifier{words: newAutomaton(), codes: newAutomaton(),
 		numbers: make(map[string]*numberRules)}}
@@ -87,11 +87,12 @@ func New(rules []Rule, vocabulary Vocabulary) (*Classifier, error) {
 	return c.Classifier, nil
 }
 
-// piecesOf lists the pieces of a rule. TISS in its own place and a status beside the text are of rank TISS at least.
+// piecesOf lists the pieces of a rule. TISS in its own place, and a status beside the text, have rank TISS or a
+// stronger one.
 func piecesOf(number int, r *Rule) (all []piece) {
 	for _, list := range r.Lists() {
 		for j, item := range list.Items {
-			if item == "" { // which the schema refuses
+			if item == "" { // the schema refuses it
 				continue
 			}
 			p := piece{RuleError{number, list.Key, j, strconv.Quote(item), ""}, r, item, r.Rank, inText}
@@ -108,11 +109,11 @@ func piecesOf(number int, r *Rule) (all []piece) {
 	return all
 }
 
-// roles of a rule's words, by the lists that they are in.
+// roles of a rule's words, by the list that they are in.
 var roles = map[string]role{"tissFaults": nameRole, "phrases": phraseRole, "refusals": refusalRole,
 	"approvals": approvalRole, "things": thingRole}
 
-// add compiles a piece of a rule, and returns what is expected in the place of one that cannot be.
+// add compiles a piece of a rule. If it is invalid, add returns what is expected in its place.
 func (c *compiler) add(p *piece) (expected string) {
 	number := len(c.matchers)
 	c.matchers = append(c.matchers, matcher{p.rule, p.rule.Name, p.rank})
@@ -136,7 +137,7 @@ func (c *compiler) add(p *piece) (expected string) {
 	return ""
 }
 
-// refuse takes up what is wrong with an item, where something else is expected.
+// refuse records that an item is invalid, unless expected is empty.
 func (c *compiler) refuse(e RuleError, expected string) {
 	if e.Expected = expected; expected != "" {
 		c.wrong = append(c.wrong, e)
@@ -156,7 +157,7 @@ func (c *compiler) addCode(code string, r *Rule, number int) {
 	}
 }
 
-// addNumbers has a number, or with xx at its end a hundred of them, mean a matcher, unless an earlier one has it.
+// addNumbers makes a number, or a hundred of them if s ends in xx, match by matcher, unless an earlier matcher has it.
 func (c *compiler) addNumbers(s string, kind numberKind, matcher int) {
 	numbers := []string{s}
 	if head, isGroup := strings.CutSuffix(s, "xx"); isGroup {
@@ -190,7 +191,7 @@ func (c *compiler) addVocabulary(v Vocabulary) {
 	}
 }
 
-// addWords adds words, whose last may end in * for any ending, as a needle.
+// addWords adds words as a needle; the last may end in * for any ending.
 func (c *compiler) addWords(s string, u use) (expected string) {
 	bare, isOpen := strings.CutSuffix(s, "*")
 	words := text.ReadWords(bare)
@@ -210,13 +211,13 @@ func (c *compiler) addWords(s string, u use) (expected string) {
 	return ""
 }
 
-// pattern is a bounded regular expression, tried where nothing stronger was found.
+// pattern is a bounded regular expression, tried only if nothing stronger was found.
 type pattern struct {
 	matcher int
 	*regexp.Regexp
 }
 
-// maxProgram of a pattern's steps, and maxPatterns of all rules, bound what they cost.
+// maxProgram bounds the steps of a pattern, and maxPatterns the patterns of all rules.
 const (
 	maxProgram  = 4000
 	maxPatterns = 1000
@@ -246,7 +247,7 @@ func (c *compiler) addPattern(s string, matcher int) (expected string) {
 	return ""
 }
 
-// isUnbounded reports whether a part of a pattern may go on for ever.
+// isUnbounded reports whether a part of a pattern may repeat without limit.
 func isUnbounded(re *syntax.Regexp) bool {
 	return re.Op == syntax.OpStar || re.Op == syntax.OpPlus || re.Op == syntax.OpRepeat && re.Max < 0 ||
 		slices.ContainsFunc(re.Sub, isUnbounded)

@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// A number in a text is an HTTP status, or a code of table 38, only where the text says so. This file reads what stands
-// around it.
+// A number in a text is an HTTP status, or a code of table 38, only if the text around it says so. This file reads that
+// text.
 
-// numberRules are the matchers of one number, by what it must be; none where there is none.
+// numberRules holds the matcher of one number for each numberKind, or none.
 type numberRules [5]int
 
-// numberKind is what a number must be.
+// numberKind is the role in which a number matches.
 type numberKind int
 
 const (
 	asItCame   numberKind = iota // a whole number of the message as it came (R3)
-	besideText                   // the status that came beside the text
+	besideText                   // the status beside the text
 	inText                       // a status in the text
 	tissCode                     // a code of table 38
-	tissGroup                    // one of a hundred of them
+	tissGroup                    // a hundred codes of table 38
 )
 
 // readNumbers looks at the whole numbers of the message.
@@ -58,7 +58,7 @@ func (s *search) readNumbers() {
 	})
 }
 
-// addStatus takes up a status in the text, which is a refusal only where it stands alone.
+// addStatus adds a status found in the text. It counts as a refusal only if nothing else says that the fault passes.
 func (s *search) addStatus(number int, where span) {
 	lost := ""
 	isPassing := s.best != none && s.matchers[s.best].rank == PassingFault
@@ -68,8 +68,8 @@ func (s *search) addStatus(number int, where span) {
 	s.add(number, where, lost)
 }
 
-// eachNumber calls found for every whole number in s, with where it stands: digits with no digit beside them, nor
-// one of '.', ',', '-' with a digit behind it (R3). So 503 is not in "15037", "503.504.111-22" or "1.504,00".
+// eachNumber calls found with the place of every whole number in s: digits without a digit beside them, and without a
+// '.', ',' or '-' that joins them to another number (R3). So 503 is not in "15037", "503.504.111-22" or "1.504,00".
 func eachNumber[T string | []byte](s T, found func(from, to int)) {
 	for i := 0; i < len(s); i++ {
 		if !isDigit(s[i]) {
@@ -85,7 +85,7 @@ func eachNumber[T string | []byte](s T, found func(from, to int)) {
 	}
 }
 
-// separated reports whether a separator beside a number, and the character behind it, make it part of another.
+// separated reports whether a separator beside a number, and the byte beyond it, join the number to another.
 func separated(separator, behind byte) bool {
 	return (separator == '.' || separator == ',' || separator == '-') && isDigit(behind)
 }
@@ -104,7 +104,7 @@ func isNumber(code string) bool {
 	return code != "" && strings.Trim(code, "0123456789") == ""
 }
 
-// How far a number's mark is looked for before it and behind it, in characters.
+// How far around a number the words that explain it may stand, in characters.
 const (
 	reachBefore = 96
 	reachBehind = 24
@@ -127,11 +127,11 @@ func lastWord(s string) (rest, word, gap string) {
 // isWord reports whether r belongs to a word of a plain text.
 func isWord(r rune) bool { return 'a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '_' }
 
-// near reports whether a gap is so small that the word before it speaks of what is behind it.
+// near reports whether the gap is small enough for the word before it to explain what follows.
 func near(gap string) bool { return len(gap) <= len(` = "[`) && !strings.ContainsAny(gap, ".,;!?/%$") }
 
-// isStatus reports whether plain[from:to], a whole number, stands where an HTTP status stands: before its own phrase, alone
-// in brackets, first in the text and followed by a colon, a dash or nothing, or behind a word for one.
+// isStatus reports whether the whole number plain[from:to] stands like an HTTP status: before its own phrase, alone in
+// brackets, after a word for a status, or first in the text and followed by a colon, a dash or nothing.
 func isStatus(plain []byte, from, to int) bool {
 	if to-from != 3 {
 		return false
@@ -161,8 +161,8 @@ func firstWord(s string) string {
 	return s[:len(s)-len(strings.TrimLeftFunc(s, isWord))]
 }
 
-// isBracketed reports whether a number is alone in brackets that are not those of a call or an index: (404), but not
-// the line of index.php(404).
+// isBracketed reports whether a number is alone in brackets, as in (404). Brackets of a call or an index do not count,
+// such as the line in index.php(404).
 func isBracketed(rest, next string) bool {
 	for _, brackets := range [...]string{"()", "[]"} {
 		if outer, ok := strings.CutSuffix(rest, brackets[:1]); ok && strings.HasPrefix(next, brackets[1:]) {
@@ -185,11 +185,11 @@ func isAnnounced(rest string) bool {
 	return near(gap) && statusWords[word]
 }
 
-// isTISSCode reports whether plain[from:to], a whole number, is marked as a code of table 38: by its element
-// (<codigoGlosa>), by the word for a denial (glosa 1308, glosas 1402 e 1308, código da glosa: 1308), or by the table; and
-// whether it may be one of a group, which is one of a denial, or of the table, only.
+// isTISSCode reports whether the whole number plain[from:to] is marked as a code of table 38: by its element
+// (<codigoGlosa>), by a word for a denial (glosa 1308, glosas 1402 e 1308), or by the table's name. isDenial reports
+// whether it may also match a group of codes: only denials and codes marked by the table do.
 func isTISSCode(plain []byte, from, to int) (isCode, isDenial bool) {
-	if at(plain, to) == '/' && isDigit(at(plain, to+1)) { // 1701/2025 is numbered by the year
+	if at(plain, to) == '/' && isDigit(at(plain, to+1)) { // such as 1701/2025, a number with its year
 		return false, false
 	}
 	rest, word, gap := lastWord(inTag(before(plain, from)))
@@ -213,8 +213,8 @@ func isTISSCode(plain []byte, from, to int) (isCode, isDenial bool) {
 	return isCode, isCode && strings.Contains(word, "glosa")
 }
 
-// inTag returns s with the opening tag at its end, if there is one, as its bare name: "<ans:codigoGlosa xsi:type=…>"
-// is a word then.
+// inTag returns s with an opening tag at its end replaced by its bare name, so that "<ans:codigoGlosa xsi:type=…>"
+// reads as a word.
 func inTag(s string) string {
 	open := strings.LastIndexByte(s, '<')
 	if open < 0 || !strings.HasSuffix(strings.TrimRight(s, " "), ">") {

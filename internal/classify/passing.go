@@ -6,40 +6,40 @@ import (
 	"retry-worker/internal/text"
 )
 
-// A refusal beside a lock, a time limit or a request to come again tells of what passes: "registro em uso (bloqueado),
-// tente novamente". What somebody must correct, and what takes days, does not pass.
+// A refusal beside a lock, a time limit or a request to try again tells of a passing fault: "registro em uso
+// (bloqueado), tente novamente". A fault that somebody must correct, or that takes days, does not pass.
 
 // passingReach is how many words on each side of a refusal are looked at.
 const passingReach = 16
 
 var (
-	// holds take any refusal away.
+	// holds make any refusal a passing fault.
 	holds = regexp.MustCompile(`\btemporariamente\b|\btemporarily\b|\btempo limite\b|\blimite de tempo\b|\btime limit\b` +
 		`|\btempo maximo (?:de|para) (?:processamento|resposta|espera|execucao|consulta)\b` +
 		`|\b(?:em uso|bloquead[oa]s?|travad[oa]s?|abert[oa]s?)\b.{0,30}\bpor outr[oa] ` +
 		`(?:usuario|processo|programa|operador|terminal|sessao|transacao|instancia)\b` +
 		`|\b(?:in use|used|locked|held) by (?:another|other|a different) (?:user|process|program|session|transaction)`)
-	// requests take away what may have been refused for the moment: a wrong CPF stays wrong.
+	// requests do so only for momentary refusals: a wrong CPF stays wrong.
 	requests = regexp.MustCompile(`\b(?:tente|tentar) (?:novamente|de novo)\b|\b(?:repita|aguarde|retry|try again)\b` +
 		`|\b(?:mais tarde|later|at th(?:is|e) (?:time|moment))\b|\bn(?:este|o) momento(?: [^d]|[^ ]|$)` +
 		`|\b(?:em processamento|sendo processad[oa]s?|being processed|still processing)\b`)
-	// momentary begin the word of such a refusal.
+	// momentary matches the first word of a refusal that may be for the moment.
 	momentary = regexp.MustCompile(`^(?:bloque|trava|exced|ultrapass|esgot|recus|reje|aceit|validad` +
 		`|lock|block|refus|exceed|accept)`)
-	// tasks keep the refusal.
+	// tasks tell of work for people, so the refusal stays.
 	tasks = regexp.MustCompile(`\b(?:verifi(?:que|car)|corri(?:ja|gir)|confira|conferir|regulari[zs]e|informe` +
 		`|atuali[zs]e|alter[ea]|ajuste|contat[eo]|solicit[ea]|revise|check|correct|fix|contact` +
 		`|(?:nao|not) (?:tente|repita|retry|try)|dias|(?:um|1|outro|proximo) dia|mes|meses|days?|months?|apresentacao|entrega|internacao)\b`)
 )
 
-// passes reports whether what stands beside a refusal says that it passes.
+// passes reports whether the text beside a refusal says that it passes.
 func (s *search) passes(refusal *hit) bool {
 	beside := s.clauseOf(refusal)
 	isMomentary := momentary.MatchString(s.At(refusal.from))
 	return (holds.Match(beside) || isMomentary && requests.Match(beside)) && !tasks.Match(beside)
 }
 
-// clauseOf returns what stands beside a hit in its clause, with courtesies behind it.
+// clauseOf returns the clause of a hit, including courtesies after it.
 func (s *search) clauseOf(h *hit) []byte {
 	from, to := h.from, h.to
 	for n := 0; n < passingReach && s.GapBefore(from) != text.Clause; n++ {
@@ -51,8 +51,8 @@ func (s *search) clauseOf(h *hit) []byte {
 	return s.Plain[s.All[from].From:s.All[to-1].To]
 }
 
-// waits reports whether a message asks to come again, or tells of work that goes on. A status, or the name of a field, is
-// no refusal then.
+// waits reports whether a message asks to try again, or tells of work in progress. Then a status, or a field's name, is
+// no refusal.
 func (s *search) waits() bool {
 	if s.waiting == nil {
 		message := s.Plain[:min(len(s.Plain), patternReach)]
@@ -62,14 +62,14 @@ func (s *search) waits() bool {
 	return *s.waiting
 }
 
-// A senha is a password, but beside what is authorised the number of an authorisation.
+// A senha is a password, but beside words of authorisation it is an authorisation's number.
 var (
 	authorised = regexp.MustCompile(`\b(?:autorizac|guias?\b|procedimento|internac|previa\b)`)
 	accessed   = regexp.MustCompile(`\b(?:usuario|login|ws\b|web ?service|acess|portal|certificado|prestador` +
 		`|autentic|ao enviar|no envio)`)
 )
 
-// authorises reports whether a thing of two rules is what its second rule means.
+// authorises reports whether thing is a senha that means an authorisation's number, as its second rule has it.
 func (s *search) authorises(thing *hit) bool {
 	clause := s.clauseOf(thing)
 	return s.At(thing.from) == "senha" && authorised.Match(clause) && !accessed.Match(clause)

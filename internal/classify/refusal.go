@@ -7,21 +7,23 @@ import (
 	"retry-worker/internal/text"
 )
 
-// A refusal speaks of the nearest thing in its clause: "conexão recusada ao enviar o lote" refuses the connection.
+// A refusal refers to the nearest thing in its clause: in "conexão recusada ao enviar o lote" the connection is
+// refused.
 
 const (
-	// maxDistance between a refusal and the thing that it speaks of, in words.
+	// maxDistance is the largest distance between a refusal and its thing, in words.
 	maxDistance = 8
-	// complement is the distance that a preposition behind the refusal adds: "não apresentado na conexão".
+	// complement is added to the distance if a preposition stands between the refusal and a thing after it: "não
+	// apresentado na conexão".
 	complement = 2
-	// maxFillers that may stand between a negation and what it negates, beside one other word.
+	// maxFillers is how many words before another are searched for its negation.
 	maxFillers = 8
-	// subject is how many words more may stand between a quantifier and what is said of its noun.
+	// subject is how many more words may stand between a quantifier and the predicate of its noun.
 	subject = 2
 )
 
-// negated reports whether the words [from, to) are negated: by a negation at most others words before them, or by "false"
-// or 0 behind them. modal reports that the negation forbids: "não pode ser negativo".
+// negated reports whether the words [from, to) are negated: by a negation with at most others words between, or by
+// "false" or 0 after them. modal reports whether the negation forbids: "não pode ser negativo".
 func (s *search) negated(from, to, others int) (denied, modal bool) {
 	for i := 0; i < maxFillers && s.GapBefore(from) == text.Space; i++ {
 		from--
@@ -47,11 +49,10 @@ func (s *search) negated(from, to, others int) (denied, modal bool) {
 	return s.isFalse(to), false
 }
 
-// knowing begin the words before what is not known: "não sabemos se".
+// knowing matches the words before an open question: "não sabemos se".
 var knowing = regexp.MustCompile(`^(?:sab|sei$|soub|confir|inform|verifi|certeza$|clar[oa]$|duvida)`)
 
-// isDoubted reports whether the words from the from-th on are said of a case that may be: "verificar se a senha é
-// inválida".
+// isDoubted reports whether the words at from only state a possible case: "verificar se a senha é inválida".
 func (s *search) isDoubted(from int) bool {
 	for i := 0; i < maxDistance && s.GapBefore(from) == text.Space; i++ {
 		from--
@@ -65,26 +66,27 @@ func (s *search) isDoubted(from int) bool {
 	return false
 }
 
-// isFalse reports whether what ends before the word to is called false: valid=false, recusadas: 0.
+// isFalse reports whether the words before to are said to be false: valid=false, recusadas: 0.
 func (s *search) isFalse(to int) bool {
 	word := s.At(to)
 	return s.GapBefore(to) == text.Pause && (word == "false" || word == "0" || word == "falso")
 }
 
-// isLacking reports whether the thing that begins at a word is said not to be there: sem vínculo, não possui cadastro.
+// isLacking reports whether the thing at word from is said to be missing: sem vínculo, não possui cadastro.
 func (s *search) isLacking(from int) bool {
 	word := s.At(from - 1)
 	return s.GapBefore(from) == text.Space &&
 		(lacks[word] || (possession[word] || word == "such") && negators[s.At(from-2)])
 }
 
-// isInfinitive reports whether a Portuguese word is a verb that a negation stops at: "não foi possível enviar a guia".
+// isInfinitive reports whether a word looks like a Portuguese infinitive, beyond which a negation does not reach: "não
+// foi possível enviar a guia".
 func isInfinitive(word string) bool {
 	n := len(word)
 	return n > 3 && word[n-1] == 'r' && (word[n-2] == 'a' || word[n-2] == 'e' || word[n-2] == 'i')
 }
 
-// refuse finds out what each refusal speaks of.
+// refuse finds the thing that each refusal refers to.
 func (s *search) refuse() {
 	for i := range s.hits {
 		h := &s.hits[i]
@@ -118,24 +120,24 @@ func (s *search) refuse() {
 	}
 }
 
-// presume takes up a refusal. It is lost where it is but a presumption, and passes; not a rule's own word, such as
-// duplicado.
+// presume records a refusal. A mere presumption is lost if the fault passes; a rule's own word of refusal, such as
+// duplicado, is not.
 func (s *search) presume(refusal *hit, matcher int, where span) {
 	lost, isOwn := "", refusal.role == refusalRole && refusal.matcher != none
-	isWeaker := s.best != none && s.best <= matcher && !s.explains // whether it is lost changes nothing
+	isWeaker := s.best != none && s.best <= matcher && !s.explains // then losing it changes nothing
 	if s.matchers[matcher].rank == Refusal && !isOwn && !isWeaker && s.passes(refusal) {
 		lost = "beside what passes"
 	}
 	s.add(matcher, where, lost)
 }
 
-// negatesNext reports whether the refusal i is but the negation of the one behind it: "no longer rejected".
+// negatesNext reports whether the refusal i only negates the one after it: "no longer rejected".
 func (s *search) negatesNext(i int) bool {
 	h := &s.hits[i]
 	return i+1 < len(s.hits) && s.hits[i+1].role == refusalRole && s.hits[i+1].from == h.to && negators[s.At(h.from)]
 }
 
-// isEither reports whether the refusal i is one of two answers that may be: "aceita ou recusada".
+// isEither reports whether the refusal i is one of two possible answers: "aceita ou recusada".
 func (s *search) isEither(i int) bool {
 	h := &s.hits[i]
 	isOther := func(j, end, first int) bool {
@@ -145,8 +147,8 @@ func (s *search) isEither(i int) bool {
 		i+1 < len(s.hits) && isOther(i+1, h.to, s.hits[i+1].from))
 }
 
-// thingOf returns the thing that the refusal i speaks of: the nearest in its clause, the one before it of two; nil for
-// none.
+// thingOf returns the thing that the refusal i refers to: the nearest in its clause, on a tie the one before the
+// refusal; nil if there is none.
 func (s *search) thingOf(i int) *hit {
 	refusal := &s.hits[i]
 	nearest, least := none, maxDistance+1
@@ -178,7 +180,7 @@ func (s *search) thingOf(i int) *hit {
 	return s.head(nearest)
 }
 
-// head returns the thing that the thing i is of, unless that is the more telling one: "número da carteira".
+// head returns the thing that the thing i belongs to, unless i tells more: "número da carteira".
 func (s *search) head(i int) *hit {
 	t := &s.hits[i]
 	for j := i - 1; j >= max(0, i-maxDistance) && prepositions[s.At(t.from-1)]; j-- {
@@ -190,8 +192,7 @@ func (s *search) head(i int) *hit {
 	return t
 }
 
-// distance returns how many words stand between the end of some and the first of others, more than maxDistance where a
-// clause ends between them.
+// distance returns how many words stand between two places, or more than maxDistance if a clause ends between them.
 func (s *search) distance(end, first int) int {
 	n := -1
 	for i := end; i <= first && n <= maxDistance; i++ {

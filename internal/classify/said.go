@@ -8,12 +8,12 @@ import (
 	"retry-worker/internal/text"
 )
 
-// Said is what a text tells beside its class.
+// Said is what a text tells besides its class.
 type Said struct {
-	// Perhaps: a failure leaves open whether the portal took the claim. Words or a status say so, and none shows that
-	// nothing was sent (R33).
+	// Perhaps reports that the portal may have taken the claim: words or a status say so, and nothing shows that it was
+	// not sent (R33).
 	Perhaps bool
-	// Wait that it asks for in words, such as "tente após 1 hora" (R37); 0 where it asks for none.
+	// Wait is the time that the text asks to wait, such as "tente após 1 hora" (R37); 0 if it does not ask.
 	Wait time.Duration
 }
 
@@ -37,10 +37,10 @@ var sayings = func() automaton {
 	return a
 }()
 
-// ofStatus is what an HTTP status says.
+// ofStatus maps HTTP statuses to the roles of phrases that say the same.
 var ofStatus = map[string]role{"429": notSentRole, "503": notSentRole, "502": perhapsRole, "504": perhapsRole}
 
-// Says returns what a text and the status that came beside it, 0 for none, tell.
+// Says returns what a text and the HTTP status beside it (0: none) tell.
 func Says(words *text.Words, status int) (said Said) {
 	var found [saidRoles]bool
 	sayings.each(words, func(u use, from, to int) {
@@ -60,7 +60,7 @@ func Says(words *text.Words, status int) (said Said) {
 	return said
 }
 
-// farthest is how many words the unit of a time may stand behind the word that asks to wait.
+// farthest is how many words after the word that asks to wait the time may stand.
 const farthest = 10
 
 // clauseBehind returns the rest of a clause, from a word on.
@@ -76,15 +76,15 @@ func clauseBehind(words *text.Words, from int) []byte {
 }
 
 var (
-	// times are such as 30 min, 30min, uma hora or half an hour; with a comma before it a number is but a part of one.
+	// times match 30 min, 30min, uma hora or half an hour; a number after a comma is only a part of one.
 	times = regexp.MustCompile(`[^0-9a-z.,](?:([0-9]{1,4}) ?|(um|uma|one|an?) |(meia|half(?: an?)?) )` +
 		`(?:(s|segs?|segundos?|secs?|seconds?)|(mins?|minutos?|minutes?)|(hs?|hrs?|horas?|hours?))\b`)
-	// otherwise begins a time that is none to wait: one of the day, one that has passed, or the one in which nothing came.
+	// otherwise begins a time that is no request to wait: a time of day, a time that has passed, or a time-out.
 	otherwise = regexp.MustCompile(`\b(?:d?as|ha|fazem|faz|ago|since|failed|falhou|falharam|failure|esgotad[oa]|exceeded` +
 		`|excedid[oa]|expired|expirou|timeout|timed|attempts?|tentativas?|limite?)\b`)
 )
 
-// waitIn returns the longest time in the words behind one that asks to wait.
+// waitIn returns the longest time to wait that clause names, 0 if there is none.
 func waitIn(clause []byte) (longest time.Duration) {
 	if at := otherwise.FindIndex(clause); at != nil {
 		clause = clause[:at[0]]

@@ -10,24 +10,24 @@ import (
 	"retry-worker/internal/text"
 )
 
-// search is one message on its way through a classifier.
+// search is the state of classifying one message.
 type search struct {
 	*Classifier
 	*text.Words
 	status int
 	hits   []hit
-	// places of the symbols of R3's form in the message.
+	// places holds the place in the message of each symbol of R3's form.
 	places []int32
-	// best is the strongest matcher that was found, or none, and where.
+	// best is the strongest matcher found so far, or none, and where is its place.
 	best  int
 	where span
-	// laterTry is where in plain the last try begins that the message numbers; 0 where it numbers none.
+	// laterTry is where in plain the last numbered try begins; 0 if tries are not numbered.
 	laterTry int
-	// earlier and latest are, in plain, the last two statuses that differ; their to is 0 where there are none.
+	// earlier and latest are the places in plain of the last two statuses that differ; to is 0 if there is none.
 	earlier, latest span
-	// waiting is what waits found out.
+	// waiting caches the answer of waits.
 	waiting *bool
-	// explains tells that all that was found is kept.
+	// explains makes the search keep everything that it finds.
 	explains bool
 	found    []finding
 }
@@ -45,10 +45,10 @@ const (
 	tryRole                  // begins a try after the first
 )
 
-// none is the matcher of what belongs to no rule.
+// none is the matcher of a needle that belongs to no rule.
 const none = -1
 
-// hit is a needle that was found, the words from its first until before to.
+// hit is a needle that was found: the words [from, to).
 type hit struct {
 	use
 	from, to int
@@ -61,20 +61,20 @@ type finding struct {
 	lost    string
 }
 
-// span is a part of the message, by its bytes.
+// span is a part of the message, in bytes.
 type span struct{ from, to int }
 
-// beside is where the status is that came beside the message.
+// beside is the span of the status that came beside the message.
 var beside = span{none, none}
 
-// patternReach is how many characters of a message patterns are compared with.
+// patternReach is how many characters of a message are compared with patterns.
 const patternReach = 64 << 10
 
-// searches keeps the memory of finished ones.
+// searches recycles the memory of finished searches.
 var searches = sync.Pool{New: func() any { return new(search) }}
 
-// search weighs the evidence. Where the message tells of several tries, only ranks 1 and 2 count of the earlier ones.
-// The caller frees it.
+// search weighs the evidence in a message. If the message tells of several tries, earlier ones count only with ranks 1
+// and 2. The caller frees the result.
 func (c *Classifier) search(words *text.Words, status int, explains bool) *search {
 	s := c.weigh(words, status, explains)
 	if s.best != none && s.matchers[s.best].rank <= TISS {
@@ -93,7 +93,7 @@ func (c *Classifier) search(words *text.Words, status int, explains bool) *searc
 	return last
 }
 
-// weigh searches one try.
+// weigh searches a message without telling tries apart.
 func (c *Classifier) weigh(words *text.Words, status int, explains bool) *search {
 	s := searches.Get().(*search)
 	*s = search{Classifier: c, Words: words, status: status, best: none, explains: explains,
@@ -117,8 +117,8 @@ func (s *search) free() {
 	}
 }
 
-// findCodes looks for codes in R3's form of the message: in upper case, every run of what is neither A-Z nor 0-9 is one
-// gap.
+// findCodes looks for codes in R3's form of the message: upper case, with every run of other characters than A-Z and
+// 0-9 as one gap.
 func (s *search) findCodes() {
 	state, last, next := int32(0), uint8(0), s.codes.next
 	for i, r := range s.Text {
@@ -137,10 +137,10 @@ func (s *search) findCodes() {
 	}
 }
 
-// findWords looks for names, phrases, and what refusals are made of.
+// findWords looks for names, phrases, and the parts of refusals.
 func (s *search) findWords() { s.words.each(s.Words, s.take) }
 
-// take takes up a needle that is the words from the from-th until before the to-th.
+// take records a needle that was found in the words [from, to).
 func (s *search) take(u use, from, to int) {
 	switch u.role {
 	case nameRole:
@@ -166,8 +166,8 @@ func (s *search) take(u use, from, to int) {
 	}
 }
 
-// takeThing takes up a thing. Of those that overlap the longest wins: "service code" is no service; of two rules' the
-// first, but for a senha that authorises.
+// takeThing records a thing. Of overlapping things the longest wins: "service code" is no service. If two rules have
+// the same thing the first wins, except for a senha that authorises.
 func (s *search) takeThing(thing hit) {
 	first := len(s.hits)
 	for first > 0 && s.hits[first-1].to > thing.from {
@@ -184,7 +184,7 @@ func (s *search) takeThing(thing hit) {
 	}
 }
 
-// add takes up a piece of evidence, which may be lost.
+// add records a piece of evidence. lost says why it does not count; empty if it does.
 func (s *search) add(matcher int, where span, lost string) {
 	if s.explains {
 		s.found = append(s.found, finding{matcher, where, lost})
@@ -194,7 +194,7 @@ func (s *search) add(matcher int, where span, lost string) {
 	}
 }
 
-// readPatterns tries the patterns that are stronger than what was found.
+// readPatterns tries the patterns that would be stronger than what was found.
 func (s *search) readPatterns() {
 	for _, p := range s.patterns {
 		if s.best != none && p.matcher > s.best && !s.explains {
@@ -206,12 +206,11 @@ func (s *search) readPatterns() {
 	}
 }
 
-// spanOf returns the span of some words.
 func (s *search) spanOf(from, to int) span {
 	return s.inText(span{s.All[from].From, s.All[to-1].To})
 }
 
-// inText returns where in the message a part of plain is.
+// inText returns the span in the message of a span in plain.
 func (s *search) inText(plain span) span {
 	return span{int(s.Offsets[plain.from]), int(s.Offsets[plain.to])}
 }

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// This file reads which part of a message tells what happened last.
+// This file finds the part of a message that tells of the last try.
 
-// laterTries lists the words that begin a try after the first: tentativa 2, second attempt.
+// laterTries lists the phrases that announce a second or later try: tentativa 2, second attempt.
 func laterTries() []string {
 	var all []string
 	for _, try := range lists["try"] {
@@ -22,7 +22,7 @@ func laterTries() []string {
 	return all
 }
 
-// lastTry returns where in plain the last of several tries begins; 0 where the message tells of one.
+// lastTry returns where in plain the last of several tries begins; 0 if the message tells of only one.
 func (s *search) lastTry() int {
 	if s.earlier.to == 0 {
 		return s.laterTry

@@ -8,7 +8,7 @@ import (
 //go:embed words.txt
 var wordLines string
 
-// lists are those of words.txt, which says how it is written.
+// lists holds the word lists of words.txt, which explains its own format.
 var lists = func() map[string][]string {
 	lists := make(map[string][]string)
 	for line := range strings.Lines(wordLines) {

@@ -10,16 +10,16 @@ import (
 	"retry-worker/internal/decision"
 )
 
-// kinds of backoff, as their keys.
+// kinds lists the keys of the kinds of backoff.
 var kinds = []string{"exponential", "constant", "list"}
 
-// delay is a nominal delay of a backoff, at path.
+// delay is one raw delay of a backoff, and its path.
 type delay struct {
 	path string
 	of   time.Duration
 }
 
-// backoff makes the rule of doc, with its defaults, and reports what contradicts itself.
+// backoff makes the rule of doc, with defaults, and reports contradictions.
 func (b *builder) backoff(path string, doc *backoff) decision.BackoffRule {
 	given := slices.DeleteFunc(slices.Clone(kinds), func(kind string) bool { return !b.has(join(path, kind)) })
 	if b.has(path) && len(given) != 1 {
@@ -47,8 +47,8 @@ func (b *builder) backoff(path string, doc *backoff) decision.BackoffRule {
 	return rule
 }
 
-// bounds fills in the bounds that were not given, which are the shortest and the longest that the nominal delays come to,
-// and reports what lies outside of those that were. What grows begins as it likes, and has no longest.
+// bounds sets the bounds that are not given, to the shortest and longest delay with jitter, and reports delays outside
+// the given bounds. A growing backoff may begin below min, and has no default for max.
 func (b *builder) bounds(path string, rule *decision.BackoffRule, delays []delay, grows bool) {
 	byLength := func(x, y delay) int { return cmp.Compare(x.of, y.of) }
 	if rule.Min == 0 {
@@ -68,7 +68,7 @@ func (b *builder) bounds(path string, rule *decision.BackoffRule, delays []delay
 		of  *time.Duration
 	}{{".min", &rule.Min}, {".max", &rule.Max}, {".rounding", &rule.Rounding}} {
 		switch {
-		case !b.has(path+bound.key) && *bound.of > 0: // as the delays that it comes from are rounded
+		case !b.has(path+bound.key) && *bound.of > 0: // rounded like the delays
 			*bound.of = max(bound.of.Round(rule.Rounding), time.Millisecond)
 		case *bound.of%exact != 0: // R7
 			b.mismatch(path+bound.key, "a multiple of "+duration(exact).String()+

@@ -10,12 +10,12 @@ import (
 	"retry-worker/internal/decision"
 )
 
-// builder makes policies of a document, and reports what contradicts itself in it. Zero values are what is absent or
-// was reported by the reader: it does not report them again.
+// builder makes policies from a document and reports contradictions. Zero values are absent, or already reported by the
+// reader.
 type builder struct {
 	*reader
 	catalogue *Catalogue
-	// teams by name; named are those that a policy names.
+	// teams holds the teams' names; named, those that a policy names.
 	teams []string
 	named map[decision.Team]bool
 }
@@ -78,7 +78,7 @@ func (b *builder) policy(name string, doc *policy) *decision.Policy {
 	return p
 }
 
-// team reports a name that is none of the catalogue's teams.
+// team reports a name that is not one of the catalogue's teams.
 func (b *builder) team(path string, name decision.Team) {
 	b.named[name] = true
 	if _, ok := b.catalogue.Teams[name]; !ok && name != "" {
@@ -86,13 +86,13 @@ func (b *builder) team(path string, name decision.Team) {
 	}
 }
 
-// idPattern compiles the pattern of ids. RE2 matches in linear time, and ids are short: * and + are allowed.
+// idPattern compiles the pattern of ids. It may contain * and +: RE2 takes linear time, and ids are short.
 func (b *builder) idPattern(path, text string) *regexp.Regexp {
 	pattern, err := regexp.Compile(text)
 	if err != nil {
 		b.mismatch(path, "a regular expression as RE2 reads them ("+err.Error()+")")
 		return nil
 	}
-	pattern.Longest() // the whole id, where it matches, and not an alternative that is shorter
+	pattern.Longest() // prefer the whole id to a shorter alternative
 	return pattern
 }

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
-	_ "time/tzdata" // a container need not have the zones
+	_ "time/tzdata" // for containers without a zone database
 
 	"retry-worker/internal/calendar"
 	"retry-worker/internal/decision"
@@ -19,7 +19,7 @@ import (
 	"retry-worker/internal/smallfile"
 )
 
-// defaultZone is that of a calendar that names none.
+// defaultZone is the zone of a calendar that names none.
 const defaultZone = "America/Sao_Paulo"
 
 // calendar makes the calendar of a destination, or of a policy.
@@ -45,13 +45,13 @@ func (b *builder) calendar(path string, doc *calendarSettings) *calendar.Calenda
 	return c
 }
 
-// holidays returns those of some sets, and what some files add to them and take away.
+// holidays returns the holidays of sets and files. A file may also take some away.
 func (b *builder) holidays(path string, names []string) []calendar.Holiday {
 	all, cancelled := []calendar.Holiday(nil), map[calendar.Day]bool{}
 	for i, name := range names {
 		at := itemOf(path, i)
 		switch set := calendar.Holidays(name); {
-		case name == "": // was reported
+		case name == "": // already reported
 		case strings.HasSuffix(name, ".ics"):
 			content, err := readBeside(b.source, name)
 			var added, removed []calendar.Holiday
@@ -74,7 +74,7 @@ func (b *builder) holidays(path string, names []string) []calendar.Holiday {
 	return slices.DeleteFunc(all, func(h calendar.Holiday) bool { return cancelled[h.Day] })
 }
 
-// readBeside reads a file beside the catalogue's.
+// readBeside reads a file in the catalogue's folder.
 func readBeside(source, name string) ([]byte, error) {
 	if !filepath.IsLocal(name) {
 		return nil, errors.New("it is not beside this file")
@@ -82,11 +82,11 @@ func readBeside(source, name string) ([]byte, error) {
 	return smallfile.ReadRegular(filepath.Join(filepath.Dir(source), name), maxBytes)
 }
 
-// fileName finds the names of files of holidays in a catalogue.
+// fileName matches the names of holiday files in a catalogue.
 var fileName = regexp.MustCompile(`[^\s\[\],"'#]+\.ics\b`)
 
-// withFiles returns content and, behind it as comments, the sums of the files of holidays that it names: it is another
-// catalogue once one of them has changed.
+// withFiles returns content, followed by comments with the checksums of the holiday files that it names. So a changed
+// holiday file makes another catalogue.
 func withFiles(source string, content []byte) []byte {
 	names := make(map[string]bool)
 	for _, name := range fileName.FindAll(content, -1) {
@@ -102,7 +102,7 @@ func withFiles(source string, content []byte) []byte {
 	return content
 }
 
-// openings gives each policy the calendars of where its claims go.
+// openings gives each policy the calendars of its destinations, or its own.
 func (b *builder) openings(doc *document) {
 	c := b.catalogue
 	for name, p := range c.Policies {
@@ -118,7 +118,7 @@ func (b *builder) openings(doc *document) {
 	}
 }
 
-// openings returns those of all destinations; nil where none has a calendar.
+// openings returns the openings of all destinations; nil if none has a calendar.
 func (c *Catalogue) openings() map[string]decision.Opening {
 	all := map[string]decision.Opening{"": opening(c.DefaultDestination.Calendar, c.DefaultDestination.Pace)}
 	closes := c.DefaultDestination.Calendar != nil
@@ -132,7 +132,8 @@ func (c *Catalogue) openings() map[string]decision.Opening {
 	return all
 }
 
-// opening spreads what waits for it over the time that 600 claims need at the pace, an hour at most.
+// opening returns the opening of a calendar. Waiting retries are spread over the time that 600 claims take at pace p,
+// at most an hour.
 func opening(c *calendar.Calendar, p destination.Pace) decision.Opening {
 	const claims = 600
 	return decision.Opening{Calendar: c, Spread: min(time.Hour, time.Duration(claims/p.Most*float64(time.Minute)))}

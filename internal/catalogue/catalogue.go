@@ -1,7 +1,7 @@
-// Package catalogue makes policies of a YAML file: the embedded default, or one that overrides it.
+// Package catalogue makes policies from a YAML file: the embedded default, or one that overrides it.
 //
-// A file is read strictly and whole: Parse finds everything that is wrong with it and says where, or makes a
-// Catalogue, which is never changed afterwards. A Watcher takes a changed file up while the program runs.
+// A file is read strictly and as a whole. Parse returns a Catalogue, which never changes, or everything that is wrong
+// with the file and where. A Watcher takes up a changed file while the program runs.
 package catalogue
 
 import (
@@ -20,7 +20,7 @@ import (
 	"retry-worker/internal/smallfile"
 )
 
-// Catalogue is a set of policies and the teams that they name. It is a value: never changed once it is made.
+// Catalogue is a set of policies and the teams that they name. It never changes once it is made.
 type Catalogue struct {
 	// Version is the first 12 hex digits of the SHA-256 of Effective; every decision records it.
 	Version string
@@ -30,22 +30,22 @@ type Catalogue struct {
 	Policies decision.Policies
 	// Teams by their names.
 	Teams map[decision.Team]Team
-	// Destinations that the file configures, or a policy has as its default, with what they inherit; all others have
-	// DefaultDestination.
+	// Destinations holds those that the file configures or a policy has as its default, with inherited settings. All
+	// others have DefaultDestination.
 	Destinations       map[string]destination.Settings
 	DefaultDestination destination.Settings
 
 	effective []byte
 }
 
-// Team is one of the catalogue's teams, and how it is told of its dead letters (R21). A catalogue has its keys.
+// Team is one of the catalogue's teams, and how it is notified of its dead letters (R21).
 type Team struct {
 	Description string
-	// Email are the addresses that are told; none: not by e-mail.
+	// Email holds the addresses to notify; none means no e-mail.
 	Email []string
-	// Webhook is the receiver that is told; nil: none.
+	// Webhook is the receiver to notify; nil means none.
 	Webhook *Webhook
-	// Digest says that the team gets a review each day, by all of its ways.
+	// Digest says that the team gets a daily review by each of its channels.
 	Digest bool
 }
 
@@ -58,7 +58,7 @@ type Webhook struct {
 // DefaultSource is the Source of the embedded catalogue.
 const DefaultSource = "built-in"
 
-// maxBytes of a catalogue's file; more is not even read.
+// maxBytes is the longest catalogue file that is read.
 const maxBytes = 1 << 20
 
 //go:embed default.yaml
@@ -75,18 +75,18 @@ var parseDefault = sync.OnceValue(func() *Catalogue {
 	return c
 })
 
-// Untold returns the teams that nobody is told for, by e-mail or webhook, in alphabetical order.
+// Untold returns the teams without an e-mail address or a webhook, in alphabetical order.
 func (c *Catalogue) Untold() []decision.Team {
 	untold := slices.Sorted(maps.Keys(c.Teams))
 	return slices.DeleteFunc(untold,
 		func(name decision.Team) bool { return len(c.Teams[name].Email) > 0 || c.Teams[name].Webhook != nil })
 }
 
-// Effective returns the whole catalogue: the content, or, where that extends the built-in one, both in one.
+// Effective returns the whole catalogue: the content, merged with the built-in catalogue if it extends that.
 func (c *Catalogue) Effective() []byte { return bytes.Clone(c.effective) }
 
-// Parse makes a catalogue of content, at most 1 MiB of YAML in UTF-8. source stands in front of every line of the
-// error, which is an *Error where the content is wrong. It does not keep content.
+// Parse makes a catalogue from content, at most 1 MiB of YAML in UTF-8. If content is wrong, the error is an *Error,
+// and source begins each of its lines. Parse does not keep content.
 func Parse(source string, content []byte) (*Catalogue, error) {
 	r := &reader{source: source, places: make(map[string]place), reported: make(map[string]bool)}
 	c := &Catalogue{Source: source, effective: bytes.Clone(content)}
@@ -110,7 +110,7 @@ func versionOf(content []byte) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// Load makes a catalogue of the file at path. Its error says what could not be read, or is an *Error where the
+// Load makes a catalogue from the file at path. Its error says why the file cannot be read, or is an *Error if the
 // content is wrong.
 func Load(path string) (*Catalogue, error) {
 	content, err := read(path)
@@ -120,8 +120,8 @@ func Load(path string) (*Catalogue, error) {
 	return Parse(path, content)
 }
 
-// read returns the content of the file at path, and what tells when a file that it names has changed. What is too long
-// is for Parse to refuse.
+// read returns the content of the file at path, followed by checksums of the files that it names, so that their changes
+// show. A file that is too long is left to Parse.
 func read(path string) ([]byte, error) {
 	content, err := smallfile.ReadRegular(path, maxBytes)
 	if err != nil && !errors.Is(err, smallfile.ErrTooLong) {
@@ -130,8 +130,8 @@ func read(path string) ([]byte, error) {
 	return withFiles(path, content), nil
 }
 
-// Open is Load, and takes what changes in the file up while the program runs: whole or not at all. Rejections are an
-// *Error where the content is wrong, and otherwise say why the file cannot be read.
+// Open is like Load, and takes up later changes of the file, as a whole or not at all. A rejection is an *Error if the
+// content is wrong; otherwise it says why the file cannot be read.
 func Open(path string) (*smallfile.Watcher[Catalogue], error) {
 	return smallfile.Watch(path, read, Parse)
 }

@@ -10,7 +10,7 @@ import (
 	"retry-worker/internal/destination"
 )
 
-// defaultDestination is the name of the settings that every other destination inherits.
+// defaultDestination names the settings that every other destination inherits.
 const defaultDestination = "default"
 
 // Destination returns the settings of a destination, configured or not.
@@ -21,7 +21,7 @@ func (c *Catalogue) Destination(name string) destination.Settings {
 	return c.DefaultDestination
 }
 
-// destinations makes the settings of each destination: its own, then those of default, then the program's.
+// destinations makes the settings of each destination: its own, then those of default, then the built-in ones.
 func (b *builder) destinations(doc *document) {
 	c := b.catalogue
 	c.Destinations = make(map[string]destination.Settings, len(doc.Destinations))
@@ -68,14 +68,14 @@ func (b *builder) settings(path string, doc *destinationSettings, s destination.
 	if at := path + ".pace.start"; b.has(at) && s.Pace.Start > s.Pace.Most {
 		b.mismatch(at, fmt.Sprintf("at most most (%g/min)", s.Pace.Most))
 	}
-	s.Pace.Start = min(s.Pace.Start, s.Pace.Most) // an inherited one
+	s.Pace.Start = min(s.Pace.Start, s.Pace.Most) // start may be inherited
 	return s
 }
 
-// set gives to the value that was found, if any was.
+// set assigns found to the variable, unless it is zero.
 func set[T comparable](to *T, found T) { *to = cmp.Or(found, *to) }
 
-// between reports a duration outside its bounds; 0 is none, or was reported.
+// between reports a duration that is out of bounds. 0 is absent, or already reported.
 func (b *builder) between(path string, d duration, least, most time.Duration) {
 	if d != 0 && (time.Duration(d) < least || time.Duration(d) > most) {
 		b.mismatch(path, fmt.Sprintf("a duration from %s to %s", duration(least), duration(most)))

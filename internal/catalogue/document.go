@@ -7,8 +7,8 @@ import (
 	"retry-worker/internal/text"
 )
 
-// The types of this file are the catalogue as people write it. What each key is for, and what it may hold, stands in
-// catalogue.schema.json, which every file is held against before it is read into them.
+// The types of this file are the catalogue as people write it. catalogue.schema.json says what each key means and may
+// hold. Every file is validated against it before it is decoded.
 
 type document struct {
 	Teams        map[string]Team
@@ -55,7 +55,7 @@ type backoff struct {
 	Rounding duration
 }
 
-// destinationSettings are those of one destination; what is absent, and so zero, is inherited.
+// destinationSettings holds the settings of one destination. Absent, and so zero, ones are inherited.
 type destinationSettings struct {
 	Label   text.Translated
 	OpensAt struct {

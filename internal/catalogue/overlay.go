@@ -11,14 +11,14 @@ import (
 	"retry-worker/internal/decision"
 )
 
-// builtIn is what a file may extend.
+// builtIn names the catalogue that a file may extend.
 const builtIn = "built-in"
 
 // ruleLists are the keys of a policy's lists of rules.
 var ruleLists = []string{"permanent", "transient", "presumedPermanent"}
 
-// extended lays root over the built-in catalogue where it says that it extends that, and otherwise returns it as it is;
-// false where nothing more can be said of it.
+// extended merges root into the built-in catalogue if it extends that, and returns other roots as they are. ok is false
+// if nothing more can be checked.
 func (r *reader) extended(root *yaml.Node) (*yaml.Node, bool) {
 	i := indexOf(root, "extends")
 	if i < 0 {
@@ -31,13 +31,13 @@ func (r *reader) extended(root *yaml.Node) (*yaml.Node, bool) {
 		return nil, false
 	}
 	root.Content, root.Line = slices.Delete(root.Content, i, i+2), key.Line
-	each(root, func(n *yaml.Node) { n.HeadComment, n.LineComment, n.FootComment = "", "", "" }) // where would they go?
+	each(root, func(n *yaml.Node) { n.HeadComment, n.LineComment, n.FootComment = "", "", "" }) // they have no place
 	root = r.lay(root, builtInRoot(), "")
 	r.effective = encode(root)
 	return root, true
 }
 
-// builtInRoot parses the embedded catalogue, without its lines.
+// builtInRoot parses the embedded catalogue, without line numbers.
 func builtInRoot() *yaml.Node {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(defaultYAML, &doc); err != nil {
@@ -53,12 +53,12 @@ func encode(root *yaml.Node) []byte {
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
 	if err := e.Encode(root); err != nil {
-		return nil // cannot be: what YAML has no words for was taken out
+		return nil // cannot happen: clean removed what YAML cannot encode
 	}
 	return b.Bytes()
 }
 
-// lay returns what stands at path: base with all that over says otherwise. It takes both over.
+// lay returns the node at path: base, overridden by over. It may change both.
 func (r *reader) lay(over, base *yaml.Node, path string) *yaml.Node {
 	isRules := slices.Contains(ruleLists, path[strings.LastIndex(path, ".")+1:])
 	switch {
@@ -68,7 +68,7 @@ func (r *reader) lay(over, base *yaml.Node, path string) *yaml.Node {
 	case over.Kind != base.Kind || over.Kind != yaml.MappingNode && !isRules || isOtherBackoff(over, base, path):
 		return over
 	}
-	if isRules { // rules of the file go before the built-in ones
+	if isRules { // the file's rules go first
 		base.Content = slices.Concat(over.Content, base.Content)
 		return base
 	}
@@ -88,27 +88,27 @@ func (r *reader) lay(over, base *yaml.Node, path string) *yaml.Node {
 	return base
 }
 
-// isBuiltIn reports whether what stands at path, or what it would stand in, is the built-in catalogue's.
+// isBuiltIn reports whether the node at path, or its nearest parent, comes from the built-in catalogue.
 func (r *reader) isBuiltIn(path string) bool {
 	n := r.nearest(path).node
 	return r.effective != nil && n != nil && n.Line == 0
 }
 
-// ofBuiltInRule reports whether path lies in a rule of the built-in catalogue. That rules of the file take something
-// from one, or come before it, is what they are for.
+// ofBuiltInRule reports whether path lies in a rule of the built-in catalogue. The file may replace parts of such a
+// rule, so problems in it are not reported.
 func (r *reader) ofBuiltInRule(path string) bool {
 	inRules := func(list string) bool { return strings.Contains(path, "."+list+"[") }
 	return r.isBuiltIn(path) && slices.ContainsFunc(ruleLists, inRules)
 }
 
-// isOtherBackoff reports whether over is a backoff of another kind than base, which then says nothing of it.
+// isOtherBackoff reports whether over is a backoff of another kind than base, and so replaces it whole.
 func isOtherBackoff(over, base *yaml.Node, path string) bool {
 	return strings.HasPrefix(path, "policies.") && strings.HasSuffix(path, ".backoff") &&
 		slices.ContainsFunc(kinds, func(kind string) bool { return indexOf(over, kind) >= 0 && indexOf(base, kind) < 0 })
 }
 
-// replaceRules takes from the rules of base what rules of over say: those of the same names whole, from the others the
-// codes, phrases and the like.
+// replaceRules removes from base what over replaces: whole rules of the same name, and from other rules the same codes,
+// phrases and the like.
 func replaceRules(over, base *yaml.Node) {
 	taken := make(map[string]bool)
 	keepRules(over, func(rule *yaml.Node) bool {
@@ -123,7 +123,7 @@ func replaceRules(over, base *yaml.Node) {
 	})
 }
 
-// keepRules removes the rules of a policy for which keep returns false.
+// keepRules removes the policy's rules for which keep returns false.
 func keepRules(policy *yaml.Node, keep func(rule *yaml.Node) bool) {
 	for _, list := range ruleLists {
 		rules := child(policy, list)
@@ -131,7 +131,7 @@ func keepRules(policy *yaml.Node, keep func(rule *yaml.Node) bool) {
 	}
 }
 
-// keepItems removes what a rule matches for which keep returns false, and reports whether anything is left.
+// keepItems removes the list items of a rule for which keep returns false, and reports whether any is left.
 func keepItems(rule *yaml.Node, keep func(list, item string) bool) (left bool) {
 	for _, l := range new(classify.Rule).Lists() {
 		items := child(rule, l.Key)
@@ -145,8 +145,8 @@ func keepItems(rule *yaml.Node, keep func(list, item string) bool) (left bool) {
 	return left
 }
 
-// refuseIdleTeams reports teams that the built-in catalogue does not have and nothing names: a wrong name, or one that
-// an upgrade took away. Who is told by it would never be.
+// refuseIdleTeams reports teams that no policy names and the built-in catalogue does not have: a misspelt name, or one
+// that an upgrade removed. Such a team would never be notified.
 func (b *builder) refuseIdleTeams() {
 	isOwn := func(name string) bool { return !b.isBuiltIn(join("teams", name)) }
 	known := slices.DeleteFunc(slices.Clone(b.teams), isOwn)
@@ -158,7 +158,7 @@ func (b *builder) refuseIdleTeams() {
 	}
 }
 
-// indexOf returns where the key stands in a mapping's content, its value behind it; -1 where it does not.
+// indexOf returns the index of a key in a mapping's content, followed by its value; -1 if it is absent.
 func indexOf(n *yaml.Node, key string) int {
 	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {
@@ -168,7 +168,7 @@ func indexOf(n *yaml.Node, key string) int {
 	return -1
 }
 
-// child returns the value of a mapping's key; the zero one where it has none.
+// child returns the value of a mapping's key, or an empty node.
 func child(n *yaml.Node, key string) *yaml.Node {
 	if i := indexOf(n, key); i >= 0 {
 		return n.Content[i+1]
@@ -184,7 +184,7 @@ func keysOf(n *yaml.Node) (keys []string) {
 	return keys
 }
 
-// each does something with n and all parts of it.
+// each calls do for n and all nodes below it.
 func each(n *yaml.Node, do func(*yaml.Node)) {
 	do(n)
 	for _, part := range n.Content {

@@ -15,27 +15,27 @@ import (
 	"retry-worker/internal/text"
 )
 
-// Plan is a policy's ladder: every retry of a failure that comes again at once after each of them. It is a value; safe
-// for concurrent use once made.
+// Plan is a policy's ladder: every retry of a failure that recurs at once after each of them. It is safe for concurrent
+// use once it is made.
 type Plan struct {
 	Policy      string `json:"policy"`
 	Description string `json:"description"`
 	// Catalogue is the version of the catalogue that the policy comes from.
 	Catalogue string `json:"catalogue"`
-	// Destination and FirstFailure of the claim that the plan is of; empty where none was given.
+	// Destination and FirstFailure are those that the plan was made for; empty if none were given.
 	Destination  string     `json:"destination,omitempty"`
 	FirstFailure *time.Time `json:"firstFailure,omitempty"`
-	// MaxRetries after the first try (R12).
+	// MaxRetries is the number of retries after the first try (R12).
 	MaxRetries int64 `json:"maxRetries"`
-	// Backoff in words.
+	// Backoff describes the backoff in words.
 	Backoff string `json:"backoff"`
-	// TotalLimit from the first failure on (R20); 0 is none.
+	// TotalLimit is the time from the first failure (R20); 0 means no limit.
 	TotalLimit Duration `json:"totalLimit"`
-	// Job is what the job itself was taken to say (R15); nil where the policy lets it say nothing.
+	// Job is the retry policy assumed of the job (R15); nil if the policy allows none.
 	Job *Job `json:"job"`
 	// Retries in their order; never nil.
 	Retries []PlannedRetry `json:"retries"`
-	// NeverScheduled counts the retries that would come later than TotalLimit at the earliest (R20).
+	// NeverScheduled counts the retries that could only come after TotalLimit (R20).
 	NeverScheduled int64 `json:"neverScheduled"`
 	// Remarks are sentences for people.
 	Remarks []string `json:"remarks"`
@@ -43,21 +43,20 @@ type Plan struct {
 
 // PlannedRetry is one step of the ladder.
 type PlannedRetry struct {
-	// Number from 1.
+	// Number counts from 1.
 	Number int64 `json:"retry"`
-	// Wait before it.
+	// Wait is the time before the retry.
 	Wait Range `json:"wait"`
-	// FromFirst failure on.
+	// FromFirst is the time since the first failure.
 	FromFirst Range `json:"fromFirstFailure"`
-	// MayPassLimit tells that it comes later than the total limit if the jitter draws long waits; it is not scheduled
-	// then.
+	// MayPassLimit reports whether long jitter would carry the retry past the total limit. It is then not scheduled.
 	MayPassLimit bool `json:"mayPassLimit"`
-	// At is when it is nominally made; Why is why it waits for its destination to open, empty where it does not.
+	// At is the nominal time of the retry. Why says why it waits for the destination to open; empty if it does not.
 	At  *time.Time `json:"at,omitempty"`
 	Why string     `json:"closed,omitempty"`
 }
 
-// Range of what the jitter may draw, in its middle what it draws by no deviation.
+// Range is what the jitter may draw: the earliest, the nominal and the latest.
 type Range struct {
 	Earliest Duration `json:"earliest"`
 	Nominal  Duration `json:"nominal"`
@@ -67,26 +66,26 @@ type Range struct {
 // Duration is a length of time, at least 0. In JSON it is a number of seconds.
 type Duration time.Duration
 
-// String returns t as people write it.
+// String returns t in the form of the catalogue.
 func (t Duration) String() string { return text.Duration(time.Duration(t)) }
 
-// MarshalJSON writes seconds.
+// MarshalJSON returns t in seconds.
 func (t Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(t).Seconds()) }
 
-// Job is the retry policy that a job was taken to bring, and the variables it brings it in.
+// Job is the retry policy assumed of a job, and the variables that hold it.
 type Job struct {
 	MaxAttemptsVariable string `json:"maxAttemptsVariable"`
-	DelayVariable       string `json:"delayVariable"` // empty where a job may not say
-	// MaxAttempts is null where the job brings none.
+	DelayVariable       string `json:"delayVariable"` // empty if a job cannot say it
+	// MaxAttempts is null if the job brings none.
 	MaxAttempts *int64 `json:"maxAttempts"`
-	// Delay is null where the job brings none.
+	// Delay is null if the job brings none.
 	Delay *Duration `json:"delay"`
 }
 
 var anyID = regexp.MustCompile(".*")
 
-// ReadJob reads the retry policy of a job that holds these values, just as the worker reads a job's (R15). An empty
-// value is an absent variable. The rejection says which value is wrong.
+// ReadJob reads a job's retry policy as the worker would (R15). An empty value is an absent variable. The rejection
+// says which value is wrong.
 func ReadJob(p *decision.Policy, maxAttempts, delay decision.Value) (decision.OwnPolicy, *decision.Rejection) {
 	ofAnybody := *p
 	ofAnybody.IDPattern = anyID
@@ -94,9 +93,9 @@ func ReadJob(p *decision.Policy, maxAttempts, delay decision.Value) (decision.Ow
 	return f.Own, rejection
 }
 
-// PlanAt returns the plan of policy for a job that brings own (its zero value: nothing) and fails first at an instant (its
-// zero value: any). A retry that falls into hours in which the destination is closed is made when it opens (R29). Closed
-// hours do not count toward the total limit (R27).
+// PlanAt returns the plan of policy for a first failure at an instant (zero: any time) of a job that brings own (zero:
+// nothing). A retry that falls into closed hours of the destination is made when it opens (R29). Closed hours do not
+// count toward the total limit (R27).
 func PlanAt(policy *decision.Policy, own decision.OwnPolicy, destination string, first time.Time) *Plan {
 	maxRetries, backoff := policy.Limits(own)
 	p := &Plan{
@@ -120,7 +119,7 @@ func PlanAt(policy *decision.Policy, own decision.OwnPolicy, destination string,
 	return p
 }
 
-// climb adds the retries, as far as the total limit lets them be scheduled (R20).
+// climb adds the retries that the total limit allows (R20).
 func (p *Plan) climb(backoff *decision.BackoffRule, o decision.Opening, first time.Time) {
 	var sum Range
 	for n := range p.MaxRetries {
@@ -144,8 +143,7 @@ func (p *Plan) climb(backoff *decision.BackoffRule, o decision.Opening, first ti
 	}
 }
 
-// opened returns t, or where that is closed a time in the next opening: that share of the time over which they are
-// spread.
+// opened returns t or, if the destination is closed then, a time in its next opening: at that share of the spread.
 func opened(o decision.Opening, t time.Time, share float64) time.Time {
 	next := o.Calendar.Next(t)
 	if next.Equal(t) {
@@ -169,7 +167,7 @@ func jobOf(p *decision.Policy, own decision.OwnPolicy) *Job {
 	return j
 }
 
-// remark says in sentences what the figures come to; closes tells that the destination does at times.
+// remark adds sentences that sum up the plan. closes reports whether the destination closes at times.
 func (p *Plan) remark(closes bool) {
 	say := func(sentence string) { p.Remarks = append(p.Remarks, sentence) }
 	if p.Job != nil {
@@ -212,7 +210,7 @@ func numbered(first, last int64) string {
 	return fmt.Sprintf("Retries %d to %d", first, last)
 }
 
-// words tell what the job was taken to say.
+// words describe the job's assumed retry policy.
 func (j *Job) words() string {
 	var said []string
 	if j.MaxAttempts != nil {
@@ -231,7 +229,7 @@ func (j *Job) words() string {
 	return "Shown for a job that brings " + strings.Join(said, " and ") + "."
 }
 
-// Backoff returns a rule in words: exponential, constant or a list, with its bounds, jitter and rounding.
+// Backoff describes a rule in words: exponential, constant or a list, with bounds, jitter and rounding.
 func Backoff(r *decision.BackoffRule) string {
 	clauses := []string{growthOf(r)}
 	if r.Factor > 1 && len(r.List) == 0 || len(r.List) > 0 && r.Max < slices.Max(r.List) {

@@ -16,7 +16,7 @@ import (
 type Problem struct {
 	// Line in the file, from 1.
 	Line int `json:"line"`
-	// Field as a path, such as policies.tiss-submission.backoff.min; "file" where it is the whole.
+	// Field is a path such as policies.tiss-submission.backoff.min, or "file" for the whole file.
 	Field string `json:"field"`
 	// Found and Expected are for people, each one line.
 	Found    string `json:"found"`
@@ -26,19 +26,19 @@ type Problem struct {
 // Error is everything that is wrong with a catalogue, in the order of the file.
 type Error struct {
 	Source string
-	// Problems, at most 20.
+	// Problems holds at most 20.
 	Problems []Problem
-	// More problems that are not listed.
+	// More counts the problems that are not listed.
 	More int
 }
 
-// secretForm is what is behind the :// of an address up to its @, and tokens and webhooks' secrets.
+// secretForm matches the credentials in an address, tokens, and webhook secrets.
 var secretForm = regexp.MustCompile(`(://)\S*(@)|((?i:rwt_|whsec_))[A-Za-z0-9+/=]+`)
 
-// maxProblems that are listed; who has more has one cause for many.
+// maxProblems is how many problems are listed. More than that usually have one cause.
 const maxProblems = 20
 
-// Lines returns the problems, each `FILE:LINE: FIELD: found …, expected …`, and how many more there are.
+// Lines returns the problems, each `FILE:LINE: FIELD: found …, expected …`, and a last line for those not listed.
 func (e *Error) Lines() []string {
 	lines := make([]string, 0, len(e.Problems)+1)
 	for _, p := range e.Problems {
@@ -50,7 +50,7 @@ func (e *Error) Lines() []string {
 	return lines
 }
 
-// Error is Lines, one a line.
+// Error returns Lines, joined by line breaks.
 func (e *Error) Error() string { return strings.Join(e.Lines(), "\n") }
 
 // problem reports what is wrong with the field at path, or where it is missing.
@@ -61,12 +61,12 @@ func (r *reader) problem(path, found, expected string) {
 	r.problemAt(r.line(path), path, found, expected)
 }
 
-// mismatch reports the text that stands at path.
+// mismatch reports that the text at path is not what is expected.
 func (r *reader) mismatch(path, expected string) {
 	r.problem(path, describe(r.at(path)), expected)
 }
 
-// problemAt reports the first thing that is wrong with a field; what follows from it is left out.
+// problemAt reports the first problem of a field; later ones usually follow from it.
 func (r *reader) problemAt(line int, path, found, expected string) {
 	path, line = cmp.Or(path, fileField), max(line, 1)
 	if at := strconv.Itoa(line) + path; !r.reported[at] {
@@ -75,10 +75,10 @@ func (r *reader) problemAt(line int, path, found, expected string) {
 	}
 }
 
-// line of the field at path, or of what it would stand in.
+// line returns the line of the field at path, or of its nearest parent.
 func (r *reader) line(path string) int { return max(r.nearest(path).line, 1) }
 
-// nearest returns the place of the field at path, or of what it would stand in.
+// nearest returns the place of the field at path, or of its nearest parent.
 func (r *reader) nearest(path string) place {
 	for {
 		at, ok := r.places[path]
@@ -90,7 +90,7 @@ func (r *reader) nearest(path string) place {
 	}
 }
 
-// err returns what was found, nil if nothing was.
+// err returns the problems found, or nil.
 func (r *reader) err() error {
 	if len(r.problems) == 0 {
 		return nil
@@ -100,8 +100,8 @@ func (r *reader) err() error {
 	return &Error{r.source, slices.Clone(listed), len(r.problems) - len(listed)}
 }
 
-// quote returns a text as messages show it: one line, not too long, without the user and password of an address and
-// without the secrets that secretForm knows.
+// quote returns a text for messages: one line, not too long, without credentials in addresses and without what
+// secretForm matches.
 func quote(s string) string {
 	const most = 60
 	s = secretForm.ReplaceAllString(s, "$1$3…$2")
@@ -111,7 +111,7 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// oneOf lists what a text may be, and says which of it was probably meant.
+// oneOf lists the known texts, and names the one that was probably meant.
 func oneOf(given string, known []string) string {
 	list := strings.Join(known, ", ")
 	if near := text.Nearest(given, known); near != "" {

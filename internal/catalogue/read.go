@@ -16,30 +16,30 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// reader fills a document with what a YAML file says, strictly, and collects what is wrong.
+// reader decodes a YAML file strictly into a document, and collects its problems.
 type reader struct {
 	source string
-	// places of the fields that are there, by their paths.
+	// places holds the place of each field by path.
 	places   map[string]place
 	problems []Problem
-	// reported are the lines and paths of problems.
+	// reported holds the lines and paths of problems.
 	reported map[string]bool
-	// effective is the built-in catalogue and what a file makes of it that extends it; nil otherwise.
+	// effective is the built-in catalogue with the file merged into it; nil if the file does not extend it.
 	effective []byte
 }
 
-// place is where a field stands: its line, and what stands there. What a file has from the built-in catalogue has no line
-// of its own but that of the file's key that it is below.
+// place is the line and node of a field. A field from the built-in catalogue has the line of the nearest key of the
+// file above it.
 type place struct {
 	line int
 	node *yaml.Node
 }
 
-// fileField stands for the whole in problems.
+// fileField is the field of problems with the whole file.
 const fileField = "file"
 
-// document reads as much of content into doc as is sound; false where there is nothing to look at further. What is
-// wrong leaves its field at the zero value.
+// document decodes the valid part of content into doc; other fields stay zero. It returns false if nothing more can be
+// checked.
 func (r *reader) document(content []byte, doc *document) bool {
 	if len(content) > maxBytes {
 		r.problemAt(1, fileField, "more than 1 MiB", "a catalogue of at most 1 MiB")
@@ -98,7 +98,7 @@ func (r *reader) parse(content []byte) (root *yaml.Node, ok bool) {
 	return nil, false
 }
 
-// recovered makes an error of a panic: the library's parser has had some, and a file that people edit must not stop the
+// recovered turns a panic into an error. The YAML library has had panics, and a file that people edit must not stop the
 // worker.
 func recovered(do func() error) (err error) {
 	defer func() {
@@ -122,8 +122,8 @@ func (r *reader) notYAML(err error) {
 
 func oneSpace(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// clean reports what a schema cannot speak of, and takes it out: anchors and aliases, tags, keys that are no text, and
-// a key that stands twice.
+// clean reports and removes what a schema cannot check: anchors, aliases, tags, keys that are not text, and repeated
+// keys.
 func (r *reader) clean(n *yaml.Node, path string) {
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
@@ -157,7 +157,7 @@ func (r *reader) clean(n *yaml.Node, path string) {
 	}
 }
 
-// tags that a value may have.
+// tags holds the tags that a value may have.
 var tags = map[yaml.Kind][]string{
 	yaml.MappingNode: {"!!map"}, yaml.SequenceNode: {"!!seq"},
 	yaml.ScalarNode: {"!!str", "!!int", "!!float", "!!bool", "!!null", "!!timestamp", "!!merge"},
@@ -166,8 +166,7 @@ var tags = map[yaml.Kind][]string{
 // nothing makes n null.
 func nothing(n *yaml.Node) { *n = yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Line: n.Line} }
 
-// blank makes n, which stands at path, an empty value of a type: its field stays at the zero value, and an item of a
-// list in its place.
+// blank replaces n, at path, with an empty value of a type. Its field stays zero, and a list item keeps its place.
 func blank(n *yaml.Node, kind, path string) {
 	nothing(n)
 	switch {
@@ -182,8 +181,8 @@ func blank(n *yaml.Node, kind, path string) {
 	}
 }
 
-// value returns n, which stands at path on that line, as JSON has it, and notes the places in it. A scalar that JSON
-// writes in another way, such as 0x10, is nothing there.
+// value returns n, which stands at path on that line, as JSON, and records the places in it. A scalar that is not JSON,
+// such as 0x10, becomes null.
 func (r *reader) value(n *yaml.Node, path string, line int) any {
 	r.places[path] = place{line, n}
 	lineOf := func(n *yaml.Node) int { return cmp.Or(n.Line, line) }
@@ -213,19 +212,19 @@ func (r *reader) value(n *yaml.Node, path string, line int) any {
 	return nil
 }
 
-// has reports whether the key at path is there, be it sound or not.
+// has reports whether the key at path is present, valid or not.
 func (r *reader) has(path string) bool {
 	_, ok := r.places[path]
 	return ok
 }
 
-// at returns what stands at path; an empty node where nothing does.
+// at returns the node at path, or an empty one.
 func (r *reader) at(path string) *yaml.Node { return cmp.Or(r.places[path].node, new(yaml.Node)) }
 
 // itemOf returns the path of a list's item, counted from 0.
 func itemOf(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-// join returns the path of a key; one that is no plain word is quoted, so that a problem stays one line.
+// join returns the path of a key. An unusual key is quoted, so that a problem stays on one line.
 func join(path, key string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 	if key == "" || len(key) > 80 || strings.Trim(key, plain) != "" {

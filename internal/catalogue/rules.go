@@ -13,17 +13,17 @@ import (
 	"retry-worker/internal/decision"
 )
 
-// ruleSet are the rules of one policy on their way to a classifier.
+// ruleSet holds the rules of one policy until they are compiled.
 type ruleSet struct {
 	*builder
 	rules []classify.Rule
-	// paths of the rules in the file.
+	// paths holds each rule's path in the file.
 	paths []string
-	// items are names and what stands in the rules' lists, each behind its key, to where it stands.
+	// items maps each name and list item, after its key, to its path.
 	items map[string]string
 }
 
-// rules compiles a policy's rules: first those of the file, then those that it extends, so that of one rank its own win.
+// rules compiles a policy's rules. The file's rules come before the built-in ones, so that they win within a rank.
 func (b *builder) rules(path string, doc *policy) *classify.Classifier {
 	s := &ruleSet{builder: b, items: make(map[string]string)}
 	for _, builtIn := range []bool{false, true} {
@@ -44,7 +44,7 @@ func (b *builder) rules(path string, doc *policy) *classify.Classifier {
 	return classifier
 }
 
-// wrong reports what of a rule, or of the policy's vocabulary, cannot be compiled.
+// wrong reports a rule, or a part of the policy's vocabulary, that cannot be compiled.
 func (s *ruleSet) wrong(path string, e *classify.RuleError) {
 	at := path + ".vocabulary"
 	if e.Rule >= 0 {
@@ -53,7 +53,7 @@ func (s *ruleSet) wrong(path string, e *classify.RuleError) {
 	s.problem(itemOf(at+"."+e.List, e.Item), e.Found, e.Expected)
 }
 
-// addAll adds the rules of a list, those of the file or those of the built-in catalogue.
+// addAll adds the rules of a list: the built-in ones, or the file's.
 func (s *ruleSet) addAll(path string, rules []classify.Rule, builtIn bool, class classify.Class, rank classify.Rank) {
 	for i, r := range rules {
 		at := itemOf(path, i)
@@ -67,7 +67,7 @@ func (s *ruleSet) addAll(path string, rules []classify.Rule, builtIn bool, class
 	}
 }
 
-// add adds a rule, which may go without a name and a reason where it has nothing but codes that are reasons themselves.
+// add adds a rule. It may lack name and reason if it holds nothing but codes that are reasons themselves.
 func (s *ruleSet) add(path string, r classify.Rule) {
 	s.rules, s.paths = append(s.rules, r), append(s.paths, path)
 	var keys, given []string
@@ -79,7 +79,7 @@ func (s *ruleSet) add(path string, r classify.Rule) {
 			s.once(itemOf(path+"."+l.Key, i), l.Key, item)
 		}
 	}
-	if len(given) == 0 && s.at(path).Kind == yaml.MappingNode { // what is no mapping was reported
+	if len(given) == 0 && s.at(path).Kind == yaml.MappingNode { // other kinds are already reported
 		s.problem(path, "a rule that matches nothing", "at least one of "+strings.Join(keys, ", "))
 	}
 	s.once(path+".name", "name", r.Name)
@@ -98,11 +98,11 @@ func (s *ruleSet) add(path string, r classify.Rule) {
 	}
 }
 
-// once reports a name, or an item of a list, that an earlier rule has, or the same one.
+// once reports a name or list item that stands in the policy's rules already.
 func (s *ruleSet) once(at, list, item string) {
 	key := list + " " + strings.ToLower(strings.Join(strings.Fields(item), " "))
 	switch first, twice := s.items[key]; {
-	case item == "": // reported
+	case item == "": // already reported
 	case twice:
 		s.mismatch(at, fmt.Sprintf("one that no rule before it has (%s on line %d)", first, s.line(first)))
 	default:
@@ -110,7 +110,7 @@ func (s *ruleSet) once(at, list, item string) {
 	}
 }
 
-// checkExamples reports texts that a rule must match and does not, or the other way round.
+// checkExamples reports examples that the rule matches or misses against its word.
 func (s *ruleSet) checkExamples(c *classify.Classifier, path string, rule *classify.Rule) {
 	matches := func(m classify.Match) bool {
 		return m.Name != "" && (m.Name == rule.Name || slices.Contains(rule.Codes, m.Name))

@@ -11,11 +11,11 @@ import (
 	"retry-worker/internal/text"
 )
 
-// The scalars with a form of their own, each 0 where it is absent. The schema says what the form is, for people too.
+// Scalars with a form of their own; absent ones are 0. The schema says, for people too, what the form is.
 type (
-	// duration is as text.ParseDuration reads it.
+	// duration is a time as text.ParseDuration reads it.
 	duration time.Duration
-	// figure is 12.5%, 20/min or x0.5; a percentage is a fraction.
+	// figure is 12.5%, 20/min or x0.5; a percentage becomes a fraction.
 	figure float64
 	growth struct {
 		factor float64
@@ -23,7 +23,7 @@ type (
 	}
 )
 
-// formats are those of the schema that are more than a pattern.
+// formats holds the schema's formats that are more than a pattern.
 var formats = map[string]func(text string) error{
 	"units": form[duration], "growth": form[growth],
 	"days":     func(text string) error { return calendar.Window{Days: text}.Check() },
@@ -31,10 +31,10 @@ var formats = map[string]func(text string) error{
 	"hours":    func(text string) error { return calendar.Window{Hours: text}.Check() },
 }
 
-// errForm tells that a text has not the form it must have; the schema's title says which that is.
+// errForm says that a text has the wrong form. The schema's title says which one is expected.
 var errForm = errors.New("another form")
 
-// form returns an error unless text can be read as a T.
+// form returns an error unless text can be decoded as a T.
 func form[T any, P interface {
 	*T
 	encoding.TextUnmarshaler
@@ -45,7 +45,7 @@ func form[T any, P interface {
 	return P(new(T)).UnmarshalText([]byte(text))
 }
 
-// UnmarshalText reads 1h30m; nothing is 0, as the schema refuses it.
+// UnmarshalText reads a duration such as 1h30m. An empty text is 0; the schema refuses it.
 func (d *duration) UnmarshalText(b []byte) error {
 	read, ok := text.ParseDuration(string(b))
 	if *d = duration(read); len(b) > 0 && (!ok || read < time.Millisecond) {

@@ -18,10 +18,10 @@ import (
 //go:embed catalogue.schema.json
 var schema []byte
 
-// Schema returns the JSON Schema of the format, which editors take too.
+// Schema returns the JSON Schema of the format, for editors too.
 func Schema() []byte { return bytes.Clone(schema) }
 
-// validator holds a catalogue against the schema, and has the schema as a tree, to find words for what is wrong.
+// validator returns the compiled schema, and the schema as a tree, from which messages are worded.
 var validator = sync.OnceValues(func() (*jsonschema.Schema, *yaml.Node) {
 	const name = "catalogue.schema.json"
 	c := jsonschema.NewCompiler()
@@ -37,7 +37,7 @@ var validator = sync.OnceValues(func() (*jsonschema.Schema, *yaml.Node) {
 	return c.MustCompile(name), tree.Content[0]
 })
 
-// validate reports what of a catalogue is not as the schema says, and blanks it.
+// validate reports each value that breaks the schema, and blanks it.
 func (r *reader) validate(catalogue any) {
 	schema, _ := validator()
 	if wrong, ok := errors.AsType[*jsonschema.ValidationError](schema.Validate(catalogue)); ok {
@@ -83,7 +83,7 @@ func (r *reader) refuse(e *jsonschema.ValidationError) {
 	}
 }
 
-// path returns where in the catalogue an instance location is.
+// path returns the path of a location that the validator names.
 func (r *reader) path(location []string) (path string) {
 	for _, token := range location {
 		if i, err := strconv.Atoi(token); err == nil && r.at(path).Kind == yaml.SequenceNode {
@@ -95,7 +95,7 @@ func (r *reader) path(location []string) (path string) {
 	return path
 }
 
-// expectation is what a part of the schema says of a value.
+// expectation holds what a part of the schema says of a value.
 type expectation struct {
 	title            string
 	kind             string
@@ -103,7 +103,7 @@ type expectation struct {
 	minimum, maximum string
 }
 
-// expectedBy returns what the part of the schema at a URL expects.
+// expectedBy returns the expectation of the schema's part at a URL.
 func expectedBy(url string) expectation {
 	_, n := validator()
 	if _, pointer, found := strings.Cut(url, "#/"); found {
@@ -122,10 +122,10 @@ func expectedBy(url string) expectation {
 	return e
 }
 
-// shapes are the types of values, as people call them.
+// shapes words the types that messages name.
 var shapes = map[string]string{"array": "a list", "boolean": "true or false"}
 
-// of returns what is expected in the place of n, in words.
+// of says in words what is expected in place of n.
 func (e *expectation) of(n *yaml.Node) string {
 	switch {
 	case e.title != "" && e.kind == "object":

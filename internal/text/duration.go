@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Duration returns d as people and files write it, without the parts that are zero at its end: 48h, 1h30m, 45m, 500ms.
+// Duration formats d as people and files write it, without trailing zero parts: 48h, 1h30m, 45m, 500ms.
 func Duration(d time.Duration) string {
 	s := d.String()
 	for _, zero := range []string{"m0s", "h0m"} {
@@ -18,8 +18,8 @@ func Duration(d time.Duration) string {
 	return s
 }
 
-// ISODuration returns d as ISO 8601: PT12M where it is whole minutes, otherwise seconds down to the millisecond: PT5S,
-// PT0.25S. Nothing, and less, is PT0S.
+// ISODuration formats d as ISO 8601: whole minutes as PT12M, otherwise seconds to the millisecond as PT5S or PT0.25S.
+// It returns PT0S for 0 and less.
 func ISODuration(d time.Duration) string {
 	d = max(d, 0).Truncate(time.Millisecond)
 	if d > 0 && d%time.Minute == 0 {
@@ -28,25 +28,25 @@ func ISODuration(d time.Duration) string {
 	return "PT" + strconv.FormatFloat(float64(d.Milliseconds())/1000, 'f', -1, 64) + "S"
 }
 
-// LongestDuration that ParseDuration takes.
+// LongestDuration is the longest that ParseDuration accepts.
 const LongestDuration = 366 * day
 
 const day = 24 * time.Hour
 
-// durations are ISO 8601 without years and months, whose length is not known, such as PT30S, P1DT12H or PT0.5S; or as
-// files have them, such as 90m, 1h30m or 2d.
+// durations matches ISO 8601 without years and months, whose length varies (PT30S, P1DT12H, PT0.5S), and the form of
+// files (90m, 1h30m, 2d).
 var durations = regexp.MustCompile(strings.ReplaceAll(
 	`^(?:P(?:#W)?(?:#D)?(?:T(?:#H)?(?:#M)?(?:#S)?)?|(?:#d)?(?:#h)?(?:#m)?(?:#s)?(?:#ms)?)$`, "#", `([0-9]+(?:[.,][0-9]+)?)`))
 
-// durationUnits are those of its figures, in their order.
+// durationUnits holds the unit of each number in durations.
 var durationUnits = [...]time.Duration{7 * day, day, time.Hour, time.Minute, time.Second,
 	day, time.Hour, time.Minute, time.Second, time.Millisecond}
 
-// fractionBefore is a fraction with another figure behind it.
+// fractionBefore matches a fraction that is followed by another number.
 var fractionBefore = regexp.MustCompile(`[.,][0-9]+[A-Za-z]+[0-9]`)
 
-// ParseDuration reads a duration in one of the two forms, to the millisecond; false where s is none, or longer than
-// LongestDuration. Only its last figure may have a fraction.
+// ParseDuration reads a duration in one of the two forms, to the millisecond. Only its last number may have a fraction.
+// It returns false if s is neither, or longer than LongestDuration.
 func ParseDuration(s string) (time.Duration, bool) {
 	figures := durations.FindStringSubmatch(s)
 	if figures == nil || s == "" || s[len(s)-1] == 'P' || s[len(s)-1] == 'T' || fractionBefore.MatchString(s) {

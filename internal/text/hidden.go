@@ -9,14 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// Hidden reports whether a character acts where it stands as it is, or cannot be seen: controls, soft hyphens, marks of
-// direction and of no width, separators of lines.
+// Hidden reports whether a character is invisible or acts on its surroundings: controls, soft hyphens, marks of
+// direction and of no width, line separators.
 func Hidden(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
-// Inert returns s as one line with nothing hidden in it, but for the joiners of scripts and emoji. Line breaks and tabs
-// become blanks, what else is hidden (an ANSI sequence's ESC among it) and bytes that are no UTF-8 U+FFFD.
+// Inert returns s as one line without hidden characters, except the joiners of scripts and emoji. Line breaks and tabs
+// become blanks. Other hidden characters (such as the ESC of an ANSI sequence) and invalid UTF-8 become U+FFFD.
 func Inert(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -31,10 +31,9 @@ func Inert(s string) string {
 	}, s)
 }
 
-// InertJSON returns a JSON text that says the same with nothing in it that a terminal, an editor or a browser acts on:
-// <, > and &, and what is hidden, are written as \u escapes, but for those that would take two. (The controls below
-// U+0020 are so already in every JSON text.) What is not UTF-8 becomes U+FFFD. It must be valid JSON: only within its
-// strings can such a character stand.
+// InertJSON returns the same JSON with nothing in it that a terminal, an editor or a browser acts on. It escapes <, >
+// and &, and hidden characters that one \u escape can write. Invalid UTF-8 becomes U+FFFD. text must be valid JSON, in
+// which such characters stand only in strings.
 func InertJSON(text []byte) []byte {
 	if !bytes.ContainsFunc(text, acts) && utf8.Valid(text) {
 		return text
@@ -56,7 +55,7 @@ func acts(r rune) bool {
 	return r == '<' || r == '>' || r == '&' || r >= 0x7f && r <= 0xffff && Hidden(r)
 }
 
-// JSON returns v, which must have a JSON form, in a line in which no character is escaped that need not be.
+// JSON encodes v in one line, without escaping HTML. It panics if v cannot be encoded.
 func JSON(v any) []byte {
 	var b bytes.Buffer
 	to := json.NewEncoder(&b)

@@ -2,10 +2,10 @@ package text
 
 import "strings"
 
-// Or returns the words as a sentence lists a choice of them: "a, b or c".
+// Or joins words as alternatives in a sentence: "a, b or c".
 func Or[T ~string](words ...T) string { return list(words, " or ") }
 
-// And returns the words as a sentence lists all of them: "a, b and c".
+// And joins words as a list in a sentence: "a, b and c".
 func And[T ~string](words ...T) string { return list(words, " and ") }
 
 func list[T ~string](words []T, last string) string {

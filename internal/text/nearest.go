@@ -2,9 +2,9 @@ package text
 
 import "strings"
 
-// Nearest returns the known text from which text differs in case only or by two bytes at most, an eighth of its own where
-// that is more, and not by all of it; otherwise the first of which text is the first half or more, or the other way round;
-// empty if there is none.
+// Nearest returns the known text that was probably meant by text, or "". First choice is the one with the fewest
+// different bytes, regardless of case: at most two, or an eighth of text. Otherwise it is the first of which one is a
+// prefix of the other and at least half as long.
 func Nearest(text string, known []string) string {
 	best, least := "", max(2, len(text)/8)+1
 	if len(text) > 80 {
@@ -26,7 +26,7 @@ func Nearest(text string, known []string) string {
 	return ""
 }
 
-// distance returns how many bytes must be put in, taken out or changed to make b of a (Levenshtein).
+// distance returns how many bytes must be inserted, removed or changed to turn a into b (Levenshtein).
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -6,15 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// Reading is a text character by character as people see it, and where each stands in the text.
+// Reading is a text as the characters that people see, each with its place in the text.
 type Reading struct {
-	Chars      []byte  // as of Likeness
+	Chars      []byte  // as Likeness returns them
 	From, Till []int32 // the bytes of the text that each stands for
 }
 
-// Read reads s anew. Entities, escapes and percent-encoded characters are what they stand for, nested ones too, but a
-// percent sign or backslash begins none where the digits behind it are, as they stand, somebody's number, and would not
-// be behind the escape: isNumber tells, if it is not nil. Sequences that colour a terminal's text are not seen.
+// Read reads s, replacing what r held. Entities, escapes and percent-encoded characters are decoded, even if nested.
+// Colour sequences of terminals are dropped. If isNumber is not nil, it keeps a percent sign or backslash whose
+// following digits are somebody's number only as they stand.
 func (r *Reading) Read(s string, isNumber func(digits string) bool) {
 	n, chars := 0, slices.Grow(r.Chars[:0], len(s))[:len(s)]
 	from, till := slices.Grow(r.From[:0], len(s)+1)[:len(s)], slices.Grow(r.Till[:0], len(s))[:len(s)]
@@ -32,7 +32,7 @@ func (r *Reading) Read(s string, isNumber func(digits string) bool) {
 	r.Chars, r.From, r.Till = chars[:n], from[:n], till[:n]
 }
 
-// asIs are the bytes that stand for themselves whatever follows.
+// asIs marks the bytes that are never the beginning of an escape.
 var asIs = func() (table [256]bool) {
 	for c := byte(' '); c < 0x7f; c++ {
 		table[c] = c != '%' && c != '&' && c != '\\'
@@ -64,8 +64,8 @@ func readChar(s string, i int, isNumber func(string) bool) (byte, int) {
 	return Likeness(r), size
 }
 
-// readPercent reads the percent-encoded character at s[i:]. Letters and digits stand for themselves in such text, so
-// "100%41" is no A: only where several characters are encoded in a row are they read.
+// readPercent reads the percent-encoded character at s[i:]. Such text encodes no letters and digits, so they are
+// decoded only beside another encoded character: "100%41" has no A.
 func readPercent(s string, i int) (rune, int) {
 	from := i + 1
 	for range maxNesting {
@@ -91,13 +91,13 @@ func readPercent(s string, i int) (rune, int) {
 	return b, end - i
 }
 
-// isEncoded reports whether a percent-encoded character stands at s[i:].
+// isEncoded reports whether a percent-encoded character is at s[i:].
 func isEncoded(s string, i int) bool {
 	_, ok := hex(s, i+1, 2)
 	return ok && at(s, i) == '%'
 }
 
-// readPercentRune reads the rest of a UTF-8 sequence whose first byte is b; alone it is Latin-1.
+// readPercentRune reads the rest of a UTF-8 sequence whose first byte is b. An incomplete sequence is read as Latin-1.
 func readPercentRune(s string, i, end int, b rune) (rune, int) {
 	raw := append(make([]byte, 0, utf8.UTFMax), byte(b))
 	for next := end; len(raw) < cap(raw) && isEncoded(s, next); next += 3 {
@@ -111,5 +111,5 @@ func readPercentRune(s string, i, end int, b rune) (rune, int) {
 	return r, end + 3*(size-1) - i
 }
 
-// ansi is an ESC and the sequence for a terminal that it may begin.
+// ansi matches an ESC and the terminal sequence that may follow.
 var ansi = regexp.MustCompile(`^\x1b(?:\[[^@-~]{0,29}[@-~])?`)

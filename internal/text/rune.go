@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// Rune returns the first character of s, which is not empty, and how many bytes stand for it: an entity of HTML, an
-// escape of JSON, each itself escaped any number of times, and UTF-8 that was taken for Latin-1 or Windows-1252 are one
-// character. A byte that is no UTF-8 is a character of Latin-1, in which TISS messages are.
+// Rune returns the first character of s, which must not be empty, and its length in bytes. It decodes HTML entities and
+// JSON escapes, even if escaped again, and UTF-8 that was mistaken for Latin-1 or Windows-1252. A byte that is not
+// UTF-8 is read as Latin-1, which TISS messages use.
 func Rune(s string) (rune, int) {
 	switch c := s[0]; {
 	case c == '&':
@@ -20,7 +20,7 @@ func Rune(s string) (rune, int) {
 	case c == '\\':
 		return readEscape(s)
 	case c == 0xc3 && 0x84 <= at(s, 1) && at(s, 1) < 0xc0:
-		return 0xc0 | rune(s[1]&0x3f), 2 // most accented letters, in a hurry; Â and Ã, which may be more, are read below
+		return 0xc0 | rune(s[1]&0x3f), 2 // a shortcut for most accented letters; Â and Ã are ambiguous and read below
 	case c >= utf8.RuneSelf:
 		return readMojibake(s)
 	default:
@@ -29,9 +29,9 @@ func Rune(s string) (rune, int) {
 }
 
 const (
-	maxNesting    = 4  // how often an escape may be escaped again: %252522, &amp;amp;quot;
-	maxBackslash  = 64 // of a run read at once
-	longestEntity = 10 // bytes behind the &: that of the names of accented letters, and more
+	maxNesting    = 4  // levels of escaping: %252522, &amp;amp;quot;
+	maxBackslash  = 64 // backslashes in a run that are read at once
+	longestEntity = 10 // bytes after the &, enough for all accented letters
 )
 
 func readEntity(s string) (rune, int) {
@@ -49,11 +49,11 @@ func readEntity(s string) (rune, int) {
 	return '&', i
 }
 
-// entity returns the character that an HTML entity of that name stands for, "eacute" or "#64"; 0 for none.
+// entity returns the character of an HTML entity, "eacute" or "#64"; 0 if there is none.
 func entity(name string) rune {
 	decoded := html.UnescapeString("&" + name + ";")
 	r, size := utf8.DecodeRuneInString(decoded)
-	if size != len(decoded) { // none, or one without its semicolon and more behind it
+	if size != len(decoded) { // unknown, or only its beginning is known
 		return 0
 	}
 	return r
@@ -84,7 +84,7 @@ func readEscape(s string) (rune, int) {
 	return '\\', i
 }
 
-// hex returns the value of the n hexadecimal digits at s[i:], and whether there are so many.
+// hex returns the value of the n hexadecimal digits at s[i:], and whether there are n.
 func hex(s string, i, n int) (v rune, ok bool) {
 	for j := i; j < i+n; j++ {
 		switch c := at(s, j); {
@@ -99,11 +99,11 @@ func hex(s string, i, n int) (v rune, ok bool) {
 	return v, true
 }
 
-// windows1252 are the characters that Windows-1252 has where Latin-1 has controls, from 0x80 on.
+// windows1252 holds Windows-1252's characters from 0x80 on, where Latin-1 has controls.
 var windows1252 = []rune("€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ")
 
-// readDamaged guesses the letter that U+FFFD took the place of: the accented ones that Portuguese has most of, ã and á,
-// or the ç before another one (autoriza��o). Only before a letter there was one.
+// readDamaged guesses the letter behind a U+FFFD: ã or á, the most frequent in Portuguese, or ç before another one
+// (autoriza��o). It guesses only before a letter.
 func readDamaged(s string, size int) (rune, int) {
 	next := at(s, size)
 	switch {
@@ -118,7 +118,7 @@ func readDamaged(s string, size int) (rune, int) {
 	}
 }
 
-// readMojibake returns the first character of s, or the one whose two bytes of UTF-8 became the first two: Ã© for é.
+// readMojibake returns the first character of s. Two characters that were one in UTF-8 become that one again: Ã© is é.
 func readMojibake(s string) (rune, int) {
 	r, size := utf8.DecodeRuneInString(s)
 	if r == utf8.RuneError {
@@ -141,16 +141,16 @@ func readMojibake(s string) (rune, int) {
 	return second, size + more
 }
 
-// What Likeness returns of characters that look like no ASCII one.
+// Results of Likeness for characters that resemble no ASCII character.
 const (
 	Sign   = 0xfd + iota
 	Small  // a lower-case letter
-	Letter // another one
+	Letter // any other letter
 )
 
-// Likeness returns the ASCII character that r is without its accent, or that it looks like, in its own case: decimal
-// digits of all scripts are 0 to 9, spaces, hyphens and quotation marks of all kinds ASCII ones. It returns 0 for what
-// is not seen at all: controls, characters of no width, accents that stand by themselves.
+// Likeness returns the ASCII character that r resembles, in r's case: the letter without its accent, a decimal digit of
+// any script, or plain spaces, hyphens and quotation marks. It returns 0 for invisible characters: controls, characters
+// of no width, lone accents.
 func Likeness(r rune) byte {
 	switch {
 	case ' ' <= r && r < 0x7f:
@@ -176,10 +176,10 @@ func Likeness(r rune) byte {
 	case unicode.IsLower(r):
 		return Small
 	}
-	return Letter // of a script without cases, too
+	return Letter // also of scripts without case
 }
 
-// decimal returns the value of a Unicode decimal digit; its blocks hold tens of them from zero.
+// decimal returns the value of a Unicode decimal digit. Blocks of such digits begin at a zero, in tens.
 func decimal(r rune) (value byte) {
 	for unicode.IsDigit(r - rune(value) - 1) {
 		value++
@@ -190,7 +190,7 @@ func decimal(r rune) (value byte) {
 //go:embed alike.txt
 var alikeLines string
 
-// alike are the characters that look like an ASCII one: it begins their line of alike.txt.
+// alike maps characters to the ASCII one that they resemble, which begins their line in alike.txt.
 var alike = func() map[rune]byte {
 	table := make(map[rune]byte)
 	for line := range strings.Lines(alikeLines) {

@@ -2,11 +2,11 @@ package text
 
 import "cmp"
 
-// Translated is a text for people, which may differ by language.
+// Translated is a text for people that may differ by language.
 type Translated struct {
-	// Portuguese is what programs are given, too.
+	// Portuguese is also the text for programs.
 	Portuguese string `yaml:"pt-BR"`
-	// English is empty where it is no other than Portuguese.
+	// English is empty if it is the same as Portuguese.
 	English string `yaml:"en"`
 }
 
@@ -18,10 +18,10 @@ func (t Translated) In(language string) string {
 	return t.Portuguese
 }
 
-// String returns the text that programs are given.
+// String returns the text for programs.
 func (t Translated) String() string { return t.Portuguese }
 
-// UnmarshalYAML reads a plain text, or a mapping with one for each language.
+// UnmarshalYAML reads a plain text, or a mapping from languages to texts.
 func (t *Translated) UnmarshalYAML(read func(into any) error) error {
 	if read(&t.Portuguese) == nil {
 		return nil

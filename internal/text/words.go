@@ -6,28 +6,28 @@ import (
 	"sync"
 )
 
-// Words is a text as people read it: in lower case without accents, with entities and escapes read.
+// Words is a text as people read it: in lower case without accents, with entities and escapes decoded.
 type Words struct {
 	// Text as it came.
 	Text string
-	// Plain has one byte for a character, and a blank for a run of white space.
+	// Plain has one byte for each character, and one blank for each run of white space.
 	Plain []byte
-	// Offsets of the characters of Plain in the text, and of its end.
+	// Offsets holds the place in Text of each character of Plain, and of its end.
 	Offsets []int32
 	All     []Word
-	reading Reading // whose memory Plain and Offsets use
+	reading Reading // owns the memory of Plain and Offsets
 }
 
-// Word is a word, or an address, whose parts say nothing.
+// Word is one word, or one whole address, which counts as unreadable.
 type Word struct {
 	// From and To are its place in Plain.
 	From, To int
-	// Before is what stands between it and the word before it.
+	// Before is the gap between this word and the one before.
 	Before    Gap
 	IsAddress bool
 }
 
-// Gap is the strongest of what stands between two words.
+// Gap is the strongest separator between two words.
 type Gap uint8
 
 // The gaps, the weakest first.
@@ -37,19 +37,19 @@ const (
 	Clause            // the end of a sentence or of a line, or a semicolon
 )
 
-// mostKept is the longest text whose memory is kept for others.
+// mostKept is the longest text whose memory is recycled.
 const mostKept = 64 << 10
 
 var words = sync.Pool{New: func() any { return new(Words) }}
 
-// ReadWords reads a text. Whoever has done with its Words frees them.
+// ReadWords reads a text. The caller frees the result.
 func ReadWords(s string) *Words {
 	w := words.Get().(*Words)
 	w.read(s)
 	return w
 }
 
-// Free gives the memory of w, which is not to be used any more, to others.
+// Free recycles the memory of w, which must not be used afterwards.
 func (w *Words) Free() {
 	if w.Text = ""; cap(w.Plain) <= mostKept {
 		words.Put(w)
@@ -60,7 +60,7 @@ func (w *Words) read(message string) {
 	w.reading.Read(message, nil)
 	chars, from := w.reading.Chars, w.reading.From
 	w.Text, w.Plain, w.Offsets, w.All = message, chars[:0], from[:0], w.All[:0]
-	open, before := false, Clause // open tells that a word goes on
+	open, before := false, Clause // whether a word goes on
 	for i, char := range chars {
 		c, at := folded[char], len(w.Plain)
 		switch isWord := isWordByte(c); {
@@ -86,7 +86,7 @@ func (w *Words) read(message string) {
 	w.joinAddresses()
 }
 
-// folded is what a character of a Reading is in lower case, and a blank for what looks like no ASCII one.
+// folded maps a character of a Reading to lower case, and to a blank if it resembles no ASCII character.
 var folded = func() (table [256]byte) {
 	for c := range table {
 		switch {
@@ -113,11 +113,11 @@ func gapOf(c byte) Gap {
 	return Space
 }
 
-// abbreviations end in a full stop that ends no sentence.
+// abbreviations may be followed by a full stop that ends no sentence.
 var abbreviations = map[string]bool{"n": true, "no": true, "nr": true, "num": true, "art": true, "sr": true, "sra": true,
 	"dr": true, "dra": true, "cod": true, "ref": true}
 
-// endsSentence reports whether a full stop before rest does.
+// endsSentence reports whether the full stop before rest ends a sentence.
 func (w *Words) endsSentence(rest []byte) bool {
 	if len(rest) > 0 && rest[0] > ' ' && rest[0] != '"' && rest[0] != '<' {
 		return false
@@ -126,7 +126,7 @@ func (w *Words) endsSentence(rest []byte) bool {
 	return last < 0 || !abbreviations[w.At(last)]
 }
 
-// joinAddresses makes one Word of the words of each URL and each e-mail address.
+// joinAddresses joins the words of each URL and each e-mail address into one Word.
 func (w *Words) joinAddresses() {
 	if !bytes.ContainsAny(w.Plain, "@/") {
 		return
@@ -159,7 +159,7 @@ func (w *Words) joinAddresses() {
 	w.All = all
 }
 
-// At returns the i-th word; empty outside of the text and for an address.
+// At returns word i; empty if it is an address or out of range.
 func (w *Words) At(i int) string {
 	if i < 0 || i >= len(w.All) || w.All[i].IsAddress {
 		return ""
@@ -167,7 +167,7 @@ func (w *Words) At(i int) string {
 	return string(w.Plain[w.All[i].From:w.All[i].To])
 }
 
-// GapBefore returns what stands between the i-th word and the one before it.
+// GapBefore returns the gap between word i and the one before.
 func (w *Words) GapBefore(i int) Gap {
 	if i <= 0 || i >= len(w.All) {
 		return Clause

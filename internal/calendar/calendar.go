@@ -1,9 +1,9 @@
-// Package calendar tells when claims can be sent to where they go: in its windows, by the clock of its zone, and not on
+// Package calendar says when claims can be sent to a destination: in its windows, by the clock of its zone, and not on
 // holidays.
 //
-// It is pure: a Calendar is made once, of values, and never changes. A window is open at an instant when the clock on the
-// wall says so; where clocks are put back, it is open twice. A run across midnight belongs to the day that it begins on,
-// and ends at midnight where a holiday follows.
+// It is pure: a Calendar is made once from values and never changes. A window is open when the wall clock says so,
+// hence twice where clocks are put back. A window across midnight belongs to the day on which it begins. It ends at
+// midnight if a holiday follows.
 package calendar
 
 import (
@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A Calendar knows the years from firstYear until before endYear. Before and after, it is open.
+// The years that a Calendar knows: from firstYear until before endYear. It is open in all others.
 const (
 	firstYear = 2000
 	endYear   = 2050
@@ -20,22 +20,22 @@ const (
 
 var firstDay, endDay = dayOf(firstYear, 1, 1), dayOf(endYear, 1, 1)
 
-// Calendar tells when a destination is open. It is safe for concurrent use. A nil one is always open.
+// Calendar says when a destination is open. It is safe for concurrent use. A nil Calendar is always open.
 type Calendar struct {
 	zone     *time.Location
 	rules    []rule
-	words    string // describe the windows
+	words    string // description of the windows
 	holidays map[Day]Holiday
 }
 
-// NeverOpenError reports the window, by its index, that no day of the calendar is in.
+// NeverOpenError is the index of a window that is open on no day.
 type NeverOpenError int
 
 // Error implements error.
 func (e NeverOpenError) Error() string { return fmt.Sprintf("window %d is never open", int(e)+1) }
 
-// New returns the Calendar of some windows, none for always, in a zone, which are closed on holidays. Its error is a
-// NeverOpenError where each window can be read.
+// New returns a Calendar that is open in the windows (none: always) by the clock of zone, except on holidays. If a
+// window is valid but never open, the error is a NeverOpenError.
 func New(zone *time.Location, windows []Window, holidays []Holiday) (*Calendar, error) {
 	c := &Calendar{zone: zone, holidays: make(map[Day]Holiday, len(holidays))}
 	for _, h := range holidays {
@@ -62,7 +62,7 @@ func New(zone *time.Location, windows []Window, holidays []Holiday) (*Calendar, 
 	return c, nil
 }
 
-// begins reports whether a window begins on d.
+// begins reports whether the window opens on d.
 func (c *Calendar) begins(r *rule, d Day) bool {
 	ofMonth := d.Time().Day()
 	if _, closed := c.holidays[d]; closed || r.weekdays>>d.weekday()&1 == 0 || r.days>>(ofMonth-1)&1 == 0 {
@@ -85,8 +85,8 @@ func (c *Calendar) isBusiness(d Day) bool {
 	return !closed && d.weekday() < 5
 }
 
-// span reports whether t is open, and around it the time for which that holds at least: until the window ends, or from
-// the end of one until the begin of the next; of a closed day no more than that day.
+// span reports whether t is open, and the time around t for which that surely holds. An open span ends with its window,
+// a closed one at the next opening or at the end of the day.
 func (c *Calendar) span(t time.Time) (from, until time.Time, open bool) {
 	if c == nil {
 		return time.Time{}, time.Time{}, true
@@ -94,7 +94,7 @@ func (c *Calendar) span(t time.Time) (from, until time.Time, open bool) {
 	local := t.In(c.zone)
 	_, offset := local.Zone()
 	today, now := DayOf(local), local.Unix()+int64(offset)
-	begin, end := int64(today)*secondsPerDay, int64(today+1)*secondsPerDay // by the clock, as now
+	begin, end := int64(today)*secondsPerDay, int64(today+1)*secondsPerDay // by the wall clock, like now
 	openUntil, known := now, today >= firstDay && today < endDay
 	if !known {
 		openUntil = end
@@ -118,8 +118,8 @@ func (c *Calendar) span(t time.Time) (from, until time.Time, open bool) {
 	return c.instant(begin, local).In(t.Location()), c.instant(end, local).In(t.Location()), open
 }
 
-// run returns from when until when a window is open that begins on d, by the clock, in seconds; twice the begin of d where
-// it does not begin then.
+// run returns the seconds of the wall clock between which the window that begins on d is open. If none begins, both are
+// the start of d.
 func (c *Calendar) run(r *rule, d Day) (from, until int64) {
 	midnight := int64(d) * secondsPerDay
 	if !c.begins(r, d) {
@@ -132,8 +132,8 @@ func (c *Calendar) run(r *rule, d Day) (from, until int64) {
 	return from, until
 }
 
-// instant returns when the clock, which runs on since t or until t, shows some seconds; where it is put forward or back
-// in between, when that is done.
+// instant returns the time at which the wall clock shows clock. If the clock is changed between t and then, it returns
+// the time of the change.
 func (c *Calendar) instant(clock int64, t time.Time) time.Time {
 	_, offset := t.Zone()
 	at := time.Unix(clock-int64(offset), 0).In(c.zone)
@@ -147,7 +147,7 @@ func (c *Calendar) instant(clock int64, t time.Time) time.Time {
 	return at
 }
 
-// Next returns the first instant from t on that is open.
+// Next returns t or, if that is closed, the next time that is open.
 func (c *Calendar) Next(t time.Time) time.Time {
 	for {
 		_, until, open := c.span(t)
@@ -158,8 +158,8 @@ func (c *Calendar) Next(t time.Time) time.Time {
 	}
 }
 
-// LastSafe returns the last instant until t, to the millisecond, that is open: the time by which a claim with that deadline
-// must be sent.
+// LastSafe returns t or, if that is closed, the last millisecond before it that is open: by then a claim with the
+// deadline t must be sent.
 func (c *Calendar) LastSafe(t time.Time) time.Time {
 	for {
 		from, _, open := c.span(t)
@@ -170,7 +170,7 @@ func (c *Calendar) LastSafe(t time.Time) time.Time {
 	}
 }
 
-// Add returns the instant by which it has been open for d since t.
+// Add returns the instant at which the calendar has been open for d since t.
 func (c *Calendar) Add(t time.Time, d time.Duration) time.Time {
 	for {
 		t = c.Next(t)
@@ -183,7 +183,8 @@ func (c *Calendar) Add(t time.Time, d time.Duration) time.Time {
 	}
 }
 
-// OpenUntil returns when the window that is open at t ends, at the latest that day; zero for never, and t where none is.
+// OpenUntil returns the end of the window that is open at t; another may follow at once. It returns t if none is open,
+// and zero for a nil c.
 func (c *Calendar) OpenUntil(t time.Time) time.Time {
 	_, until, open := c.span(t)
 	if !open {
@@ -192,13 +193,13 @@ func (c *Calendar) OpenUntil(t time.Time) time.Time {
 	return until
 }
 
-// IsOpen reports whether t is open.
+// IsOpen reports whether the calendar is open at t.
 func (c *Calendar) IsOpen(t time.Time) bool {
 	_, _, open := c.span(t)
 	return open
 }
 
-// Why returns why t is closed, empty where it is open.
+// Why returns the reason why t is closed, or "".
 func (c *Calendar) Why(t time.Time) string {
 	if c.IsOpen(t) {
 		return ""
@@ -209,5 +210,5 @@ func (c *Calendar) Why(t time.Time) string {
 	return "outside " + c.words
 }
 
-// Zone returns the zone whose clock the windows go by.
+// Zone returns the zone of the windows.
 func (c *Calendar) Zone() *time.Location { return c.zone }

@@ -11,35 +11,35 @@ import (
 	"time"
 )
 
-// Day is a date: days since 1970-01-01.
+// Day is a date, in days since 1970-01-01.
 type Day int32
 
 const secondsPerDay = 24 * 60 * 60
 
-// DayOf returns the date that t, of 1970 or later, has where it is.
+// DayOf returns the date of t, which is not before 1970, in t's zone.
 func DayOf(t time.Time) Day {
 	_, offset := t.Zone()
 	return Day((t.Unix() + int64(offset)) / secondsPerDay)
 }
 
-// Time returns the begin of d in UTC.
+// Time returns the beginning of d in UTC.
 func (d Day) Time() time.Time { return time.Unix(int64(d)*secondsPerDay, 0).UTC() }
 
-// weekday returns d's place in weekdayNames.
+// weekday returns d's index in weekdayNames.
 func (d Day) weekday() int { return int(d+3) % 7 }
 
 func dayOf(year int, month time.Month, day int) Day {
 	return DayOf(time.Date(year, month, day, 0, 0, 0, 0, time.UTC))
 }
 
-// Holiday is a date that is closed.
+// Holiday is a date on which a calendar is closed.
 type Holiday struct {
 	Day Day
 	// Name of the holiday, and the law that makes it one.
 	Name, Law string
 }
 
-// String names h and its law.
+// String returns the name of h and its law.
 func (h Holiday) String() string {
 	if h.Law == "" {
 		return h.Name
@@ -47,13 +47,13 @@ func (h Holiday) String() string {
 	return h.Name + " (" + h.Law + ")"
 }
 
-// national is the set of holidays that all others add to.
+// national is the set that all other sets include.
 const national = "BR"
 
 //go:embed holidays.csv
 var table string
 
-// rows of the table: set, date, name, law.
+// rows returns the table: set, date, name, law.
 var rows = sync.OnceValue(func() [][]string {
 	r := csv.NewReader(strings.NewReader(table))
 	r.Comment = '#'
@@ -64,7 +64,7 @@ var rows = sync.OnceValue(func() [][]string {
 	return all
 })
 
-// dateOf returns the day of a year that the table's date names.
+// dateOf returns the day of a year that the table's date means.
 func dateOf(year int, date string) (d Day) {
 	fixed, shifts, _ := strings.Cut(date, " ")
 	if fromEaster, movable := strings.CutPrefix(fixed, "easter"); movable {
@@ -101,8 +101,7 @@ func Sets() (names []string) {
 	return slices.Compact(names)
 }
 
-// Holidays returns the holidays of a set, those of the whole country included, in the order of their dates; nil for a set
-// that there is none of.
+// Holidays returns the holidays of a set, with the national ones, by date; nil if there is no such set.
 func Holidays(set string) (all []Holiday) {
 	if !slices.Contains(Sets(), set) {
 		return nil

@@ -10,31 +10,31 @@ import (
 
 const (
 	icsDay = "20060102"
-	// maxDays of all events.
+	// maxDays bounds the days of all events in a file.
 	maxDays = 200_000
-	// icsYears is how often a day comes again that comes each year.
+	// icsYears is how often a yearly event is repeated.
 	icsYears = 40
-	// maxName is the characters of a holiday's name.
+	// maxName is the longest name of a holiday, in characters.
 	maxName = 100
 )
 
-// icsEvent is an event as its file has it.
+// icsEvent holds an event's properties.
 type icsEvent struct {
 	name, status string
 	from, until  time.Time
 	yearly       bool
 }
 
-// fold is where a line goes on with the next, which begins with a space; folded stands in its place.
+// fold matches the break in a line that continues on the next. folded replaces it.
 var fold = regexp.MustCompile(`\r?\n[ \t]`)
 
 const folded = "\x00"
 
-// ReadICS returns the days of the events of a file in the iCalendar format (RFC 5545), and those of its cancelled events,
-// which another set's are not to be. What says when an event is, and is not understood, is an error that names its line.
+// ReadICS returns the days of the events in an iCalendar file (RFC 5545), and of its cancelled events, which remove
+// holidays of other sets. A date or rule that is not understood is an error that names its line.
 func ReadICS(content string) (added, cancelled []Holiday, err error) {
 	var event *icsEvent
-	inside, found, number := "", false, 1 // inside is a component of the event's, such as an alarm
+	inside, found, number := "", false, 1 // inside is a component within the event, such as an alarm
 	for line := range strings.SplitSeq(fold.ReplaceAllString(strings.TrimPrefix(content, "\ufeff"), folded), "\n") {
 		name, value, ok := strings.Cut(strings.ReplaceAll(line, folded, ""), ":")
 		name, _, _ = strings.Cut(strings.ToUpper(strings.TrimSpace(name)), ";")
@@ -74,7 +74,7 @@ func ReadICS(content string) (added, cancelled []Holiday, err error) {
 	return added, cancelled, nil
 }
 
-// read takes up one property of an event.
+// read reads one property of an event.
 func (e *icsEvent) read(name, value string) (err error) {
 	switch name {
 	case "SUMMARY":
@@ -94,7 +94,7 @@ func (e *icsEvent) read(name, value string) (err error) {
 	return err
 }
 
-// repeat returns an error unless an event comes again by a rule each year, on the day of its DTSTART.
+// repeat returns an error unless rule means each year on the day of DTSTART.
 func (e *icsEvent) repeat(rule string) error {
 	same := map[string]string{"FREQ": "YEARLY", "INTERVAL": "1", "BYMONTH": strconv.Itoa(int(e.from.Month())),
 		"BYMONTHDAY": strconv.Itoa(e.from.Day()), "WKST": ""}
@@ -115,7 +115,7 @@ func wholeDay(value string) (time.Time, error) {
 	return t, nil
 }
 
-// days adds the days of an event, of each year where it comes again.
+// days adds the days of an event, in each year if it is yearly.
 func (e *icsEvent) days(all []Holiday) ([]Holiday, error) {
 	if e.until.IsZero() {
 		e.until = e.from.AddDate(0, 0, 1)
@@ -126,7 +126,7 @@ func (e *icsEvent) days(all []Holiday) ([]Holiday, error) {
 	}
 	for year := range icsYears {
 		from := e.from.AddDate(year, 0, 0)
-		if year > 0 && (!e.yearly || from.Day() != e.from.Day()) { // a February 29 that there is none of
+		if year > 0 && (!e.yearly || from.Day() != e.from.Day()) { // February 29 of a common year
 			continue
 		}
 		for d := DayOf(from); d < DayOf(from.Add(length)); d++ {

@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// Window is a time that comes again, as people write it. An empty field restricts nothing.
+// Window is a recurring time, as people write it. An empty field restricts nothing.
 type Window struct {
 	// Days of the month, such as 1-5 or 1,10-12.
 	Days string
-	// BusinessDays of the month: the first Monday to Friday that is no holiday is 1.
+	// BusinessDays of the month, counted from 1: Monday to Friday except holidays.
 	BusinessDays string `yaml:"businessDays"`
-	// Weekdays, such as mon-fri or tue,thu. After sun comes mon.
+	// Weekdays such as mon-fri or tue,thu. After sun comes mon.
 	Weekdays string
-	// Hours from the first until before the second, such as 08:00-18:00; 22:00-04:00 ends on the next day.
+	// Hours is a span such as 08:00-18:00, the end excluded; 22:00-04:00 ends on the next day.
 	Hours string
 }
 
-// rule is a Window that was read. Its sets have a bit for each of their names.
+// rule is a parsed Window. Its sets have one bit for each of their names.
 type rule struct {
 	Window
 	days, business, weekdays uint32
@@ -29,13 +29,13 @@ type rule struct {
 
 const day = 24 * time.Hour
 
-// The members of the sets, in their order.
+// Names of the members of each set, in order.
 var (
 	weekdayNames = []string{"mon", "tue", "wed", "thu", "fri", "sat", "sun"}
 	dayNames     = strings.Fields("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31")
 )
 
-// Check returns an error where w cannot be read.
+// Check returns an error if w is invalid.
 func (w Window) Check() error {
 	_, err := w.read()
 	return err
@@ -56,7 +56,7 @@ func (w Window) read() (rule, error) {
 	return r, nil
 }
 
-// parseSet reads a list such as 1,3-5 of what names has; in a ring, the first name follows the last. Nothing is all.
+// parseSet parses a list such as 1,3-5 of names. In a ring, the first name follows the last. An empty list means all.
 func parseSet(text string, names []string, ring bool) (members uint32, ok bool) {
 	if text == "" {
 		return 1<<len(names) - 1, true
@@ -96,7 +96,7 @@ func parseClock(text string) (time.Duration, bool) {
 	return t.Sub(t.Truncate(day)), err == nil && len(text) == len("15:04")
 }
 
-// String describes w: days 1-5, mon-fri, 08:00-18:00.
+// String returns w in words: days 1-5, mon-fri, 08:00-18:00.
 func (w Window) String() string {
 	var parts []string
 	for _, part := range [...]struct{ label, text string }{

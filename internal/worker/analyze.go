@@ -23,11 +23,11 @@ const (
 )
 
 const (
-	// maxErrorBytes of an error text that is kept or logged, redacted.
+	// maxErrorBytes bounds an error text that is kept or logged, redacted.
 	maxErrorBytes = 1000
-	// maxContextBytes of one value that people see with a claim.
+	// maxContextBytes bounds one value of a claim's context.
 	maxContextBytes = 200
-	// correctVariable and correctHeader end every rejection (R11). An incident's job keeps its headers.
+	// correctVariable and correctHeader end the rejections (R11). A job in an incident keeps its headers.
 	correctVariable = "; correct the variable and resolve the incident"
 	correctJournal  = "; restore the journal and resolve the incident"
 	correctHeader   = "; correct the task's header in the model, deploy it and move the instance to it"
@@ -35,15 +35,15 @@ const (
 
 // Analyzer is the use case of both rules: what follows a failed submission?
 type Analyzer struct {
-	// Expected returns when a destination that is down is expected back, otherwise zero; nil where nobody knows.
+	// Expected returns when a destination that is down is expected back, or zero; nil if nobody knows.
 	Expected func(destination string) time.Time
 
 	useCase
 	now func() time.Time
 }
 
-// NewAnalyzer decides by the policies in force, which policies gives, and reports as rule names things; memory recalls
-// and records. now gives the instant at which a job is received.
+// NewAnalyzer returns the use case of rule under the policies in force. memory recalls and records; now is the clock
+// for received jobs.
 func NewAnalyzer(
 	policies func() decision.Policies, rule decision.BusinessRule, memory *journal.Journal, now func() time.Time,
 	hooks Hooks, log *zap.Logger,
@@ -51,7 +51,7 @@ func NewAnalyzer(
 	return &Analyzer{useCase: useCase{policies, rule, memory, hooks, log}, now: now}
 }
 
-// Begin returns an activation under the policies that are in force now.
+// Begin returns an activation under the policies in force.
 func (a *Analyzer) Begin() Activation { return a.begin(decision.Policies.Variables, a.handle) }
 
 // handle answers one job: parse, then recall, decide and record in one step of the journal, then reply.
@@ -81,7 +81,7 @@ func (a *Analyzer) handle(ctx context.Context, j *Job, policies decision.Policie
 		a.log.Warn("the job was given to another worker while this one stood still, and was answered; nothing is recorded",
 			zap.String("jobType", j.Type), zap.Int64("jobKey", j.Key))
 		return Reply{Action: Superseded}
-	case recorded.Decision.Rejection != nil: // which the journal has recorded
+	case recorded.Decision.Rejection != nil: // the journal has recorded it
 		return a.rejectJob(j, recorded.Decision.Rejection)
 	}
 	a.report(ctx, j, analysis, &recorded, time.Since(started))
@@ -90,11 +90,11 @@ func (a *Analyzer) handle(ctx context.Context, j *Job, policies decision.Policie
 	return reply
 }
 
-// analysisTime bounds one analysis, the journal included (R30).
+// analysisTime bounds one analysis, including the journal (R30).
 var analysisTime = map[decision.BusinessRule]time.Duration{decision.RNBIL005: 5 * time.Second,
 	decision.RNBIL004: 2 * time.Second}
 
-// Why a job goes back unanswered, its retries unchanged.
+// Why a job is handed back with its retries unchanged.
 const (
 	notRecorded = "handed back: the worker's journal cannot be written now; its log and /readyz say why"
 	tooSlow     = "handed back: the worker's journal took too long to record the analysis; its log and /readyz say " +
@@ -102,8 +102,8 @@ const (
 	departed = "handed back: its gate let it go, or gave it up; it is told so again"
 )
 
-// unrecorded gives a job back of which the journal recorded nothing, or not before ctx's time was over. It may record
-// it still: the job gets what was recorded when it comes again.
+// unrecorded hands a job back that the journal has not recorded in time. It may still be recorded later; the job then
+// gets that answer when it comes again.
 func (u *useCase) unrecorded(ctx context.Context, j *Job) Reply {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		u.hooks.TimedOut(j.Type)
@@ -112,11 +112,10 @@ func (u *useCase) unrecorded(ctx context.Context, j *Job) Reply {
 	return release(j, notRecorded)
 }
 
-// remembered is what is wrong where a subject's records cannot be read.
+// remembered names the fault if a subject's records cannot be read.
 const remembered = "what the journal remembers of it"
 
-// unrecordable returns the rejection of what the store refuses for what it holds, or for what it remembers, while it
-// takes others.
+// unrecordable returns the rejection of a job that the journal cannot record while it records others.
 func unrecordable(err error) *decision.Rejection {
 	if errors.Is(err, journal.ErrUnreadable) {
 		return &decision.Rejection{Code: decision.InvalidVariables, Variable: remembered, Found: err.Error(),
@@ -145,18 +144,17 @@ func replyTo(r *journal.Recorded, f *decision.Failure) Reply {
 	return Reply{Action: Thrown, Error: thrown(d, f, r.Attempt.DeadLetter)}
 }
 
-// useCase is what the handlers of all job types have.
+// useCase holds what the handlers of all job types share.
 type useCase struct {
-	policies func() decision.Policies // those in force
-	// rule that rejections are recorded by; empty for a job type that is no rule's.
+	policies func() decision.Policies // the policies in force
+	// rule is recorded with rejections; empty if the job type belongs to none.
 	rule   decision.BusinessRule
 	memory *journal.Journal
 	hooks  Hooks
 	log    *zap.Logger
 }
 
-// begin returns an activation under the policies that are in force now: the variables that a poll fetches are read, and
-// its jobs handled, by the same catalogue.
+// begin returns an activation under the policies in force: its variables and its handler use the same catalogue.
 func (u *useCase) begin(
 	variables func(decision.Policies) []string, handle func(context.Context, *Job, decision.Policies) Reply,
 ) Activation {
@@ -167,10 +165,9 @@ func (u *useCase) begin(
 	}
 }
 
-// open returns what handlers begin with: the policy that the job's task names, and its variables. policies are those of
-// its activation. Where ok is false the job gets reply. One whose policy came into force after its activation goes
-// back, and the next one fetches what it reads. There is no circle in that, for the next one knows it. A rejection
-// names the policies in force.
+// open returns the policy that the job's task names, and the job's variables. policies are those of its activation. If
+// ok is false the job gets reply. A job whose policy came into force after its activation is handed back once; the next
+// activation fetches the variables of that policy.
 func (u *useCase) open(
 	ctx context.Context, j *Job, policies decision.Policies,
 ) (policy *decision.Policy, vs values, reply Reply, ok bool) {
@@ -191,5 +188,5 @@ func (u *useCase) open(
 	return policy, vs, reply, true
 }
 
-// outdated is why a job goes back whose policy is newer than its activation.
+// outdated says why a job is handed back whose policy is newer than its activation.
 const outdated = "handed back: its policy came into force after this job was activated"

@@ -14,15 +14,15 @@ import (
 	"retry-worker/internal/text"
 )
 
-// Gate is the use case of submission-gate: may this claim be sent to its destination now? One that may not is recorded
-// and its job kept, until its turn comes (AnswerGate), across restarts.
+// Gate is the use case of submission-gate: may this claim be sent to its destination now? If not, it is recorded and
+// its job kept until its turn comes (AnswerGate), even across restarts.
 type Gate struct {
 	holder
 	admit func(destination string, jobKey int64, deadline time.Time) bool
 }
 
-// NewGate records claims that may not go at once in memory. admit reports whether a claim of that destination, which
-// asks by a job, may; the deadline is zero where it has none. policies gives those in force.
+// NewGate returns the use case; memory records claims that must wait. admit reports whether a claim of that destination
+// and job may go; its deadline is zero if it has none.
 func NewGate(
 	engine HoldingEngine, admit func(destination string, jobKey int64, deadline time.Time) bool,
 	policies func() decision.Policies, memory *journal.Journal, hooks Hooks, log *zap.Logger,
@@ -30,13 +30,12 @@ func NewGate(
 	return &Gate{holder{useCase: useCase{policies, "", memory, hooks, log}, engine: engine}, admit}
 }
 
-// Worker returns one that takes jobs of gates, with places of its own beside those of all others. Of cfg it keeps what
-// Reviews.Worker does.
+// Worker returns a worker for gate jobs with places of its own. It keeps of cfg what Reviews.Worker keeps.
 func (g *Gate) Worker(cfg Config) *Worker {
 	return g.worker(cfg, SubmissionGate, g.Begin)
 }
 
-// Begin returns an activation under the policies that are in force now.
+// Begin returns an activation under the policies in force.
 func (g *Gate) Begin() Activation {
 	return g.begin(func(ps decision.Policies) []string {
 		return append(ps.GateVariables(), decision.DeadlineVariable)
@@ -62,7 +61,7 @@ func (g *Gate) handle(ctx context.Context, j *Job, policies decision.Policies) R
 	case errors.Is(err, journal.ErrInvalid):
 		return g.refuse(ctx, j, unrecordable(err))
 	case err != nil:
-		clock.Machine{}.Rest(ctx, reviewPause) // here, not in the engine: a job in a back-off cannot be completed
+		clock.Machine{}.Rest(ctx, reviewPause) // here, because in the engine's back-off the job could not be completed
 		if errors.Is(err, journal.ErrDeparted) {
 			return release(j, departed)
 		}
@@ -71,7 +70,7 @@ func (g *Gate) handle(ctx context.Context, j *Job, policies decision.Policies) R
 	return g.hold(ctx, j)
 }
 
-// readArrival reads who asks to go where.
+// readArrival reads which claim asks to go to which destination.
 func readArrival(j *Job, p *decision.Policy, vs values) (*journal.Arrival, *decision.Rejection) {
 	v := decision.Variables{ID: vs.get(p.IDVariable), Deadline: vs.get(decision.DeadlineVariable)}
 	if p.Destination != nil {
@@ -87,7 +86,7 @@ func readArrival(j *Job, p *decision.Policy, vs values) (*journal.Arrival, *deci
 	}, rejection
 }
 
-// redacted returns a claim's context with nothing personal in it.
+// redacted removes personal data from a claim's context.
 func redacted(c decision.Context) decision.Context {
 	for i := range c {
 		if c[i].Type == decision.ContextText {
@@ -97,7 +96,7 @@ func redacted(c decision.Context) decision.Context {
 	return c
 }
 
-// destinationOf returns the name of a failure's destination with nothing personal in it.
+// destinationOf returns the redacted name of a failure's destination.
 func destinationOf(f *decision.Failure) string { return redact.Line(f.Destination, maxErrorBytes) }
 
 // gateOutputs returns the contract's outputs of a gate.
@@ -105,14 +104,14 @@ func gateOutputs(held time.Duration, reason string, canary bool) string {
 	return string(text.JSON(map[string]any{"gateHeld": text.ISODuration(held), "gateReason": reason, "gateCanary": canary}))
 }
 
-// GateEngine answers the processes that wait at a gate. Its errors hold an *EngineError.
+// GateEngine is the part of an engine that answers processes at a gate. Its errors hold an *EngineError.
 type GateEngine interface {
 	Complete(ctx context.Context, j *Job, variables string) error
 	Throw(ctx context.Context, j *Job, e BPMNError) error
 }
 
-// AnswerGate answers a process that waited at a gate, once; policy is its claim's, nil where that is gone. It returns
-// Released where that is to be done again.
+// AnswerGate answers once a process that waits at a gate. policy is its claim's; nil if it is gone. The result Released
+// means: try again.
 func AnswerGate(ctx context.Context, engine GateEngine, a *journal.GateAnswer, policy *decision.Policy, log *zap.Logger) Action {
 	j, action := &Job{Key: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,
 		Type: SubmissionGate, TenantID: a.Subject.Tenant}, Completed
@@ -139,7 +138,7 @@ func AnswerGate(ctx context.Context, engine GateEngine, a *journal.GateAnswer, p
 		return Completed
 	case kindOf(err) == Gone:
 		return Superseded
-	case kindOf(err) == Refused: // it never will be taken
+	case kindOf(err) == Refused: // it never will
 		log.Error("the engine refuses the answer of a gate, so its claim does not go", zap.Int64("jobKey", a.JobKey),
 			zap.String("error", redact.Line(err.Error(), maxErrorBytes)))
 		return Failed

@@ -11,32 +11,32 @@ import (
 	"retry-worker/internal/decision"
 )
 
-// Hooks are told what happens; metrics are fed by them. All must be set (see NoHooks); they are called
-// from many goroutines and must not block.
+// Hooks are called as things happen, to feed metrics. All must be set (see NoHooks). They are called from many
+// goroutines and must not block.
 type Hooks struct {
-	// Decided is called for every fresh decision, with the time the analysis took.
+	// Decided is called for every new decision, with the time the analysis took.
 	Decided func(jobType string, d *decision.Decision, took time.Duration)
-	// Ended is called for a retry that was scheduled and then given up, because it came too late (R20).
+	// Ended is called for a scheduled retry that is given up because it came too late (R20).
 	Ended func(d *decision.Decision)
-	// Replayed is called for every decision that was recorded before and given again.
+	// Replayed is called for every recorded decision that is given again.
 	Replayed func()
-	// Rejected is called for every input refused (R11).
+	// Rejected is called for every refused input (R11).
 	Rejected func(jobType string, code decision.RejectionCode)
-	// Answered is called once for every job that was activated.
+	// Answered is called once for every activated job.
 	Answered func(jobType string, a Action)
-	// InFlight is called with the number of jobs activated, and with −1 when one was answered.
+	// InFlight is called with the number of jobs activated, and with −1 for each answer.
 	InFlight func(delta int)
-	// EngineUp tells whether the engine answers, when that changes.
+	// EngineUp is called when the engine begins or stops to answer.
 	EngineUp func(up bool)
-	// Panicked is called when a handler panicked.
+	// Panicked is called when a handler panics.
 	Panicked func(jobType string)
-	// TimedOut is called for an analysis that took longer than it may (R30).
+	// TimedOut is called for an analysis that takes too long (R30).
 	TimedOut func(jobType string)
-	// Oversized is called for a job, or an activation, too large to be read.
+	// Oversized is called for a job, or an activation, that is too large to read.
 	Oversized func(jobType string)
 }
 
-// NoHooks does nothing.
+// NoHooks returns hooks that do nothing.
 func NoHooks() Hooks {
 	return Hooks{
 		Decided:   func(string, *decision.Decision, time.Duration) {},
@@ -52,20 +52,20 @@ func NoHooks() Hooks {
 	}
 }
 
-// engineHealth joins what the loops see of the engine: it is up as long as one of them is served. It
-// logs changes only; a loop that fails while others are served is said once too.
+// engineHealth joins what the loops see of the engine: it is up while any of them is served. It logs each loop's
+// changes only.
 type engineHealth struct {
 	hooks *Hooks
 	log   *zap.Logger
 
 	mu           sync.Mutex
-	served       map[*loop]bool // whether a loop's last poll was answered
-	reported, up bool           // whether the hook was called, and with what
+	served       map[*loop]bool // whether each loop's last poll was answered
+	reported, up bool           // whether the hook was called, and its last argument
 }
 
-// report takes the outcome of a loop's last poll.
+// report takes the result of a loop's last poll.
 func (h *engineHealth) report(l *loop, err error) {
-	ok := err == nil || kindOf(err) == TooLarge // which is an answer, if one that cannot be read
+	ok := err == nil || kindOf(err) == TooLarge // TooLarge is an answer, though an unreadable one
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if before, known := h.served[l]; known && before == ok {

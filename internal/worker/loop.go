@@ -12,30 +12,30 @@ import (
 )
 
 const (
-	// fullness below which a loop asks for more jobs, in percent of MaxJobsActive.
+	// fullness is the share of MaxJobsActive, in percent, below which a loop asks for more jobs.
 	fullness = 70
-	// firstPoll is short: it tells soon whether the engine answers.
+	// firstPoll is short, to find out soon whether the engine answers.
 	firstPoll = 200 * time.Millisecond
 	// pollFirst and pollMost bound the pause after a poll that failed, or came back empty too soon.
 	pollFirst = 50 * time.Millisecond
 	pollMost  = 2 * time.Second
 	// deadlineMargin is kept between the last try of an answer and the job's time-out.
 	deadlineMargin = 500 * time.Millisecond
-	// pollOverrun is what a poll may overrun its time-out by before it is given up as one that hangs. Not
-	// soon: what a reply that is merely slow would bring is locked until its time-out then.
+	// pollOverrun is how long a poll may exceed its time-out before it is given up as stuck. It is long, because the
+	// jobs of a reply that was merely slow stay locked until their time-out.
 	pollOverrun = 30 * time.Second
-	// stopGrace is that when the worker stops.
+	// stopGrace replaces pollOverrun once the worker stops.
 	stopGrace = time.Second
 )
 
 // loop activates the jobs of one type.
 type loop struct {
 	w       *Worker
-	request ActivateRequest // but for what changes from poll to poll
+	request ActivateRequest // except what changes from poll to poll
 	begin   func() Activation
 	health  *engineHealth
-	// ask is how many jobs at once the engine can send; halved when they do not fit a message, and not
-	// raised again before careful: until then those jobs come back.
+	// ask is how many jobs to ask for at once. It is halved if they do not fit into a message, and not raised before
+	// careful: until then the same jobs come back.
 	ask     int
 	careful time.Time
 	count   atomic.Int64
@@ -68,7 +68,7 @@ func (l *loop) run(stop, kill context.Context) {
 			l.failed(err)
 			clock.Machine{}.Rest(stop, pause.draw())
 		case len(jobs) == 0 && time.Since(sent) < wait/2:
-			clock.Machine{}.Rest(stop, pause.draw()) // an engine that does not wait must not be asked without end
+			clock.Machine{}.Rest(stop, pause.draw()) // do not flood an engine that answers without waiting
 		case len(jobs) == 0:
 			pause.reset()
 		default:
@@ -78,9 +78,9 @@ func (l *loop) run(stop, kill context.Context) {
 	}
 }
 
-// poll runs one activation; at a stop it is let end by itself, within bounds.
+// poll runs one activation. When stop ends, the poll may finish, within stopGrace.
 func (l *loop) poll(stop, kill context.Context, wait time.Duration, variables []string) ([]Job, error) {
-	// A reply later than the job's time-out brings jobs that cannot be answered any more.
+	// Jobs of a reply that is later than their time-out cannot be answered.
 	ctx, cancel := context.WithTimeout(kill, min(l.request.JobTimeout, wait+pollOverrun))
 	defer cancel()
 	defer context.AfterFunc(stop, func() {
@@ -92,8 +92,8 @@ func (l *loop) poll(stop, kill context.Context, wait time.Duration, variables []
 	return l.w.engine.Activate(ctx, r)
 }
 
-// take queues jobs. Their time runs from the moment they were asked for: the engine locked them some time
-// between that and now, and its answer may have waited for a process that stood still, or on the network.
+// take queues jobs. Their time-out counts from sent: the engine locked them at some time since, and its answer may have
+// been delayed by the network or a frozen process.
 func (l *loop) take(jobs []Job, sent time.Time, handler Handler) {
 	deadline := sent.Add(l.request.JobTimeout - min(deadlineMargin, l.request.JobTimeout/10))
 	l.count.Add(int64(len(jobs)))
@@ -121,8 +121,7 @@ func (l *loop) raise() {
 	}
 }
 
-// room waits until less than fullness of the loop's places are taken and jobs can be handled; false when stop
-// ended.
+// room waits until the loop is below fullness and jobs can be handled. It returns false if stop ends.
 func (l *loop) room(stop context.Context) bool {
 	for stop.Err() == nil {
 		if l.count.Load() < l.threshold() {
@@ -136,10 +135,10 @@ func (l *loop) room(stop context.Context) bool {
 	return false
 }
 
-// threshold returns the lowest count that is not below fullness.
+// threshold returns the count of jobs from which on the loop is full enough.
 func (l *loop) threshold() int64 { return (int64(l.w.cfg.MaxJobsActive)*fullness + 99) / 100 }
 
-// release gives back the place of one answered job.
+// release frees the place of an answered job.
 func (l *loop) release() {
 	l.w.hooks.InFlight(-1)
 	if l.count.Add(-1) < l.threshold() {
@@ -147,21 +146,21 @@ func (l *loop) release() {
 	}
 }
 
-// backoff paces repeated tries: doubling pauses between bounds, each drawn from its upper half so that
+// backoff paces repeated tries with doubling pauses between bounds. Each pause is drawn from its upper half, so that
 // replicas do not move in step. Not for concurrent use.
 type backoff struct {
 	first, most, next time.Duration
 	source            rand.PCG
 }
 
-// newBackoff returns one whose pauses the seed draws.
+// newBackoff returns a backoff whose draws depend on seed.
 func newBackoff(first, most time.Duration, seed uint64) *backoff {
 	return &backoff{first: first, most: most, next: first, source: *rand.NewPCG(seed, 0)}
 }
 
 func (b *backoff) reset() { b.next = b.first }
 
-// draw returns how long to pause before the next try.
+// draw returns the pause before the next try.
 func (b *backoff) draw() time.Duration {
 	pause := b.next/2 + time.Duration(b.source.Uint64()%uint64(b.next/2))
 	b.next = min(2*b.next, b.most)

@@ -12,35 +12,34 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// OutcomeVariable tells how the retried work ended: success (the default), failure or accepted; protocolVariable is the
-// number that what was accepted has on the other side.
+// OutcomeVariable says how the retried work ended: success (the default), failure or accepted. protocolVariable is the
+// other side's number for what it accepted.
 const (
 	OutcomeVariable  = "retryOutcome"
 	protocolVariable = "protocolNumber"
 )
 
-// OutcomeRecorder is the use case of record-retry-outcome: the process reports what came of a retry.
+// OutcomeRecorder is the use case of record-retry-outcome: a process reports the result of a retry.
 type OutcomeRecorder struct {
 	useCase
 }
 
-// NewOutcomeRecorder knows the subjects of the policies in force, which policies gives, and tells memory what became of
-// them.
+// NewOutcomeRecorder returns the use case; memory records the outcomes of the policies' subjects.
 func NewOutcomeRecorder(
 	policies func() decision.Policies, memory *journal.Journal, hooks Hooks, log *zap.Logger,
 ) *OutcomeRecorder {
 	return &OutcomeRecorder{useCase{policies, "", memory, hooks, log}}
 }
 
-// Begin returns an activation under the policies that are in force now.
+// Begin returns an activation under the policies in force.
 func (o *OutcomeRecorder) Begin() Activation {
 	return o.begin(func(ps decision.Policies) []string {
 		return append(ps.IDVariables(), OutcomeVariable, protocolVariable)
 	}, o.handle)
 }
 
-// handle records the outcome and completes the job, or rejects one that names no subject or an outcome that
-// does not exist. An outcome of which the journal knows no failure changes nothing.
+// handle records the outcome and completes the job, or rejects a job with an invalid subject or outcome. An outcome
+// without a recorded failure changes nothing.
 func (o *OutcomeRecorder) handle(ctx context.Context, j *Job, policies decision.Policies) Reply {
 	policy, vs, reply, ok := o.open(ctx, j, policies)
 	if !ok {
@@ -81,7 +80,7 @@ func readOutcome(j *Job, policy *decision.Policy, vs values) (*journal.Outcome, 
 	return o, rejection
 }
 
-// protocolNumber reads a text or a whole number; what is neither is none, and loses nobody's outcome.
+// protocolNumber reads a text or a whole number. Anything else is ignored, so that the outcome is not lost.
 func protocolNumber(v decision.Value) (protocol string) {
 	if json.Unmarshal([]byte(v), &protocol) != nil && strings.Trim(string(v), "0123456789") == "" {
 		protocol = string(v)

@@ -11,7 +11,7 @@ import (
 	"retry-worker/internal/text"
 )
 
-// Outputs are the contract's outputs: what a process gets of a decision.
+// Outputs holds the contract's outputs of a decision.
 type Outputs struct {
 	ShouldRetry         bool                         `json:"shouldRetry"`
 	RetryCount          int64                        `json:"retryCount"`
@@ -44,7 +44,7 @@ func outputsOf(d *decision.Decision, f *decision.Failure) Outputs {
 	return o
 }
 
-// thrown returns the BPMN error that carries a decision to the process.
+// thrown returns the BPMN error that tells the process of a decision.
 func thrown(d *decision.Decision, f *decision.Failure, deadLetter string) BPMNError {
 	variables := text.JSON(struct {
 		Outputs
@@ -53,17 +53,17 @@ func thrown(d *decision.Decision, f *decision.Failure, deadLetter string) BPMNEr
 	return BPMNError{Code: string(d.Outcome), Message: d.RetryReason, Variables: string(variables)}
 }
 
-// Trial is what a dry run came to. Of one that was rejected there is a Decision alone.
+// Trial is the result of a dry run. A rejected one has only a Decision.
 type Trial struct {
 	decision.Decision
 	Outputs Outputs
 	Hint    string
-	// Evidence is what speaks for the decision, what decided first.
+	// Evidence lists the evidence, the deciding one first.
 	Evidence []Evidence
 }
 
-// DryRun decides without engine and memory. Of v, what the policy does not read is left out, as a job would leave it.
-// foresee may change the failure, and gets its error redacted; nil changes nothing.
+// DryRun decides without engine and journal. It ignores those of v that the policy does not read. foresee, unless nil,
+// may change the failure; it gets the redacted error.
 func DryRun(
 	policies decision.Policies, policy string, v decision.Variables, now time.Time,
 	foresee func(p *decision.Policy, f *decision.Failure, redacted string),
@@ -88,7 +88,7 @@ func DryRun(
 	return t
 }
 
-// readDry reads the failure of a dry run, without what its policy does not read.
+// readDry reads the failure of a dry run without the values that its policy does not read.
 func readDry(
 	policies decision.Policies, policy string, v decision.Variables,
 ) (p *decision.Policy, f decision.Failure, r *decision.Rejection) {
@@ -112,19 +112,19 @@ func readDry(
 	return p, f, r
 }
 
-// maxVariableBytes of one job; what is above it is no error text.
+// maxVariableBytes bounds a job's variables; more cannot be an error text.
 const maxVariableBytes = 1 << 20
 
 // PolicyHeader is the task header that names the policy.
 const PolicyHeader = "retryPolicy"
 
-// taskHeaders names them all in a rejection.
+// taskHeaders names all headers together in a rejection.
 const taskHeaders = "the task's headers"
 
-// values are a job's variables, each as the text it came as.
+// values holds a job's variables as raw JSON.
 type values map[string]json.RawMessage
 
-// get returns the value of name; empty where there is none.
+// get returns the value of name; empty if it is absent.
 func (vs values) get(name string) decision.Value { return decision.Value(vs[name]) }
 
 // readVariables reads the job's variables.
@@ -142,7 +142,7 @@ func (u *useCase) readVariables(j *Job) (values, *decision.Rejection) {
 	return vs, nil
 }
 
-// header is one of the task's; empty where it has none of that name.
+// header returns a header of the job's task; empty if it is absent.
 func header(j *Job, name string) (string, *decision.Rejection) {
 	if j.Headers == "" || j.Headers == "{}" {
 		return "", nil

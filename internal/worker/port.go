@@ -1,9 +1,7 @@
-// Package worker takes jobs from a process engine, decides what follows the failure each one carries,
-// and answers.
+// Package worker takes jobs from a process engine, decides what follows each job's failure, and answers.
 //
-// One job's way: loop.go activates it, analyze.go parses, decides and builds the reply, reply.go
-// delivers that reply until the job's own deadline. The engine stands behind the Engine port; nothing
-// here knows which engine it is.
+// The way of a job: loop.go activates it, analyze.go parses, decides and builds the reply, reply.go delivers the reply
+// until the job's deadline. The engine is behind the Engine interface; nothing here depends on which engine it is.
 package worker
 
 import (
@@ -12,30 +10,30 @@ import (
 	"time"
 )
 
-// Engine is a process engine as the loop needs it. Every method is safe for concurrent use, obeys its
-// context and returns nil or an error that holds an *EngineError. Adapters do not retry.
+// Engine is a process engine. Its methods are safe for concurrent use, obey their context, and return nil or an error
+// that holds an *EngineError. Adapters do not retry.
 type Engine interface {
-	// Activate waits up to r.PollTimeout for jobs and returns at most r.MaxJobs, each locked for
-	// r.JobTimeout. It may return jobs and an error together; the jobs are then locked all the same.
+	// Activate waits up to r.PollTimeout for jobs and returns at most r.MaxJobs, each locked for r.JobTimeout. It may
+	// return jobs together with an error; they are locked all the same.
 	Activate(ctx context.Context, r ActivateRequest) ([]Job, error)
-	// Complete ends the job; variables is a JSON object that goes to the process.
+	// Complete ends the job; variables is a JSON object for the process.
 	Complete(ctx context.Context, j *Job, variables string) error
-	// Throw ends the job with a BPMN error whose variables the process sees even where the boundary
-	// event that catches it maps nothing.
+	// Throw ends the job with a BPMN error. The process sees its variables even if the boundary event that catches it
+	// maps none.
 	Throw(ctx context.Context, j *Job, e BPMNError) error
-	// Fail gives the job back. With retries left it is offered again after the back-off, at once where
-	// that is 0; without, the engine raises an incident.
+	// Fail gives the job back. With retries left it is offered again after the back-off (0: at once). Otherwise the
+	// engine raises an incident.
 	Fail(ctx context.Context, j *Job, f Failure) error
 }
 
 // ActivateRequest asks for jobs of one type.
 type ActivateRequest struct {
 	JobType string
-	// Worker names this process to the engine.
+	// Worker identifies this process to the engine.
 	Worker string
 	// MaxJobs is at least 1.
 	MaxJobs int
-	// JobTimeout after which the engine offers an unanswered job again.
+	// JobTimeout is when the engine offers an unanswered job again.
 	JobTimeout time.Duration
 	// PollTimeout is how long the engine waits for a job to appear.
 	PollTimeout time.Duration
@@ -52,43 +50,43 @@ type Job struct {
 	ElementInstanceKey int64
 	Type               string
 	TenantID           string
-	// Retries the engine still grants.
+	// Retries that the engine still grants.
 	Retries int32
-	// Headers and Variables are JSON objects as the engine gave them.
+	// Headers and Variables are JSON objects, unchanged.
 	Headers, Variables string
-	// LockedUntil is when the engine gives the job to another, in milliseconds by its own clock: it tells deliveries
-	// apart, and is compared with no clock here. 0: the engine does not say.
+	// LockedUntil is when the lock ends, in milliseconds of the engine's clock; 0 if the engine does not say. It
+	// identifies a delivery and is not compared with any clock here.
 	LockedUntil int64
-	// Deadline up to which this process may answer, on the local monotonic clock; the loop sets it.
+	// Deadline is the latest time for an answer, on the local monotonic clock; the loop sets it.
 	Deadline time.Time
 }
 
-// BPMNError is an error for the model to catch. Code is its name there.
+// BPMNError is an error for the model to catch, by Code.
 type BPMNError struct {
 	Code, Message, Variables string
 }
 
-// Failure says how a job is given back. Retries is what the engine shall grant from now on.
+// Failure says how a job is given back. Retries is what the engine grants from now on.
 type Failure struct {
 	Retries int32
 	Backoff time.Duration
 	Message string
 }
 
-// ErrorKind is what an engine's refusal means for the caller. The set is closed.
+// ErrorKind says what an engine's error means for the caller. The set is closed.
 type ErrorKind int
 
-// The kinds. The zero value is Ambiguous: the safe reading of an error nobody classified.
+// The kinds. The zero value is Ambiguous, the safe reading of an unclassified error.
 const (
-	// Ambiguous: the command may have taken effect; asking again is safe and tells.
+	// Ambiguous: the command may have taken effect. Sending it again is safe and shows which.
 	Ambiguous ErrorKind = iota
-	// NotTaken: the command did not take effect (busy, no token, denied); ask again later.
+	// NotTaken: the command did not take effect (busy, no token, denied). Try again later.
 	NotTaken
-	// Gone: nobody waits for this answer any more.
+	// Gone: nobody waits for this answer.
 	Gone
-	// Refused: the engine will never take this command as it is.
+	// Refused: the engine will never take this command.
 	Refused
-	// TooLarge: the jobs offered did not fit into one message; they stay locked until their time-out.
+	// TooLarge: the jobs did not fit into one message. They stay locked until their time-out.
 	TooLarge
 )
 

@@ -13,11 +13,11 @@ import (
 	"retry-worker/internal/redact"
 )
 
-// Action is what became of a job here: the label of retry_worker_jobs_total. The set is closed.
+// Action is what became of a job: the label of retry_worker_jobs_total. The set is closed.
 type Action string
 
-// The actions. Superseded: another worker answered, or the job is gone. Released: handed back, or left
-// to its time-out, unanswered. Unconfirmed: sent, and whether it arrived is not known.
+// The actions. Superseded: another worker answered, or the job is gone. Released: handed back, or left unanswered.
+// Unconfirmed: sent, but whether it arrived is unknown.
 const (
 	Completed   Action = "completed"
 	Thrown      Action = "bpmn_error"
@@ -32,47 +32,47 @@ func Actions() []Action {
 	return []Action{Completed, Thrown, Failed, Superseded, Released, Unconfirmed}
 }
 
-// held is no Action that is counted: the job stays locked, and is answered later, or by others.
+// held is an Action that is not counted: the job stays locked and is answered later.
 const held Action = "held"
 
-// Reply is the answer a job is to get; the fields that its Action needs are set.
+// Reply is the answer to a job; the fields that its Action needs are set.
 type Reply struct {
 	Action    Action
 	Variables string    // Completed: a JSON object
 	Error     BPMNError // Thrown
 	Failure   Failure   // Failed, Released
-	// Taken, where it is set, is called once when the engine acknowledged this very reply.
+	// Taken, if not nil, is called once when the engine acknowledges this reply.
 	Taken func()
 }
 
 const (
-	// penaltyBackoff keeps a job that breaks its handler from coming back at once.
+	// penaltyBackoff delays a job that broke its handler.
 	penaltyBackoff = 10 * time.Second
-	// deliveryFirst and deliveryMost bound the pause between two tries of one answer.
+	// deliveryFirst and deliveryMost bound the pause between two tries to deliver an answer.
 	deliveryFirst = 20 * time.Millisecond
 	deliveryMost  = 500 * time.Millisecond
-	// deliveryShortest is the least time one try is given.
+	// deliveryShortest is the least time-out of one try.
 	deliveryShortest = 250 * time.Millisecond
 )
 
-// penalty gives the job back one retry poorer.
+// penalty hands the job back with one retry less.
 func penalty(j *Job, message string) Reply {
 	return Reply{Action: Failed, Failure: Failure{Retries: max(j.Retries-1, 0), Backoff: penaltyBackoff, Message: message}}
 }
 
-// release gives the job back as it was: another worker has it at once.
+// release hands the job back unchanged, for another worker to take at once.
 func release(j *Job, message string) Reply {
 	return Reply{Action: Released, Failure: Failure{Retries: j.Retries, Message: message}}
 }
 
-// deliver sends r until the engine takes it, says that nobody waits for it, the job's own deadline is
-// reached, or ctx ends. Sending again is safe: an engine takes one answer per job.
+// deliver sends r until the engine takes it or says that the job is gone, the job's deadline is reached, or ctx ends.
+// Sending again is safe: an engine takes one answer for each job.
 func (w *Worker) deliver(ctx context.Context, j *Job, r Reply) Action {
-	if r.Action == held || r.Action == Superseded { // nobody waits for it
+	if r.Action == held || r.Action == Superseded { // there is nothing to send
 		return r.Action
 	}
 	pause := newBackoff(deliveryFirst, deliveryMost, uint64(j.Key))
-	action := Released // as long as nothing that could have arrived was sent
+	action := Released // until something is sent that may have arrived
 	for time.Now().Before(j.Deadline) && ctx.Err() == nil {
 		err := w.try(ctx, j, r)
 		if err == nil {
@@ -84,7 +84,7 @@ func (w *Worker) deliver(ctx context.Context, j *Job, r Reply) Action {
 		switch kindOf(err) {
 		case Gone:
 			if action == Unconfirmed {
-				return Unconfirmed // our own earlier try may have been the one
+				return Unconfirmed // perhaps by an earlier try of ours
 			}
 			return Superseded
 		case Refused:
@@ -97,14 +97,14 @@ func (w *Worker) deliver(ctx context.Context, j *Job, r Reply) Action {
 	return w.late(j, action)
 }
 
-// late leaves j to its time-out; action says whether an answer may have arrived all the same.
+// late gives up on j, which the engine offers again after its time-out. action says whether an answer may have arrived.
 func (w *Worker) late(j *Job, action Action) Action {
 	w.log.Warn("job not answered in time, the engine offers it again",
 		zap.String("jobType", j.Type), zap.Int64("jobKey", j.Key), zap.String("action", string(action)))
 	return action
 }
 
-// try sends r once, in half of the time that is left, so that a call that hangs leaves room for another.
+// try sends r once, within half of the time left, so that a stuck call leaves time for another.
 func (w *Worker) try(ctx context.Context, j *Job, r Reply) error {
 	left := time.Until(j.Deadline)
 	ctx, cancel := context.WithTimeout(ctx, min(max(left/2, deliveryShortest), left))
@@ -119,9 +119,9 @@ func (w *Worker) try(ctx context.Context, j *Job, r Reply) error {
 	}
 }
 
-// refused deals with an answer the engine will never take: the job loses a retry, so that it ends as
-// an incident and not in a circle. before is what is known of the tries before. The engine's words may
-// quote the job's variables: they are redacted.
+// refused handles an answer that the engine will never take. The job loses a retry, so that it becomes an incident
+// instead of coming back for ever. before is the Action of earlier tries. The engine's message may quote variables, so
+// it is redacted.
 func (w *Worker) refused(ctx context.Context, j *Job, r Reply, before Action, err error) Action {
 	reason := redact.Line(err.Error(), maxErrorBytes)
 	w.log.Error("engine refuses the answer",
@@ -133,7 +133,7 @@ func (w *Worker) refused(ctx context.Context, j *Job, r Reply, before Action, er
 	return w.deliver(ctx, j, penalty(j, "the engine refused the worker's answer: "+reason))
 }
 
-// refuse records that a job's input was rejected, then rejects the job (R11).
+// refuse records the rejection of a job's input, then rejects the job (R11).
 func (u *useCase) refuse(ctx context.Context, j *Job, r *decision.Rejection) Reply {
 	refusal := journal.Refusal{
 		Subject: journal.Subject{Tenant: tenant(j)}, Rule: u.rule,
@@ -145,8 +145,7 @@ func (u *useCase) refuse(ctx context.Context, j *Job, r *decision.Rejection) Rep
 	return u.rejectJob(j, r)
 }
 
-// rejectJob fails the job with no retries left: the engine raises an incident that says what is wrong, and
-// nothing is lost (R11).
+// rejectJob fails the job with no retries left. The engine raises an incident that says what is wrong (R11).
 func (u *useCase) rejectJob(j *Job, r *decision.Rejection) Reply {
 	message := journal.RejectionMessage(r)
 	switch r.Variable {
@@ -164,5 +163,5 @@ func (u *useCase) rejectJob(j *Job, r *decision.Rejection) Reply {
 	return Reply{Action: Failed, Failure: Failure{Retries: 0, Message: message}}
 }
 
-// tenant returns that of a job; an engine that knows none names none.
+// tenant returns the job's tenant; an engine without tenants names none.
 func tenant(j *Job) string { return cmp.Or(j.TenantID, journal.DefaultTenant) }

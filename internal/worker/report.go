@@ -69,9 +69,9 @@ func (a *Analyzer) report(ctx context.Context, j *Job, n *journal.Analysis, r *j
 	line.Write(fields...)
 }
 
-// SubjectField names a subject in a log line as its policy does: claimId (RN-BIL-005 §13.4), messageId, jobId.
-// What is personal in an id is redacted. An id variable that is called as another field is (message, event) would make
-// a line with two of that name; it is subjectId there, and for p nil, a policy that is gone.
+// SubjectField returns the log field of a subject, redacted, under its policy's name: claimId (RN-BIL-005 §13.4),
+// messageId, jobId. It is subjectId if the policy is gone (nil p), or if its name would clash with another field of the
+// line.
 func SubjectField(p *decision.Policy, id string) zap.Field {
 	id = redact.Line(id, maxErrorBytes)
 	if p == nil {
@@ -89,7 +89,7 @@ func SubjectField(p *decision.Policy, id string) zap.Field {
 	}
 }
 
-// level returns that of a decision's line.
+// level returns the log level of a decision.
 func level(d *decision.Decision, warning string) zapcore.Level {
 	switch {
 	case d.Outcome == decision.MaxRetriesExceeded: // RN-BIL-005 §2.1.1
@@ -101,7 +101,7 @@ func level(d *decision.Decision, warning string) zapcore.Level {
 	}
 }
 
-// warning says what was odd about the input, and what was done about it.
+// warning returns what is odd about the input and how that was treated.
 func (a *Analyzer) warning(n *journal.Analysis, r *journal.Recorded) string {
 	switch {
 	case r.Raised():
@@ -121,16 +121,16 @@ func (a *Analyzer) warning(n *journal.Analysis, r *journal.Recorded) string {
 }
 
 const (
-	// maxMatchedBytes of what a rule matched are kept or logged, redacted.
+	// maxMatchedBytes bounds the matched text that is kept or logged, redacted.
 	maxMatchedBytes = 200
-	// maxSearchedBytes of an error are redacted to see whether what a rule matched far behind may be shown.
+	// maxSearchedBytes is how much of a long error is redacted to look for matched text beyond maxErrorBytes.
 	maxSearchedBytes = 16_000
-	// harmless is how much text names nobody: a status, that came beside the error.
+	// harmless is the length of a text that identifies nobody, such as an HTTP status.
 	harmless = 3
 )
 
-// shownText returns what a rule matched in f's error as a sink may have it. line is that error, redacted: what is not
-// found in it as it is was part of something personal (an e-mail address holds many a word), and is left out.
+// shownText returns the matched text of f's error, if it may be shown; line is that error, redacted. Text that
+// redaction changed was part of something personal, such as an e-mail address, and is left out.
 func shownText(f *decision.Failure, matched, line string) string {
 	if len(matched) <= harmless {
 		return matched
@@ -141,16 +141,16 @@ func shownText(f *decision.Failure, matched, line string) string {
 		return text
 	}
 	if len(f.Error) > maxErrorBytes && strings.Contains(redact.Line(f.Error, maxSearchedBytes), shown) {
-		return text // behind the cut
+		return text // beyond maxErrorBytes
 	}
 	return ""
 }
 
-// Evidence is a piece of evidence in an error, as people may see it.
+// Evidence is evidence in an error, as people may see it.
 type Evidence struct {
 	Rank int    `json:"rank"`
 	Rule string `json:"rule"`
 	Text string `json:"text"`
-	// Lost says why it does not count; empty for what decided.
+	// Lost says why it does not count; empty for the deciding evidence.
 	Lost string `json:"lost"`
 }

@@ -18,48 +18,48 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// DeadLetterVariable names the dead letter for which a process waits.
+// DeadLetterVariable names the dead letter that a process waits for.
 const DeadLetterVariable = "deadLetterId"
 
 const (
-	// reviewTime is how long a review job stays with this worker once it is recorded; then the engine offers it again
-	// (contract, job types).
+	// reviewTime is how long a recorded review job stays locked before the engine offers it again (contract, job
+	// types).
 	reviewTime = 24 * time.Hour
-	// reviewTakeTime is how long it stays until it is: what a process that is killed has activated and not recorded, or
-	// what never arrived, comes again while it is still expected, and not tomorrow.
+	// reviewTakeTime is how long a job stays locked until it is recorded. It is short, so that a job which a killed
+	// process took, or which was lost on the way, comes back soon.
 	reviewTakeTime = 30 * time.Second
-	// reviewPlaces bounds how many are held at once; a job leaves its place as soon as it is recorded.
+	// reviewPlaces bounds the jobs that are being recorded.
 	reviewPlaces = 64
-	// reviewPause keeps jobs that cannot be looked up from going round without end.
+	// reviewPause slows down jobs that cannot be looked up and come back at once.
 	reviewPause = 2 * time.Second
-	// holdTime bounds how long an engine is asked to keep a job longer.
+	// holdTime bounds the tries to lengthen a job's lock.
 	holdTime = 5 * time.Second
 )
 
-// HoldingEngine is an Engine that keeps a job for as long as a person needs, or a destination.
+// HoldingEngine is an Engine that can keep a job until a person or a destination is ready.
 type HoldingEngine interface {
 	Engine
-	// Hold makes the engine offer an activated job again only after that long.
+	// Hold makes the engine offer an activated job again only after that time.
 	Hold(ctx context.Context, j *Job, long time.Duration) error
 }
 
 // Reviews is the use case of retry-review: a process waits for a person's decision on a dead letter. Its job is
-// recorded and stays where it is until the decision is delivered (ReviewSink), across restarts.
+// recorded, and stays locked until the decision is delivered (ReviewSink), even across restarts.
 type Reviews struct {
 	holder
 	letters deadletter.Reader
 	waiting func()
 }
 
-// holder takes jobs that are answered later.
+// holder handles jobs that are answered later.
 type holder struct {
 	useCase
 	engine HoldingEngine
 	unheld sync.Once
 }
 
-// NewReviews looks dead letters up in letters and records in memory who waits. policies gives those in force. waiting
-// is called where a process came whose answer is on its way already; it must not block.
+// NewReviews returns the use case; memory records the waiting processes. It calls waiting if a process arrives whose
+// answer is already pending; waiting must not block.
 func NewReviews(
 	engine HoldingEngine, policies func() decision.Policies, letters deadletter.Reader, memory *journal.Journal,
 	waiting func(), hooks Hooks, log *zap.Logger,
@@ -67,8 +67,8 @@ func NewReviews(
 	return &Reviews{holder{useCase: useCase{policies, "", memory, hooks, log}, engine: engine}, letters, waiting}
 }
 
-// Worker that takes review jobs, with places of its own beside those of all others: people are slow. Of cfg it keeps
-// the name, the tenants, the poll time-out and Await. What its jobs cost in memory is bounded, however many wait.
+// Worker returns a worker for review jobs with places of its own, since people are slow. It keeps cfg's name, tenants,
+// poll time-out and Await. Its memory is bounded, however many jobs wait.
 func (r *Reviews) Worker(cfg Config) *Worker {
 	return r.worker(cfg, RetryReview, r.Begin)
 }
@@ -76,17 +76,17 @@ func (r *Reviews) Worker(cfg Config) *Worker {
 func (h *holder) worker(cfg Config, jobType string, begin func() Activation) *Worker {
 	cfg.JobTimeout, cfg.MaxJobsActive, cfg.Concurrency = reviewTakeTime, reviewPlaces, reviewPlaces
 	hooks := h.hooks
-	hooks.InFlight = func(int) {}  // they count against nobody's capacity
-	hooks.EngineUp = func(bool) {} // the other loops tell
+	hooks.InFlight = func(int) {}  // these jobs take no capacity
+	hooks.EngineUp = func(bool) {} // the other loops report that
 	return New(h.engine, cfg, []Subscription{{JobType: jobType, Begin: begin}}, hooks, h.log)
 }
 
-// Begin returns an activation under the policies that are in force now.
+// Begin returns an activation under the policies in force.
 func (r *Reviews) Begin() Activation {
 	return Activation{Variables: append(r.policies().IDVariables(), DeadLetterVariable), Handler: r.handle}
 }
 
-// handle records that the process waits. A job that cannot be recorded now goes back as it came.
+// handle records that the process waits. A job that cannot be recorded now is handed back.
 func (r *Reviews) handle(ctx context.Context, j *Job) Reply {
 	seen, rejection, err := r.read(ctx, j)
 	if err == nil && rejection == nil {
@@ -99,11 +99,11 @@ func (r *Reviews) handle(ctx context.Context, j *Job) Reply {
 	if rejection != nil {
 		return r.refuse(ctx, j, rejection)
 	}
-	clock.Machine{}.Rest(ctx, reviewPause) // here, not in the engine: a job in a back-off cannot be completed
+	clock.Machine{}.Rest(ctx, reviewPause) // here, because in the engine's back-off the job could not be completed
 	return release(j, notRecorded)
 }
 
-// unseen says what is wrong with a review job that the journal will never record; nil where it may.
+// unseen returns the rejection of a review job that the journal will never record; nil if it may.
 func unseen(seen *journal.ReviewJob, err error) *decision.Rejection {
 	switch {
 	case errors.Is(err, journal.ErrDeadLetterUnknown):
@@ -115,7 +115,7 @@ func unseen(seen *journal.ReviewJob, err error) *decision.Rejection {
 	}
 }
 
-// hold keeps the job. One whose answer is on its way already is done with in a moment.
+// hold keeps the job, or wakes the delivery if the answer is already pending.
 func (r *Reviews) hold(ctx context.Context, j *Job, seen *journal.ReviewJob, d *journal.DeadLetter) Reply {
 	if d.Delivery == journal.DeliveryPending {
 		r.waiting()
@@ -127,7 +127,7 @@ func (r *Reviews) hold(ctx context.Context, j *Job, seen *journal.ReviewJob, d *
 	return r.holder.hold(ctx, j)
 }
 
-// hold has the engine offer the job again only after a day. One that is too busy to hear of it is asked again.
+// hold locks the job for a day. It tries again while the engine is busy.
 func (h *holder) hold(ctx context.Context, j *Job) Reply {
 	within, cancel := context.WithTimeout(ctx, holdTime)
 	defer cancel()
@@ -146,7 +146,7 @@ func (h *holder) hold(ctx context.Context, j *Job) Reply {
 	return Reply{Action: held}
 }
 
-// read finds the dead letter that the job names. An error means that it cannot be looked up now.
+// read finds the dead letter that the job names. An error means that the lookup failed.
 func (r *Reviews) read(ctx context.Context, j *Job) (*journal.ReviewJob, *decision.Rejection, error) {
 	values, rejection := r.readVariables(j)
 	if rejection != nil {
@@ -160,7 +160,7 @@ func (r *Reviews) read(ctx context.Context, j *Job) (*journal.ReviewJob, *decisi
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case !found, d.Subject.Tenant != tenant(j): // another tenant's is none of its business
+	case !found, d.Subject.Tenant != tenant(j): // another tenant's does not exist here
 		return nil, unknownLetter(strconv.Quote(id)), nil
 	}
 	listed, rejection := header(j, decisionsHeader)
@@ -171,8 +171,8 @@ func (r *Reviews) read(ctx context.Context, j *Job) (*journal.ReviewJob, *decisi
 		Accepts: listsAccepted(listed)}, rejection, nil
 }
 
-// decisionsHeader lists the decisions that the process knows what to do with, with commas between them; without it those
-// are reprocess and discard (R33).
+// decisionsHeader lists the decisions that the process accepts, separated by commas; by default reprocess and discard
+// (R33).
 const decisionsHeader = "decisions"
 
 func listsAccepted(decisions string) bool {
@@ -181,8 +181,8 @@ func listsAccepted(decisions string) bool {
 	})
 }
 
-// mistaken says what is wrong with a process that waits with another subject's dead letter; nil where it is its own, or
-// cannot be told: the policy is gone, or came later, or the process does not say.
+// mistaken returns the rejection of a process that waits with another subject's dead letter. It returns nil if they
+// match, or if that is unknown: the policy does not exist here, or the process names no subject.
 func (r *Reviews) mistaken(values values, s *journal.Subject) *decision.Rejection {
 	policy := r.policies()[s.Policy]
 	if policy == nil {

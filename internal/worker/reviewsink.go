@@ -13,10 +13,9 @@ import (
 	"retry-worker/internal/redact"
 )
 
-// ReviewSink carries what people decided to the processes that wait: it completes their review jobs and records what
-// came of it. It is the sink of the outbox's queue journal.ReviewQueue, whose messages are decisions that are durable:
-// one that could not be delivered is sent again, and none is let go of before its end is recorded. Safe for concurrent
-// use.
+// ReviewSink completes the review jobs of waiting processes with people's decisions, and records the result. It is the
+// sink of the outbox queue journal.ReviewQueue. A decision that could not be delivered is sent again, and leaves the
+// queue only when its end is recorded. It is safe for concurrent use.
 type ReviewSink struct {
 	engine  ReviewEngine
 	letters deadletter.Reader
@@ -26,19 +25,19 @@ type ReviewSink struct {
 	log     *zap.Logger
 
 	mu sync.Mutex
-	// since when this sink, and no other, is given the queue's messages.
+	// since is when this sink became the only one to get the queue's messages.
 	since time.Time
-	// ends of answers that are not recorded yet, by the message's id: the engine is not asked again.
+	// ends holds the results that are not recorded yet, by message id, so that the engine is not asked again.
 	ends map[string]Action
-	// sent are answers of which it is not known whether they arrived.
+	// sent holds the messages that may have arrived.
 	sent map[string]bool
 }
 
-// ReviewEngine are the engine's processes that wait for an answer. Their errors hold an *EngineError.
+// ReviewEngine is the part of an engine that answers waiting processes. Its errors hold an *EngineError.
 type ReviewEngine interface {
 	// Complete ends the job; variables is a JSON object that goes to the process.
 	Complete(ctx context.Context, j *Job, variables string) error
-	// Runs tells whether a process instance has not ended.
+	// Runs reports whether a process instance has not ended.
 	Runs(ctx context.Context, processInstanceKey int64) (bool, error)
 }
 
@@ -47,8 +46,7 @@ type DeliveryRecorder interface {
 	Delivered(ctx context.Context, a *journal.Answer, taken bool) error
 }
 
-// NewReviewSink completes jobs of engine and records in memory; letters tell whose they are. now is the clock by which
-// the decisions were recorded.
+// NewReviewSink returns a sink. now is the clock by which the decisions were recorded.
 func NewReviewSink(
 	engine ReviewEngine, letters deadletter.Reader, memory DeliveryRecorder, now func() time.Time, hooks Hooks, log *zap.Logger,
 ) *ReviewSink {
@@ -56,8 +54,8 @@ func NewReviewSink(
 		ends: map[string]Action{}, sent: map[string]bool{}}
 }
 
-// Leads is to be called when this sink's relay begins to be the one that carries the queue (outbox.Relay): what was
-// known before, another may have dealt with.
+// Leads must be called when this sink's relay becomes the one that carries the queue (outbox.Relay). It forgets what
+// was known before, since another sink may have worked since.
 func (s *ReviewSink) Leads() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,8 +64,8 @@ func (s *ReviewSink) Leads() {
 	clear(s.sent)
 }
 
-// Publish delivers an answer and records its end, which lets go of the message. Its error says that the answer is to be
-// sent again.
+// Publish delivers an answer and records its end, which removes the message from the queue. After an error the answer
+// is to be sent again.
 func (s *ReviewSink) Publish(ctx context.Context, m *journal.Message) error {
 	a, err := journal.ReadAnswer(m)
 	if err != nil {
@@ -88,11 +86,11 @@ func (s *ReviewSink) Publish(ctx context.Context, m *journal.Message) error {
 	return nil
 }
 
-// end returns what the engine says to an answer, or has said before.
+// end returns the result of an answer, asking the engine unless it is known.
 func (s *ReviewSink) end(ctx context.Context, m *journal.Message, a *journal.Answer) (Action, error) {
 	s.mu.Lock()
 	end, known := s.ends[m.ID]
-	// Who led before may have sent what was decided by a clock that is ahead of this one.
+	// An earlier leader may have sent an answer that was decided by a clock ahead of this one.
 	tried := s.sent[m.ID] || m.At.Before(s.since.Add(journal.ClockTolerance))
 	s.mu.Unlock()
 	if known {
@@ -122,7 +120,7 @@ func (s *ReviewSink) send(ctx context.Context, a *journal.Answer, tried bool) (A
 		return s.guess(ctx, a)
 	case kindOf(err) == Gone:
 		return Superseded, nil
-	case kindOf(err) == Refused: // it never will be taken
+	case kindOf(err) == Refused: // it never will
 		s.log.Error("the engine refuses a person's decision, so nobody carries it out",
 			s.fields(a, zap.String("error", redact.Line(err.Error(), maxErrorBytes)))...)
 		return Failed, nil
@@ -131,10 +129,10 @@ func (s *ReviewSink) send(ctx context.Context, a *journal.Answer, tried bool) (A
 	}
 }
 
-// guess returns what became of a job that is gone and may have been completed by an earlier try. It was this worker's
-// alone: where its process runs on, or has reported since how it went on, that try was it. Where the process has ended
-// without a word it was cancelled, as far as anybody can tell: what was sent again is open again then, and a person
-// looks. So nothing that nobody carries out is taken for done.
+// guess decides what became of a job that is gone and may have been completed by an earlier try. Only this worker could
+// complete it. If its process runs on, or has reported an outcome, that try succeeded. If the process ended without a
+// report, it was probably cancelled; the decision is then open again for a person to look at. So a decision that nobody
+// carries out never counts as done.
 func (s *ReviewSink) guess(ctx context.Context, a *journal.Answer) (Action, error) {
 	if a.ProcessInstanceKey == 0 {
 		return Superseded, nil
@@ -145,10 +143,10 @@ func (s *ReviewSink) guess(ctx context.Context, a *journal.Answer) (Action, erro
 	case runs:
 		return Unconfirmed, nil
 	}
-	d, _, err := s.letters.DeadLetter(ctx, a.DeadLetter) // what it reported is recorded before it can end
+	d, _, err := s.letters.DeadLetter(ctx, a.DeadLetter) // a process's report is recorded before it ends
 	switch {
 	case err != nil:
-		return "", &EngineError{NotTaken, err} // nothing was sent by this
+		return "", &EngineError{NotTaken, err} // the job was not answered
 	case d.Delivery == journal.DeliveryTaken:
 		return Unconfirmed, nil
 	default:

@@ -13,9 +13,8 @@ import (
 // traceField names a job's trace in its log line.
 const traceField = "traceId"
 
-// traced is Handle with a span of the whole way, from the handler to the engine's answer; the calls of the journal and
-// of the engine are spans in it. What a span says of a job are keys of the engine and words of closed sets, and nothing
-// of its variables: those are people's.
+// traced is Handle within a span, from the handler to the engine's answer; calls of the journal and of the engine are
+// spans inside it. Spans hold the engine's keys and words of closed sets, but no variables, which may be personal.
 func (w *Worker) traced(kill context.Context, j *Job, h Handler) Action {
 	ctx, span := w.cfg.Tracer.Start(kill, j.Type, trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(
 		attribute.Int64("zeebe.job.key", j.Key), attribute.Int64("zeebe.process_instance.key", j.ProcessInstanceKey),
@@ -30,8 +29,7 @@ func (w *Worker) traced(kill context.Context, j *Job, h Handler) Action {
 	return action
 }
 
-// inJournal has the journal decide and record in a span of its own, where the job has one, and says there what came of
-// it.
+// inJournal calls the journal's Analyze, in a span of its own if the job has one.
 func inJournal(ctx context.Context, memory *journal.Journal, n *journal.Analysis) (journal.Recorded, error) {
 	job := trace.SpanFromContext(ctx)
 	if !job.IsRecording() {

@@ -11,49 +11,48 @@ import (
 	"go.uber.org/zap"
 )
 
-// Config bounds what one Worker takes and how long it holds it. Every field but Await, TenantIDs and Tracer must be
-// set.
+// Config bounds what one Worker takes and how long it holds it. Await, TenantIDs and Tracer may be left out.
 type Config struct {
-	// Name under which the engine knows this process.
+	// Name identifies this process to the engine.
 	Name string
-	// JobTimeout after which the engine offers an unanswered job again (RN-BIL-005 §11.2: 10 s).
+	// JobTimeout is when the engine offers an unanswered job again (RN-BIL-005 §11.2: 10 s).
 	JobTimeout time.Duration
-	// PollTimeout of one activation. Short, because a stop lets the running one end: cancelling a
-	// poll near a job's birth would lock that job until its time-out.
+	// PollTimeout of one activation. It is short, because a stop waits for the running poll: a cancelled poll could
+	// lock a job until its time-out.
 	PollTimeout time.Duration
 	// MaxJobsActive held per job type, activated and not yet answered (RN-BIL-005 §11.2: 50).
 	MaxJobsActive int
 	// Concurrency is how many jobs are handled at once, all types together (R22).
 	Concurrency int
-	// Await returns once jobs can be handled, or false when ctx ends before: nothing is activated meanwhile.
-	// Nil: they always can.
+	// Await returns true once jobs can be handled, or false if ctx ends before. No job is activated meanwhile. Nil
+	// means that they always can.
 	Await func(ctx context.Context) bool
-	// TenantIDs to take jobs from; none means the engine's default.
+	// TenantIDs to take jobs from; none means the engine's default tenant.
 	TenantIDs []string
-	// Tracer of each job's span; nil: nothing is traced.
+	// Tracer makes a span for each job; nil means no traces.
 	Tracer trace.Tracer
 }
 
-// Handler turns one job into the reply to send, before the job's Deadline. Its context ends when the
-// worker is ended hard. A panic costs the job one retry.
+// Handler turns one job into a reply, before the job's Deadline. Its context ends when the worker is killed. A panic
+// costs the job one retry.
 type Handler func(ctx context.Context, j *Job) Reply
 
-// Subscription is one job type and who handles it.
+// Subscription is a job type and its handler.
 type Subscription struct {
 	JobType string
-	// Begin is asked before each poll, by one goroutine. What it answers holds for the jobs that the poll brings,
-	// whatever changes before they are handled.
+	// Begin is called before each poll, by one goroutine. Its result holds for the jobs of that poll, whatever changes
+	// before they are handled.
 	Begin func() Activation
 }
 
-// Activation is what one poll asks for and who handles what it brings.
+// Activation says what one poll fetches and who handles its jobs.
 type Activation struct {
 	// Variables that Handler reads; at least one.
 	Variables []string
 	Handler   Handler
 }
 
-// Always returns a Begin for a handler that nothing changes while it runs: every poll asks for the same.
+// Always returns a Begin that asks for the same at every poll.
 func Always(h Handler, variables ...string) func() Activation {
 	return func() Activation { return Activation{Variables: variables, Handler: h} }
 }
@@ -79,7 +78,7 @@ type activeJob struct {
 func New(engine Engine, cfg Config, subs []Subscription, hooks Hooks, log *zap.Logger) *Worker {
 	w := &Worker{
 		engine: engine, cfg: cfg, hooks: hooks, log: log,
-		queue: make(chan *activeJob, len(subs)*cfg.MaxJobsActive), // what all loops may hold: sending never blocks
+		queue: make(chan *activeJob, len(subs)*cfg.MaxJobsActive), // room for all loops, so sending never blocks
 	}
 	health := &engineHealth{hooks: &w.hooks, log: log, served: map[*loop]bool{}}
 	for _, s := range subs {
@@ -88,9 +87,8 @@ func New(engine Engine, cfg Config, subs []Subscription, hooks Hooks, log *zap.L
 	return w
 }
 
-// Run takes and answers jobs until stop ends; then it activates no more, finishes what has begun and
-// hands back what has not, and returns. When kill ends, it returns without waiting for anything.
-// Call it once.
+// Run takes and answers jobs until stop ends. Then it activates no more, finishes the jobs that have begun and hands
+// back the others. If kill ends, it returns without waiting. Call it once.
 func (w *Worker) Run(stop, kill context.Context) {
 	stop, stopNow := context.WithCancel(stop)
 	defer stopNow()
@@ -107,7 +105,7 @@ func (w *Worker) Run(stop, kill context.Context) {
 	serve()
 	handling.Go(func() {
 		<-stop.Done()
-		serve() // hands back what waits while all others are still busy with what they began
+		serve() // hand back queued jobs while the other goroutines finish theirs
 	})
 	polling.Wait()
 	close(w.queue)
@@ -129,8 +127,8 @@ func (w *Worker) serve(stop, kill context.Context) {
 	}
 }
 
-// Handle takes one job from its handler to the engine, and returns what became of it. A job whose time ran out in
-// the queue is left alone: who gets it next decides on it. Safe for concurrent use.
+// Handle handles and answers one job, and returns what became of it. A job whose time ran out in the queue is left to
+// the worker that gets it next. It is safe for concurrent use.
 func (w *Worker) Handle(kill context.Context, j *Job, h Handler) Action {
 	if !time.Now().Before(j.Deadline) {
 		return w.late(j, Released)
@@ -141,14 +139,14 @@ func (w *Worker) Handle(kill context.Context, j *Job, h Handler) Action {
 	return w.deliver(kill, j, w.reply(kill, j, h))
 }
 
-// reply runs the handler; a panic becomes a reply of its own.
+// reply runs the handler and turns a panic into a reply.
 func (w *Worker) reply(kill context.Context, j *Job, h Handler) (r Reply) {
 	defer func() {
 		if p := recover(); p != nil {
 			w.hooks.Panicked(j.Type)
 			w.log.Error("handler panicked, job loses one retry",
 				zap.String("jobType", j.Type), zap.Int64("jobKey", j.Key),
-				zap.String("panic", fmt.Sprintf("%T", p)), // its text may hold what the job held
+				zap.String("panic", fmt.Sprintf("%T", p)), // the text may hold the job's data
 				zap.ByteString("stack", debug.Stack()))
 			r = penalty(j, "the worker failed on this job, which cost it a retry; the worker's log says where, by the "+
 				"job's key")
@@ -157,7 +155,7 @@ func (w *Worker) reply(kill context.Context, j *Job, h Handler) (r Reply) {
 	return h(kill, j)
 }
 
-// handBack gives a job that has not begun to whoever asks next.
+// handBack returns a job that has not begun to the engine.
 func (w *Worker) handBack(kill context.Context, h *activeJob) Action {
 	return w.deliver(kill, &h.Job, release(&h.Job, "handed back: worker "+w.cfg.Name+" stops"))
 }

@@ -25,10 +25,10 @@ import (
 	"retry-worker/internal/text"
 )
 
-// Said returns a text with each setting called by the name by which it was set.
+// Said replaces the settings' names in a text with those by which they were set.
 func (o *Options) Said(text string) string { return strings.NewReplacer(o.Names...).Replace(text) }
 
-// setting returns the name of the address in use.
+// setting returns the name of the setting with the address in use.
 func (o *Options) setting() string {
 	if o.RESTAddress == "" {
 		return o.Said("ZEEBE_ADDRESS")
@@ -36,7 +36,7 @@ func (o *Options) setting() string {
 	return o.Said("ZEEBE_REST_ADDRESS")
 }
 
-// Unencrypted reports whether the engine is spoken to without TLS.
+// Unencrypted reports whether the connection is made without TLS.
 func (o *Options) Unencrypted() bool {
 	if o.RESTAddress != "" {
 		return !strings.HasPrefix(strings.ToLower(o.RESTAddress), "https://")
@@ -44,7 +44,7 @@ func (o *Options) Unencrypted() bool {
 	return o.Plaintext
 }
 
-// endpoint returns the host and port that take the engine's connections.
+// endpoint returns the engine's host and port.
 func (o *Options) endpoint() string {
 	rest, err := url.Parse(o.RESTAddress)
 	if o.RESTAddress == "" || err != nil {
@@ -57,7 +57,7 @@ func (o *Options) endpoint() string {
 	return net.JoinHostPort(rest.Hostname(), cmp.Or(rest.Port(), port))
 }
 
-// CheckAddress opens and closes a TCP connection to the engine, and says where.
+// CheckAddress opens and closes a TCP connection to the engine, and returns its address.
 func (o *Options) CheckAddress(ctx context.Context) (string, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", o.endpoint())
 	if err != nil {
@@ -89,7 +89,7 @@ func (o *Options) CheckTLS(ctx context.Context) (string, error) {
 	return describeChain(conn.(*tls.Conn).ConnectionState().VerifiedChains[0], time.Now()), conn.Close()
 }
 
-// describeChain names a certificate, who stands for it, and when the first of the chain ends.
+// describeChain describes a certificate: names, issuer, and the earliest end in the chain.
 func describeChain(chain []*x509.Certificate, now time.Time) string {
 	first := slices.MinFunc(chain, func(a, b *x509.Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
 	left := "it ends within a day: renew it"
@@ -100,7 +100,7 @@ func describeChain(chain []*x509.Certificate, now time.Time) string {
 		chain[len(chain)-1].Subject, first.NotAfter.UTC().Format(time.DateOnly), left)
 }
 
-// CheckToken has a token issued, and says what it claims, without the values, and when it ends.
+// CheckToken requests a token, and describes when it ends and which claims it has, without their values.
 func (c *Client) CheckToken(ctx context.Context) (claims string, err error) {
 	err = c.tokens.call(ctx, func(ctx context.Context) error {
 		shown, _ := metadata.FromOutgoingContext(ctx)
@@ -111,7 +111,7 @@ func (c *Client) CheckToken(ctx context.Context) (claims string, err error) {
 	return claims, err
 }
 
-// claimsOf names what a token claims. What cannot be read is no fault: only the engine has to.
+// claimsOf names the claims of a token. A token that cannot be read is no error: only the engine must read it.
 func claimsOf(token string, now time.Time) string {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {
@@ -129,11 +129,11 @@ func claimsOf(token string, now time.Time) string {
 	return said
 }
 
-// mostDrift of the engine's clock from this machine's that is taken for a slow answer.
+// mostDrift is the largest difference between the clocks that may be due to a slow answer.
 const mostDrift = time.Minute
 
-// CheckClock says how far the engine's clock is from now, which an answer of the REST API tells to the second; it says
-// nothing of an engine that is spoken to by gRPC, which tells no time.
+// CheckClock says how far the engine's clock is from now. REST answers hold the time, to the second; for gRPC, which
+// has no time, it says nothing.
 func (c *Client) CheckClock(ctx context.Context, now func() time.Time) (string, error) {
 	g, is := c.conn.(*rest)
 	if !is {
@@ -150,7 +150,7 @@ func (c *Client) CheckClock(ctx context.Context, now func() time.Time) (string, 
 	_ = response.Body.Close()
 	said, err := http.ParseTime(response.Header.Get("Date"))
 	if err != nil {
-		return "the engine does not tell its time", nil //nolint:nilerr // nor need it
+		return "the engine does not tell its time", nil //nolint:nilerr // it need not
 	}
 	apart := said.Sub(now()).Truncate(time.Second)
 	if apart.Abs() >= mostDrift {
@@ -159,7 +159,7 @@ func (c *Client) CheckClock(ctx context.Context, now func() time.Time) (string, 
 	return "the engine's differs by " + text.Duration(apart), nil
 }
 
-// Advice returns what to do about an error of a call, for the person at the command line.
+// Advice returns what to do about an error of a call.
 func (o *Options) Advice(err error) string { return o.Said(o.advice(err)) }
 
 func (o *Options) advice(err error) string {
@@ -184,8 +184,7 @@ func (o *Options) advice(err error) string {
 	}
 }
 
-// unreachable is Advice for an engine that could not be spoken to. Both protocols tell what was wrong with TLS in words
-// alone.
+// unreachable is Advice for an engine that cannot be reached. Both protocols describe TLS errors in words alone.
 func (o *Options) unreachable(err error) string {
 	said := err.Error()
 	has := func(words string) bool { return strings.Contains(said, words) }

@@ -1,5 +1,5 @@
-// Package zeebe speaks to a Zeebe engine, by gRPC or by its REST API. It is the only place that knows the Zeebe client
-// module: elsewhere the engine is worker.Engine.
+// Package zeebe speaks to a Zeebe engine by gRPC or by its REST API. Only this package uses the Zeebe client module;
+// elsewhere the engine is a worker.Engine.
 package zeebe
 
 import (
@@ -17,52 +17,51 @@ import (
 )
 
 const (
-	// maxReceiveBytes of one message: four times what a gateway sends by default.
+	// maxReceiveBytes of one message: four times a gateway's default.
 	maxReceiveBytes = 16 << 20
-	// reconnectMost bounds the pause between two connection attempts, so that a gateway that is back
-	// is found within it.
+	// reconnectMost bounds the pause between two connection attempts, and so the time until a gateway that is back is
+	// found.
 	reconnectMost = 2 * time.Second
 	// connectTimeout of one attempt.
 	connectTimeout = 5 * time.Second
 )
 
-// Options say how to reach the engine. They are read once, by Dial. The tags are config's: the names that the Zeebe
-// clients share, each with those of the Camunda SDKs that mean the same.
+// Options say how to reach the engine; Dial reads them once. The tags are for config: they hold the Zeebe clients'
+// names, and the Camunda SDKs' names for the same.
 type Options struct {
-	// Address of the gRPC gateway is host:port. It is not used where there is a RESTAddress.
+	// Address is the gRPC gateway's host:port. It is unused if there is a RESTAddress.
 	Address string `group:"Engine" env:"ZEEBE_ADDRESS" also:"ZEEBE_GRPC_ADDRESS CAMUNDA_GRPC_ADDRESS" default:"127.0.0.1:26500" desc:"gateway: host:port; grpc:// or http:// before it: no TLS, grpcs:// or https://: TLS"`
-	// RESTAddress is empty where the engine is spoken to by gRPC.
+	// RESTAddress is empty if the engine is reached by gRPC.
 	RESTAddress string `env:"ZEEBE_REST_ADDRESS" also:"CAMUNDA_REST_ADDRESS" desc:"URL that the REST API's /v2 is below, of engines from 8.6: http://HOST:8080 or https://…"`
-	// Reason why it is that protocol, for people.
+	// Reason says, for people, why that protocol is used.
 	Reason string
-	// Plaintext switches gRPC's TLS off; for REST the URL says it.
+	// Plaintext disables TLS for gRPC; for REST the URL decides.
 	Plaintext         bool
 	CACertificatePath string        `env:"ZEEBE_CA_CERTIFICATE_PATH" also:"CAMUNDA_MTLS_CA_PATH" desc:"PEM file to trust instead of the system's authorities"`
 	CertificatePath   string        `env:"CAMUNDA_MTLS_CERT_PATH" desc:"PEM file with this client's certificate for the engine (mutual TLS), read for each connection; empty: none"`
 	KeyPath           string        `env:"CAMUNDA_MTLS_KEY_PATH" desc:"PEM file with that certificate's key"`
 	OverrideAuthority string        `env:"ZEEBE_OVERRIDE_AUTHORITY" desc:"name to check the gateway's certificate against"`
 	KeepAlive         time.Duration `env:"ZEEBE_KEEP_ALIVE" default:"45000" as:"milliseconds" from:"10000" to:"2147483647" desc:"milliseconds between two pings, at least 10000"`
-	// OAuth is nil where the gateway asks for no token.
+	// OAuth is nil if the gateway needs no token.
 	OAuth    *OAuth
 	Username string `env:"ZEEBE_BASIC_AUTH_USERNAME" also:"CAMUNDA_BASIC_AUTH_USERNAME" desc:"user of an engine with basic authentication; empty: none"`
 	Password string `env:"ZEEBE_BASIC_AUTH_PASSWORD" file:"yes" also:"CAMUNDA_BASIC_AUTH_PASSWORD" desc:"that user's password"`
-	// Names of settings, each followed by the name to say instead of it, since it was set by that one.
+	// Names holds pairs for messages: a setting's name, and the name by which it was set instead.
 	Names []string
-	// UserAgent names this program to the gateway.
+	// UserAgent identifies this program to the gateway.
 	UserAgent string
-	// PlainErrors leaves out the SetVariables that makes a BPMN error's variables visible: for playing
-	// workers of other authors.
+	// PlainErrors skips the SetVariables that makes a BPMN error's variables visible, to imitate other workers.
 	PlainErrors bool
-	// Trace makes spans of the calls by gRPC; nil: there are none.
+	// Trace makes spans of gRPC calls; nil means none.
 	Trace grpc.DialOption
-	// Dialer connects to Address; nil: by TCP.
+	// Dialer connects to Address; nil means by TCP.
 	Dialer func(ctx context.Context, address string) (net.Conn, error)
 }
 
-// UserAgent returns the one of this version.
+// UserAgent returns the user agent of this version.
 func UserAgent(version string) string { return "retry-worker/" + version }
 
-// String says which protocol is used, where, and why.
+// String describes the protocol, the address and the reason.
 func (o Options) String() string {
 	if o.RESTAddress != "" {
 		return "REST at " + o.RESTAddress + " (" + o.Reason + ")"
@@ -70,15 +69,14 @@ func (o Options) String() string {
 	return "gRPC at " + o.Address + " (" + o.Reason + ")"
 }
 
-// connection carries the commands of the gRPC protocol: by gRPC, or as the requests of the REST API that mean the same.
-// Its errors have the status codes of gRPC.
+// connection carries the commands of the gRPC protocol: by gRPC, or as REST requests that correspond. Its errors have
+// gRPC's status codes.
 type connection interface {
 	grpc.ClientConnInterface
 	Close() error
 }
 
-// Client is a connection to an engine: a worker.Engine, and the operator's commands. Safe for
-// concurrent use.
+// Client is a connection to an engine: a worker.Engine, and the operator's commands. It is safe for concurrent use.
 type Client struct {
 	gateway     pb.GatewayClient
 	conn        connection
@@ -86,7 +84,7 @@ type Client struct {
 	plainErrors bool
 }
 
-// Dial prepares a connection; the engine need not be there yet. It fails on options that can never work.
+// Dial prepares a connection; the engine may be down. It fails only on options that can never work.
 func Dial(o Options, log *zap.Logger) (*Client, error) {
 	dial := newGRPC
 	if o.RESTAddress != "" {
@@ -100,7 +98,7 @@ func Dial(o Options, log *zap.Logger) (*Client, error) {
 	return &Client{pb.NewGatewayClient(shown{conn, tokens}), conn, tokens, o.PlainErrors}, nil
 }
 
-// shown is a connection each command of which shows a token.
+// shown is a connection that sends a token with each command.
 type shown struct {
 	connection
 	tokens *tokenSource
@@ -110,7 +108,7 @@ func (c shown) Invoke(ctx context.Context, method string, in, out any, o ...grpc
 	return c.tokens.call(ctx, func(ctx context.Context) error { return c.connection.Invoke(ctx, method, in, out, o...) })
 }
 
-// Close ends the connection and every call on it.
+// Close ends the connection and all its calls.
 func (c *Client) Close() error {
 	if c.tokens != nil {
 		c.tokens.close()
@@ -121,16 +119,16 @@ func (c *Client) Close() error {
 func (o *Options) tlsConfig() (*tls.Config, error) {
 	roots, err := smallfile.Authorities(o.Said("ZEEBE_CA_CERTIFICATE_PATH"), o.CACertificatePath)
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: o.OverrideAuthority, RootCAs: roots}
-	if o.CertificatePath != "" { // read for each connection, since it is renewed meanwhile
+	if o.CertificatePath != "" { // read for each connection, because it is renewed
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return o.ClientCertificate() }
 	}
 	return config, err
 }
 
-// maxPEM bytes of a certificate's file, or a key's.
+// maxPEM is the longest file of a certificate or key, in bytes.
 const maxPEM = 1 << 20
 
-// ClientCertificate reads what the engine knows this client by. Its error names the setting that is wrong.
+// ClientCertificate reads the certificate by which the engine knows this client. Its error names the wrong setting.
 func (o *Options) ClientCertificate() (*tls.Certificate, error) {
 	certificate, err := smallfile.Read(o.CertificatePath, maxPEM)
 	if err != nil {

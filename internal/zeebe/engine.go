@@ -59,8 +59,8 @@ func (c *Client) Complete(ctx context.Context, j *worker.Job, variables string) 
 	return replyError(err)
 }
 
-// Throw implements worker.Engine. The engine drops variables of an error that the boundary event does
-// not map, so they are set on the task's element instance first, from where they reach the process.
+// Throw implements worker.Engine. The engine drops an error's variables unless the boundary event maps them. So they
+// are first set on the task's element instance, from where they reach the process.
 func (c *Client) Throw(ctx context.Context, j *worker.Job, e worker.BPMNError) error {
 	if !c.plainErrors {
 		_, err := c.gateway.SetVariables(ctx, &pb.SetVariablesRequest{ElementInstanceKey: j.ElementInstanceKey, Variables: e.Variables})
@@ -88,8 +88,8 @@ func (c *Client) Hold(ctx context.Context, j *worker.Job, long time.Duration) er
 	return replyError(err)
 }
 
-// Runs implements worker.ReviewEngine. It sets no variables, which changes nothing (tried on 8.5.8) and is refused where
-// the process instance has ended: no version has a query that every other knows.
+// Runs implements worker.ReviewEngine. It sets no variables, which changes nothing (tried on 8.5.8) and is refused if
+// the process instance has ended. No query exists in all versions.
 func (c *Client) Runs(ctx context.Context, processInstanceKey int64) (bool, error) {
 	_, err := c.gateway.SetVariables(ctx,
 		&pb.SetVariablesRequest{ElementInstanceKey: processInstanceKey, Variables: "{}", Local: true})
@@ -99,7 +99,7 @@ func (c *Client) Runs(ctx context.Context, processInstanceKey int64) (bool, erro
 	return err == nil, replyError(err)
 }
 
-// replyError classifies what the gateway said to an answer; nil stays nil.
+// replyError classifies an error of an answer; nil stays nil.
 func replyError(err error) error {
 	if err == nil {
 		return nil
@@ -107,8 +107,7 @@ func replyError(err error) error {
 	return &worker.EngineError{Kind: kindOf(err), Err: err}
 }
 
-// preparationError is replyError for a command before the answer itself: whatever became of it, the
-// job has not been answered.
+// preparationError is replyError for a command before the answer: whatever became of it, the job has not been answered.
 func preparationError(err error) error {
 	kind := kindOf(err)
 	if kind == worker.Ambiguous {
@@ -117,13 +116,13 @@ func preparationError(err error) error {
 	return &worker.EngineError{Kind: kind, Err: err}
 }
 
-// pollError classifies what the gateway said to an activation; nil stays nil.
+// pollError classifies an error of an activation; nil stays nil.
 func pollError(err error) error {
 	if err == nil {
 		return nil
 	}
 	kind := kindOf(err)
-	// The receive limit is enforced on this side, with the code the gateway uses for being busy.
+	// The client enforces the receive limit, with the code that the gateway uses for being busy.
 	if status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "received message") {
 		kind = worker.TooLarge
 	}
@@ -146,15 +145,15 @@ func kindOf(err error) worker.ErrorKind {
 	}
 }
 
-// Topology is what the gateway says of its cluster.
+// Topology describes the gateway's cluster.
 type Topology struct {
 	GatewayVersion                         string
 	Brokers, Partitions, ReplicationFactor int32
-	// Leaders is the number of partitions that have one: work goes on where it equals Partitions.
+	// Leaders counts the partitions that have a leader; the cluster works if it equals Partitions.
 	Leaders int32
 }
 
-// Topology asks the gateway for its topology; the cheapest proof that it can be reached.
+// Topology asks the gateway for its topology, the cheapest test of the connection.
 func (c *Client) Topology(ctx context.Context) (Topology, error) {
 	r, err := c.gateway.Topology(ctx, &pb.TopologyRequest{})
 	if err != nil {
@@ -174,14 +173,14 @@ func (c *Client) Topology(ctx context.Context) (Topology, error) {
 	return t, nil
 }
 
-// Deployment is one process as the engine has it now.
+// Deployment is one process as it is now deployed.
 type Deployment struct {
 	ProcessID string
 	Version   int32
 	Key       int64
 }
 
-// Deploy gives the engine a model; one it has already keeps its version. An empty tenant is the default.
+// Deploy deploys a model; an unchanged one keeps its version. An empty tenant means the default one.
 func (c *Client) Deploy(ctx context.Context, name string, content []byte, tenant string) ([]Deployment, error) {
 	r, err := c.gateway.DeployResource(ctx,
 		&pb.DeployResourceRequest{Resources: []*pb.Resource{{Name: name, Content: content}}, TenantId: tenant})
@@ -201,11 +200,11 @@ func (c *Client) Deploy(ctx context.Context, name string, content []byte, tenant
 	return all, nil
 }
 
-// RefusedModel is a model that the engine does not take.
+// RefusedModel is the error of a model that the engine refuses.
 type RefusedModel struct {
-	// Model is the file's name; Element, which may be empty, is where it is wrong.
+	// Model is the file's name. Element is where the model is wrong; it may be empty.
 	Model, Element string
-	// Reason is what the engine said, in one line.
+	// Reason is the engine's message, in one line.
 	Reason string
 	cause  error
 }
@@ -220,7 +219,7 @@ func (e *RefusedModel) Error() string {
 	return fmt.Sprintf("deploy %s: the engine refuses the model%s: %s", e.Model, at, e.Reason)
 }
 
-// modelProblem is how the engine says what is wrong with which element; more may follow.
+// modelProblem matches the engine's message about an element; more messages may follow.
 var modelProblem = regexp.MustCompile(`Element: (.+)\s+- (?:ERROR|WARNING): (.+)`)
 
 func refusedModel(name, said string, cause error) error {
@@ -232,14 +231,14 @@ func refusedModel(name, said string, cause error) error {
 }
 
 const (
-	// busyPause is between two tries of a gateway that is too busy.
+	// busyPause is the pause before a busy gateway is asked again.
 	busyPause = 100 * time.Millisecond
 	// newestVersion of a process.
 	newestVersion = -1
 )
 
-// Create starts an instance of the newest version of a process and returns its key. variables is a JSON object. A
-// gateway that is too busy to take it is asked again until ctx ends.
+// Create starts an instance of the newest version of a process and returns its key. variables is a JSON object. It
+// tries again until ctx ends while the gateway is busy.
 func (c *Client) Create(ctx context.Context, processID, variables string) (int64, error) {
 	for {
 		r, err := c.gateway.CreateProcessInstance(ctx,
@@ -254,10 +253,10 @@ func (c *Client) Create(ctx context.Context, processID, variables string) (int64
 	}
 }
 
-// noSuch is the type of a job that no model has.
+// noSuch is a job type that no model uses.
 const noSuch = "retry-worker-check"
 
-// MayActivate asks for a job that cannot exist: whether token and tenants allow taking jobs.
+// MayActivate checks that token and tenants allow taking jobs, by asking for a job that cannot exist.
 func (c *Client) MayActivate(ctx context.Context, tenants []string) error {
 	_, err := c.Activate(ctx, worker.ActivateRequest{
 		JobType: noSuch, Worker: noSuch, MaxJobs: 1, JobTimeout: time.Second, TenantIDs: tenants,

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// buffers that messages are read into. gRPC's own take (and clear) a whole MiB for each message above 32 KiB, which
-// most answers to a poll are; here none has more than twice what it needs.
+// buffers holds messages that are read. gRPC's own pool takes and clears a whole MiB for each message above 32 KiB, as
+// most answers to polls are. This one takes at most twice what a message needs.
 var buffers = must(mem.NewBinaryTieredBufferPool(8, 12, 14, 15, 16, 17, 18, 19, 20))
 
 func must(pool mem.BufferPool, err error) mem.BufferPool {
@@ -24,9 +24,9 @@ func must(pool mem.BufferPool, err error) mem.BufferPool {
 	return pool
 }
 
-// newGRPC prepares a connection by gRPC. The commands are the Zeebe module's protocol messages, so that variables are
-// encoded once; its JobWorker and zbc are not used: the one loses jobs at a stop, the other lets the environment
-// override code and retries inside a call.
+// newGRPC prepares a connection by gRPC. Commands are the Zeebe module's protocol messages, so that variables are
+// encoded once. Its JobWorker is not used because it loses jobs at a stop, and zbc is not used because it lets the
+// environment override code and retries inside a call.
 func newGRPC(o *Options) (connection, error) {
 	transport := insecure.NewCredentials()
 	if !o.Plaintext {

@@ -24,15 +24,15 @@ import (
 )
 
 const (
-	// maxConnections to the REST API; a call under way has one for itself.
+	// maxConnections to the REST API; each running call uses one.
 	maxConnections = 200
-	// maxIdle of a connection is shorter than that of the servers, which would close it under a command.
+	// maxIdle is shorter than the servers' own limit, which would close a connection under a command.
 	maxIdle = 10 * time.Second
 )
 
-// rest is a connection to the REST API that engines have since 8.6.
+// rest is a connection to the REST API of engines from 8.6 on.
 type rest struct {
-	base      string // URL, with the slash after v2
+	base      string // URL that ends in v2/
 	userAgent string
 	http      *http.Client
 }
@@ -61,19 +61,20 @@ func newREST(o *Options) (connection, error) {
 	}
 	return &rest{
 		base: base.JoinPath("v2").String() + "/", userAgent: o.UserAgent,
-		// Nobody is followed: a command is for the engine, and so is the token. The caller's context bounds each call.
+		// Redirects are not followed: command and token are for the engine alone. The caller's context bounds each
+		// call.
 		http: &http.Client{Transport: transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}, nil
 }
 
-// Close ends the connections that are not in use.
+// Close ends idle connections.
 func (c *rest) Close() error {
 	c.http.CloseIdleConnections()
 	return nil
 }
 
-// Invoke implements grpc.ClientConnInterface: it sends the request that means the same as the command in.
+// Invoke implements grpc.ClientConnInterface: it sends the REST request that corresponds to the command.
 func (c *rest) Invoke(ctx context.Context, command string, in, out any, _ ...grpc.CallOption) error {
 	switch in := in.(type) {
 	case *pb.CompleteJobRequest:
@@ -101,20 +102,20 @@ func (c *rest) Invoke(ctx context.Context, command string, in, out any, _ ...grp
 	return status.Errorf(codes.Unimplemented, "the REST API is not asked for %s", command)
 }
 
-// NewStream implements grpc.ClientConnInterface for the one command that gRPC answers by a stream.
+// NewStream implements grpc.ClientConnInterface for activation, the only command that gRPC answers by a stream.
 func (c *rest) NewStream(ctx context.Context, _ *grpc.StreamDesc, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
 	return &activation{rest: c, ctx: ctx}, nil
 }
 
-// activation is the answer to a poll as the stream that gRPC makes of it: one message, if there is any.
+// activation is the answer to a poll, as a gRPC stream of at most one message.
 type activation struct {
-	grpc.ClientStream // whose other methods nobody calls
+	grpc.ClientStream // its other methods are never called
 	rest              *rest
 	ctx               context.Context
 	jobs              []*pb.ActivatedJob
 }
 
-// SendMsg sends the poll, and awaits its answer.
+// SendMsg sends the poll and waits for its answer.
 func (a *activation) SendMsg(message any) (err error) {
 	a.jobs, err = a.rest.activate(a.ctx, message.(*pb.ActivateJobsRequest))
 	return err
@@ -123,7 +124,7 @@ func (a *activation) SendMsg(message any) (err error) {
 // CloseSend does nothing: a poll is one message.
 func (a *activation) CloseSend() error { return nil }
 
-// RecvMsg gives what was answered, once.
+// RecvMsg returns the answer, once.
 func (a *activation) RecvMsg(message any) error {
 	if a.jobs == nil {
 		return io.EOF
@@ -132,7 +133,7 @@ func (a *activation) RecvMsg(message any) error {
 	return nil
 }
 
-// key of 64 bits: a number in 8.6, text in later versions.
+// key is a 64-bit key: a number in 8.6, text in later versions.
 type key int64
 
 func (k *key) UnmarshalJSON(text []byte) error {
@@ -141,7 +142,7 @@ func (k *key) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// send sends in as JSON and reads the answer into out, which may be nil.
+// send sends in as JSON and decodes the answer into out, which may be nil.
 func (c *rest) send(ctx context.Context, method, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -150,7 +151,7 @@ func (c *rest) send(ctx context.Context, method, path string, in, out any) error
 	return c.post(ctx, method, path, "application/json", body, out)
 }
 
-// post does what send does, with a body as it is.
+// post is send for a body that is already encoded.
 func (c *rest) post(ctx context.Context, method, path, contentType string, body []byte, out any) error {
 	request, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
@@ -164,8 +165,8 @@ func (c *rest) post(ctx context.Context, method, path, contentType string, body 
 	return c.do(ctx, request, out)
 }
 
-// do sends a request and reads the answer. A command without one to read succeeds with 204 alone: what a proxy says
-// instead of the engine must not count.
+// do sends a request and decodes the answer. Without an out only status 204 is success, so that a proxy's page does not
+// count.
 func (c *rest) do(ctx context.Context, request *http.Request, out any) error {
 	response, err := c.http.Do(request)
 	if err != nil {
@@ -190,7 +191,7 @@ func (c *rest) do(ctx context.Context, request *http.Request, out any) error {
 	return nil
 }
 
-// restJob is a job; its keys' names and its token depend on the version.
+// restJob is a job; the names of its keys depend on the version.
 type restJob struct {
 	Key                key             `json:"key"`
 	JobKey             key             `json:"jobKey"`
@@ -236,11 +237,11 @@ func job(key int64) string { return "jobs/" + strconv.FormatInt(key, 10) }
 // body of a request.
 type body map[string]any
 
-// object returns variables as the JSON object that they are, {} where there are none.
+// object returns variables as JSON; empty ones become {}.
 func object(variables string) json.RawMessage { return json.RawMessage(cmp.Or(variables, "{}")) }
 
-// setVariables sets variables. This API refuses to set none, and takes a modification of nothing, which tells as much
-// of a process instance (tried on 8.6.0).
+// setVariables sets variables. This API refuses an empty set. An empty modification shows as well whether the process
+// instance runs (tried on 8.6.0).
 func (c *rest) setVariables(ctx context.Context, r *pb.SetVariablesRequest) error {
 	instance := strconv.FormatInt(r.ElementInstanceKey, 10)
 	if r.Local && r.Variables == "{}" {
@@ -271,7 +272,7 @@ func (c *rest) topology(ctx context.Context, to *pb.TopologyResponse) error {
 
 func (c *rest) deploy(ctx context.Context, r *pb.DeployResourceRequest, to *pb.DeployResourceResponse) error {
 	var form bytes.Buffer
-	parts := multipart.NewWriter(&form) // a buffer takes everything
+	parts := multipart.NewWriter(&form) // writing to a buffer cannot fail
 	for _, model := range r.Resources {
 		part, _ := parts.CreateFormFile("resources", model.Name)
 		_, _ = part.Write(model.Content)
@@ -308,23 +309,23 @@ func (c *rest) create(ctx context.Context, r *pb.CreateProcessInstanceRequest, t
 	return err
 }
 
-// maxProblem bytes of what is told of an answer's detail; the engine cuts its own at as many.
+// maxProblem bounds the detail of an error answer, in bytes; the engine has the same limit.
 const maxProblem = 10_000
 
-// errTooLarge says what gRPC says of a message above the receive limit.
+// errTooLarge is gRPC's error for a message above the receive limit.
 var errTooLarge = status.Errorf(codes.ResourceExhausted, "received message larger than max (%d)", maxReceiveBytes)
 
 // restError is an error of the REST API.
 type restError struct {
-	status int    // 0: no answer, or none that can be understood
-	title  string // of the engine's problem; empty where somebody else answered
+	status int    // 0: no usable answer
+	title  string // of the engine's problem; empty if the engine did not answer
 	err    error
 }
 
 func (e *restError) Error() string { return e.err.Error() }
 func (e *restError) Unwrap() error { return e.err }
 
-// GRPCStatus returns the error as gRPC would have told it, so that both protocols are read alike.
+// GRPCStatus returns the status that gRPC would have for the error, so that callers treat both protocols alike.
 func (e *restError) GRPCStatus() *status.Status { return status.New(e.code(), e.Error()) }
 
 func (e *restError) code() codes.Code {
@@ -352,15 +353,15 @@ func (e *restError) code() codes.Code {
 		return codes.Unimplemented
 	case e.status == http.StatusInternalServerError:
 		return codes.Internal
-	default: // another 503, and what is not the engine's: a proxy's 404, a redirection
+	default: // other 503s, and answers of proxies: a 404, a redirection
 		return codes.Unavailable
 	}
 }
 
-// busy is how the engine names backpressure.
+// busy is the engine's name for backpressure.
 const busy = "RESOURCE_EXHAUSTED"
 
-// problem reads an answer that is no success, whatever its content type says.
+// problem reads an answer that is not a success, whatever its content type.
 func problem(r *http.Response, text []byte) error {
 	var said struct{ Title, Detail string }
 	if err := json.Unmarshal(text, &said); err != nil || said.Title == "" {
@@ -371,7 +372,7 @@ func problem(r *http.Response, text []byte) error {
 	return &restError{r.StatusCode, said.Title, fmt.Errorf("answered %d %s: %s", r.StatusCode, said.Title, detail)}
 }
 
-// transportError returns the error of a call that was not answered as a whole.
+// transportError returns the error of a call without a complete answer.
 func transportError(ctx context.Context, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		err = fmt.Errorf("%w (%w)", err, ended)

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// OAuth is the client-credentials grant by which the gateway's tokens are had.
+// OAuth holds the client-credentials grant for the gateway's tokens.
 type OAuth struct {
 	ClientID       string        `group:"Engine" env:"ZEEBE_CLIENT_ID" also:"CAMUNDA_CLIENT_ID" desc:"OAuth client id; empty: no token is sent"`
 	ClientSecret   string        `env:"ZEEBE_CLIENT_SECRET" file:"yes" also:"CAMUNDA_CLIENT_SECRET" desc:"OAuth client secret"`
@@ -29,23 +29,23 @@ type OAuth struct {
 }
 
 const (
-	// refreshEarly is how long before its end a token is replaced, a fifth of its life at most; while it
-	// lasts it is used on if the identity provider is down.
+	// refreshEarly is how long before its end a token is replaced, but at most a fifth of its life. The old token is
+	// used meanwhile, even if the identity provider is down.
 	refreshEarly = 30 * time.Second
-	// tokenPauseFirst and tokenPauseMost bound the pause after a token request that failed, or whose token
-	// the engine did not take.
+	// tokenPauseFirst and tokenPauseMost bound the pause after a failed token request, or a token that the engine
+	// refused.
 	tokenPauseFirst = time.Second
 	tokenPauseMost  = 15 * time.Second
 )
 
-// tokenError says that no token could be had; nothing was sent to the gateway.
+// tokenError says that there is no token; nothing was sent to the gateway.
 type tokenError struct{ err error }
 
 func (e *tokenError) Error() string { return "token for the engine: " + e.err.Error() }
 func (e *tokenError) Unwrap() error { return e.err }
 
-// tokenSource keeps one token for all calls. However many wait, one request is under way; after a
-// failed one the next waits for a pause, and callers get the failure at once meanwhile.
+// tokenSource keeps one token for all calls. Only one request runs at a time. After a failed request the next one waits
+// for a pause, and callers get the failure at once.
 type tokenSource struct {
 	request func(context.Context) (*oauth2.Token, error)
 	said    func(string) string // Options.Said
@@ -57,14 +57,15 @@ type tokenSource struct {
 	mu      sync.Mutex
 	token   *oauth2.Token
 	renew   time.Time     // when to replace token, before it ends
-	refused bool          // the gateway does not take token
-	running chan struct{} // closed when the request under way ends
-	failure error         // why there is no usable token, while there is none
-	next    time.Time     // no request before
+	refused bool          // the gateway refuses token
+	running chan struct{} // closed when the running request ends
+	failure error         // why there is no usable token, if so
+	next    time.Time     // earliest time of the next request
 	pause   time.Duration
 }
 
-// tokens returns what each call is to show, or nil: a token, or user and password in the form of one.
+// tokens returns the source of the calls' credentials: a token, or user and password in the form of one. It returns nil
+// if the engine needs none.
 func (o *Options) tokens(log *zap.Logger) *tokenSource {
 	if o.OAuth == nil && o.Username == "" {
 		return nil
@@ -93,7 +94,7 @@ func newTokenSource(o OAuth, said func(string) string, log *zap.Logger) *tokenSo
 	if o.Audience != "" {
 		config.EndpointParams = url.Values{"audience": {o.Audience}}
 	}
-	// Nobody is followed: the request holds the secret.
+	// Redirects are not followed, because the request holds the secret.
 	client := &http.Client{Timeout: o.RequestTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	life, stop := context.WithCancel(context.Background())
@@ -105,7 +106,7 @@ func newTokenSource(o OAuth, said func(string) string, log *zap.Logger) *tokenSo
 	}
 }
 
-// get returns the token to send now. It waits for a request only while there is no usable token.
+// get returns the token to send. It waits for a request only if no token is usable.
 func (s *tokenSource) get(ctx context.Context) (*oauth2.Token, error) {
 	s.mu.Lock()
 	token, usable := s.token, s.usable()
@@ -151,14 +152,14 @@ func (s *tokenSource) refresh() {
 	defer close(s.running)
 	defer func() { s.running = nil }()
 	if err == nil {
-		if s.refused { // the engine may not take this one either
+		if s.refused { // the engine may refuse this one too
 			s.longerPause()
 		} else {
 			s.pause = 0
 		}
 		s.token, s.refused = token, false
 		s.renew = token.Expiry.Add(-min(refreshEarly, time.Until(token.Expiry)/5))
-		s.next = time.Now().Add(max(s.pause, tokenPauseFirst)) // tokens that hardly last must not become a storm
+		s.next = time.Now().Add(max(s.pause, tokenPauseFirst)) // do not flood the provider if tokens end at once
 		s.failure = &tokenError{errors.New("the last token has expired already; check the identity provider's token " +
 			"lifetime and this machine's clock")}
 		return
@@ -173,7 +174,7 @@ func (s *tokenSource) longerPause() {
 	s.pause = min(max(2*s.pause, tokenPauseFirst), tokenPauseMost)
 }
 
-// describe keeps the provider's answer out: it may repeat the secret.
+// describe leaves out the provider's answer, which may repeat the secret.
 func (s *tokenSource) describe(err error) error {
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
 		return fmt.Errorf("the identity provider answered %s %s; check %s", refused.Response.Status, refused.ErrorCode,
@@ -182,7 +183,7 @@ func (s *tokenSource) describe(err error) error {
 	return fmt.Errorf("%w; check %s", err, s.said("ZEEBE_AUTHORIZATION_SERVER_URL"))
 }
 
-// reject notes that the gateway did not take this token: another is asked for, in its time.
+// reject records that the gateway refused this token, so that another is requested.
 func (s *tokenSource) reject(token *oauth2.Token) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,8 +194,8 @@ func (s *tokenSource) reject(token *oauth2.Token) {
 	}
 }
 
-// call has f make a call whose context's metadata hold what it shows; of a nil source it shows nothing. A call whose
-// token is not taken is made once more where another token can be had at once.
+// call calls f with credentials in its context's metadata; a nil source adds none. If the token is refused and another
+// is available at once, it calls f once more.
 func (s *tokenSource) call(ctx context.Context, f func(context.Context) error) error {
 	if s == nil {
 		return f(ctx)
@@ -214,7 +215,7 @@ func (s *tokenSource) call(ctx context.Context, f func(context.Context) error) e
 	return s.show(ctx, another, f)
 }
 
-// show has f make a call that shows token, and notes where the engine does not take it.
+// show calls f with token, and rejects the token if the engine refuses it.
 func (s *tokenSource) show(ctx context.Context, token *oauth2.Token, f func(context.Context) error) error {
 	err := f(metadata.AppendToOutgoingContext(ctx, "authorization", token.Type()+" "+token.AccessToken))
 	if status.Code(err) == codes.Unauthenticated {

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	_ "time/tzdata" // images without a zone database
+	_ "time/tzdata" // for images without a zone database
 
 	"go.uber.org/zap/zapcore"
 
@@ -19,40 +19,40 @@ import (
 	"retry-worker/internal/text"
 )
 
-// checker reads settings and gathers what is wrong with them. Values of secrets never reach a problem.
+// checker reads settings and collects their problems. Secrets' values never appear in a problem.
 type checker struct {
 	problems []problem
-	names    []string // of settings, each followed by the other name by which it was set
+	names    []string // pairs: a setting, and the name by which it was set
 }
 
-// problem is what is wrong with a setting, in a line that names it.
+// problem is a setting and a line on what is wrong with it.
 type problem struct{ setting, line string }
 
-// problem adds a line about a setting, in which settings are called as they were set.
+// problem adds a line about a setting, in the names that were used.
 func (c *checker) problem(setting, line string) {
 	c.problems = append(c.problems, problem{setting, c.said(line)})
 }
 
-// said returns a text in which settings are called as they were set.
+// said replaces settings' names in a text with those that were used.
 func (c *checker) said(text string) string { return strings.NewReplacer(c.names...).Replace(text) }
 
 func (c *checker) add(name, found, expected string) {
 	c.problem(name, fmt.Sprintf("%s is %s, expected %s", name, found, expected))
 }
 
-// note adds what an error says of a setting; nil says nothing.
+// note adds an error of a setting, unless it is nil.
 func (c *checker) note(setting string, err error) {
 	if err != nil {
 		c.problems = append(c.problems, problem{setting, err.Error()})
 	}
 }
 
-// both says that two settings contradict each other.
+// both reports that two settings contradict each other.
 func (c *checker) both(a, b string) {
 	c.problems = append(c.problems, problem{a, a + " and " + b + " are both set, expected one of them"})
 }
 
-// about returns the problems of settings that begin in one of these ways; of all where there is none.
+// about returns the problems of settings whose names begin with one of only; all if that is empty.
 func (c *checker) about(only []string) (lines Problems) {
 	for _, p := range c.problems {
 		if len(only) == 0 || slices.ContainsFunc(only, func(of string) bool { return strings.HasPrefix(p.setting, of) }) {
@@ -62,8 +62,8 @@ func (c *checker) about(only []string) (lines Problems) {
 	return lines
 }
 
-// decode reads a value into a field by its type and what its tag says of it: of, the words that it may be; from and to,
-// its bounds; page, what people open there; as, in which form it is written.
+// decode parses value into a field by the field's type and tag. The tag's keys: of, the allowed words; from and to, the
+// bounds; page, what people open there; as, the form of a duration.
 func (c *checker) decode(name, value string, tag reflect.StructTag, field any) {
 	if of := strings.Fields(tag.Get("of")); len(of) > 0 && !c.oneOf(name, value, of...) {
 		return
@@ -84,7 +84,7 @@ func (c *checker) decode(name, value string, tag reflect.StructTag, field any) {
 	case **time.Location:
 		*f = c.zone(name, value)
 	case *zapcore.Level:
-		*f, _ = zapcore.ParseLevel(value) // it is one of its words
+		*f, _ = zapcore.ParseLevel(value) // valid, because it is one of the words
 	}
 }
 
@@ -105,7 +105,7 @@ func isAddress(value string) bool {
 	return err == nil && wrong == nil
 }
 
-// oneOf reports whether the value is one of those that are allowed.
+// oneOf reports whether value is allowed.
 func (c *checker) oneOf(name, value string, allowed ...string) bool {
 	is := slices.Contains(allowed, value)
 	if !is {
@@ -114,7 +114,7 @@ func (c *checker) oneOf(name, value string, allowed ...string) bool {
 	return is
 }
 
-// page returns a URL where people open something, without a slash at its end.
+// page returns the URL of something that people open, without a slash at its end.
 func (c *checker) page(name, value, what string) string {
 	expected := "https://HOST or https://HOST/PATH, where people open " + what
 	u := c.url(name, value, expected, "https", "http")
@@ -126,8 +126,7 @@ func (c *checker) page(name, value, what string) string {
 
 var schemeForm = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]{0,15})://`)
 
-// url returns a URL, or nil for a bad value, of which it shows no more than the scheme: the rest may hold a password or
-// a token.
+// url returns a URL, or nil if value is invalid. Its problem shows only the scheme, since the rest may hold a secret.
 func (c *checker) url(name, value, expected string, schemes ...string) *url.URL {
 	scheme := schemeForm.FindStringSubmatch(value)
 	u, err := url.Parse(value)
@@ -144,7 +143,7 @@ func (c *checker) url(name, value, expected string, schemes ...string) *url.URL 
 	return nil
 }
 
-// whole returns a whole number within the bounds of its tag.
+// whole returns a whole number within the tag's bounds.
 func (c *checker) whole(name, value string, tag reflect.StructTag) int {
 	n, err := strconv.Atoi(value)
 	least, _ := strconv.Atoi(tag.Get("from"))
@@ -163,7 +162,7 @@ func (c *checker) boolean(name, value string) bool {
 	return b
 }
 
-// duration returns a duration as its tag says: milliseconds and a retention are written otherwise than others.
+// duration returns a duration in the form that the tag names: milliseconds, a retention, or the usual one.
 func (c *checker) duration(name, value string, tag reflect.StructTag) time.Duration {
 	switch tag.Get("as") {
 	case "milliseconds":
@@ -182,10 +181,10 @@ func (c *checker) duration(name, value string, tag reflect.StructTag) time.Durat
 
 var retentionForm = regexp.MustCompile(`^([1-9]\d{0,5})([ydh])$`)
 
-// maxRetention is as long as a time.Duration can be told.
+// maxRetention is shorter than the longest time.Duration.
 const maxRetention = 200 * 366 * 24 * time.Hour
 
-// retention returns a number of years, days or hours; a year counts as 366 days, so that nothing goes too early.
+// retention returns a number of years, days or hours. A year counts as 366 days, so that no record goes too early.
 func (c *checker) retention(name, value string) time.Duration {
 	unit := map[string]time.Duration{"y": 366 * 24 * time.Hour, "d": 24 * time.Hour, "h": time.Hour}
 	parts := retentionForm.FindStringSubmatch(value)
@@ -193,7 +192,7 @@ func (c *checker) retention(name, value string) time.Duration {
 		c.add(name, strconv.Quote(value), "years, days or hours, such as 5y, 90d or 48h")
 		return 0
 	}
-	n, _ := strconv.Atoi(parts[1]) // its form was checked
+	n, _ := strconv.Atoi(parts[1]) // its form is checked
 	if time.Duration(n) > maxRetention/unit[parts[2]] {
 		c.add(name, strconv.Quote(value), "at most 200 years")
 	}
@@ -226,7 +225,7 @@ func (c *checker) networks(name, value string) (all []netip.Prefix) {
 	return all
 }
 
-// network reads one, or an address, which is one of its own.
+// network parses a network; an address is a network of its own.
 func network(text string) (netip.Prefix, bool) {
 	if p, err := netip.ParsePrefix(text); err == nil {
 		return p.Masked(), true
@@ -244,17 +243,17 @@ func (c *checker) zone(name, value string) *time.Location {
 	return zone
 }
 
-// authorities checks a file with certificates to trust.
+// authorities checks a file of certificates to trust.
 func (c *checker) authorities(name, path string) {
 	_, err := smallfile.Authorities(c.said(name), path)
 	c.note(name, err)
 }
 
-// maxSecretBytes of a file that holds a secret.
+// maxSecretBytes is the longest file of a secret.
 const maxSecretBytes = 64 << 10
 
-// secret returns a value that stands in a file: Docker and Kubernetes hand secrets over as files, and a variable is
-// seen by whoever may look at the process. White space around it is none of it.
+// secret returns the secret in a file, without surrounding white space. Docker and Kubernetes provide secrets as files;
+// variables are visible to whoever may inspect the process.
 func (c *checker) secret(name, path string) string {
 	content, err := smallfile.ReadSecret(path, maxSecretBytes)
 	text := strings.TrimSpace(string(content))

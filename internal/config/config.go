@@ -1,5 +1,4 @@
-// Package config turns the environment into validated settings, or says everything that is wrong with
-// it at once.
+// Package config turns the environment into validated settings, or returns everything that is wrong with it.
 package config
 
 import (
@@ -18,8 +17,8 @@ import (
 	"retry-worker/internal/zeebe"
 )
 
-// Settings of one process, validated. A field with the tag env is read from that variable; the other tags say what else
-// there is to know of it (see Variable and decode).
+// Settings of one process, validated. A field with the tag env is read from that variable; see Variable and decode for
+// the other tags.
 type Settings struct {
 	HTTPAddr        string         `group:"Console and API" env:"RETRY_WORKER_HTTP_ADDR" as:"address" default:"127.0.0.1:8095" desc:"console and API: host:port; loopback only without a tokens file"`
 	OperateURL      string         `env:"RETRY_WORKER_OPERATE_URL" page:"Operate" desc:"where people open Camunda's Operate, for links to process instances: https://…; empty: no links"`
@@ -46,13 +45,13 @@ type Settings struct {
 	Profiles        bool           `env:"RETRY_WORKER_PPROF" default:"false" desc:"true: profiles of the process under /debug/pprof/ of RETRY_WORKER_OPS_ADDR"`
 	Notify          notify.Settings
 
-	Provider      *access.Provider // that people log in by; nil: none
-	TraceProtocol string           // by which traces are sent (TraceGRPC, TraceHTTP); empty: none are
+	Provider      *access.Provider // for logins; nil: none
+	TraceProtocol string           // TraceGRPC or TraceHTTP; empty: no traces
 	Engine        zeebe.Options
-	Unread        []string // a hint for each name of the engine's clients that is set and that nobody reads
+	Unread        []string // hints on set names of other engine clients that are not read
 }
 
-// parts are settings of which several make one, or one makes several.
+// parts holds settings that do not correspond to one field of Settings.
 type parts struct {
 	OIDC         access.Provider
 	SMTPURL      string `group:"Messages to teams" env:"RETRY_WORKER_SMTP_URL" desc:"mail server for what teams are told: smtp://USER@HOST:587 (STARTTLS) or smtps://USER@HOST:465; empty: no e-mail"`
@@ -71,16 +70,16 @@ type parts struct {
 	Traces otelEnv
 }
 
-// Problems is everything that is wrong with the environment, a line each.
+// Problems holds everything that is wrong with the environment, in lines.
 type Problems []string
 
 func (p Problems) Error() string { return strings.Join(p, "\n") }
 
-// OfEngine are how the variables begin that say how to reach the engine.
+// OfEngine holds the prefixes of the variables that say how to reach the engine.
 var OfEngine = []string{"ZEEBE_", "CAMUNDA_", "RETRY_WORKER_ENGINE", "RETRY_WORKER_TENANT_IDS"}
 
-// Load reads and checks the environment. A command that needs some settings only names how their variables begin: what
-// is wrong with others is not held against it. The error is Problems.
+// Load reads and checks the environment. A command that needs only some settings gives their prefixes; problems of
+// others are ignored. The error is Problems.
 func Load(only ...string) (Settings, error) {
 	var (
 		c checker
@@ -111,7 +110,7 @@ func defaultWorkerName() string {
 	return "retry-worker@" + host
 }
 
-// console checks what people come in by. Without a log-in, only this machine may reach the console.
+// console checks the settings of the console. Without a login only this machine may reach it.
 func (c *checker) console(s *Settings, p *parts) {
 	if s.HTTPAddr != "" && s.AuthTokensFile+p.OIDC.Issuer == "" {
 		c.note("RETRY_WORKER_AUTH_TOKENS_FILE", access.MayServeWithoutTokens(s.HTTPAddr))
@@ -123,7 +122,7 @@ func (c *checker) console(s *Settings, p *parts) {
 			c.add("RETRY_WORKER_CLAIM_URL", "a URL with a user, or without a {place}", expected)
 		}
 	}
-	// What is in certificate and key, the web server says.
+	// The web server checks the contents of certificate and key.
 	switch {
 	case s.TLSCertFile != "" && s.TLSKeyFile == "":
 		c.add("RETRY_WORKER_TLS_KEY_FILE", "missing", "the file with the key of RETRY_WORKER_TLS_CERT_FILE")
@@ -133,7 +132,7 @@ func (c *checker) console(s *Settings, p *parts) {
 	s.Provider = c.provider(&p.OIDC)
 }
 
-// provider returns the OpenID provider; nil where none is named.
+// provider returns the OpenID provider; nil if none is named.
 func (c *checker) provider(p *access.Provider) *access.Provider {
 	const secret = "RETRY_WORKER_OIDC_CLIENT_SECRET_FILE"
 	if p.Issuer == "" && p.ClientID == "" && os.Getenv(secret) == "" && p.TeamClaim == "" {
@@ -151,13 +150,13 @@ func (c *checker) provider(p *access.Provider) *access.Provider {
 	if p.ClientID == "" {
 		c.add("RETRY_WORKER_OIDC_CLIENT_ID", "missing", "the id of the provider's client")
 	}
-	if os.Getenv(secret) == "" { // what is wrong with the file is said already
+	if os.Getenv(secret) == "" { // a problem with the file is already reported
 		c.add(secret, "missing", "the file with the client's secret")
 	}
 	return p
 }
 
-// journal checks where records are kept and events go.
+// journal checks the addresses of the database and the events.
 func (c *checker) journal(s *Settings) {
 	const expected = "sqlite:FILE or postgres://…"
 	switch file, sqlite := strings.CutPrefix(s.DatabaseURL, "sqlite:"); {

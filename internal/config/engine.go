@@ -23,7 +23,7 @@ func (c *checker) engine(e *zeebe.Options, p *parts) {
 	c.credentials(e, strings.ToUpper(p.AuthStrategy))
 }
 
-// credentials checks that there are a client's, or a user's with his password, or none: not both.
+// credentials checks that there are a client's, or a user and password, or neither, but not both.
 func (c *checker) credentials(e *zeebe.Options, strategy string) {
 	const name, client, user = "CAMUNDA_AUTH_STRATEGY", "ZEEBE_CLIENT_ID", "ZEEBE_BASIC_AUTH_USERNAME"
 	has := map[string]bool{client: e.OAuth != nil, user: e.Username != ""}
@@ -44,7 +44,7 @@ func (c *checker) credentials(e *zeebe.Options, strategy string) {
 	}
 }
 
-// clientCertificate checks what the engine knows this client by (mutual TLS), where there is one.
+// clientCertificate checks the client's certificate for mutual TLS, if there is one.
 func (c *checker) clientCertificate(e *zeebe.Options) {
 	const certificate, key = "CAMUNDA_MTLS_CERT_PATH", "CAMUNDA_MTLS_KEY_PATH"
 	switch {
@@ -62,8 +62,8 @@ func (c *checker) clientCertificate(e *zeebe.Options) {
 	}
 }
 
-// tenants returns those to take jobs from; none: the engine's default. RETRY_WORKER_TENANT_IDS beats the SDKs' one,
-// which must be among them (R36).
+// tenants returns the tenants to take jobs from; none means the engine's default. RETRY_WORKER_TENANT_IDS wins over the
+// SDKs' setting, which must be among them (R36).
 func (c *checker) tenants(all []string, p *parts) []string {
 	if p.TenantID != "" && p.DefaultTenantID != "" && p.TenantID != p.DefaultTenantID {
 		c.both("CAMUNDA_TENANT_ID", "CAMUNDA_DEFAULT_TENANT_ID")
@@ -83,10 +83,10 @@ func (c *checker) tenants(all []string, p *parts) []string {
 	return all
 }
 
-// protocol keeps of the two addresses the one that is used (R36).
+// protocol keeps the one of the two addresses that is used (R36).
 func (c *checker) protocol(e *zeebe.Options, protocol string) {
 	address := cmp.Or(e.RESTAddress, "http://127.0.0.1:8080")
-	address = strings.TrimSuffix(strings.TrimSuffix(address, "/"), "/v2") // as documents of the API write it
+	address = strings.TrimSuffix(strings.TrimSuffix(address, "/"), "/v2") // as the API's documentation writes it
 	c.url("ZEEBE_REST_ADDRESS", address, "http://HOST:8080 or https://…", "http", "https")
 	switch {
 	case protocol != "auto":
@@ -101,11 +101,11 @@ func (c *checker) protocol(e *zeebe.Options, protocol string) {
 	}
 }
 
-// gatewaySchemes are those that an address of gRPC may have, and whether they stand for no TLS.
+// gatewaySchemes maps the schemes of a gRPC address to whether they mean no TLS.
 var gatewaySchemes = map[string]bool{"grpc": true, "http": true, "grpcs": false, "https": false}
 
-// gateway leaves of the gRPC gateway's address host:port, and says whether it speaks no TLS: an address may have a
-// scheme, as those of the SDKs have.
+// gateway reduces the gRPC gateway's address to host:port and sets Plaintext. The address may have a scheme, like those
+// of the SDKs.
 func (c *checker) gateway(e *zeebe.Options, insecureConnection string) {
 	insecure := c.boolean("ZEEBE_INSECURE_CONNECTION", cmp.Or(insecureConnection, "false"))
 	given := e.Address
@@ -128,11 +128,11 @@ func (c *checker) gateway(e *zeebe.Options, insecureConnection string) {
 	}
 }
 
-// oauth returns nil where no client is configured; what is configured for one is checked all the same.
+// oauth returns nil if no client is configured. It checks the other settings in any case.
 func (c *checker) oauth(o *zeebe.OAuth, e *zeebe.Options) *zeebe.OAuth {
 	const server, client, secret = "ZEEBE_AUTHORIZATION_SERVER_URL", "ZEEBE_CLIENT_ID", "ZEEBE_CLIENT_SECRET"
 	c.url(server, o.URL, "https://… or http://…", "https", "http")
-	// It stands in logs and in what `check` prints.
+	// The URL is logged, and printed by `check`.
 	if u, err := url.Parse(o.URL); err == nil && u.User != nil {
 		c.add(server, "a URL with a user", "one without; the client goes into "+client+" and "+secret)
 	}
@@ -142,7 +142,7 @@ func (c *checker) oauth(o *zeebe.OAuth, e *zeebe.Options) *zeebe.OAuth {
 	if o.ClientID == "" {
 		c.add(client, "missing", "the client id that belongs to "+secret)
 	}
-	if o.ClientSecret == "" && os.Getenv(secret+"_FILE") == "" { // what is wrong with the file is said already
+	if o.ClientSecret == "" && os.Getenv(secret+"_FILE") == "" { // a problem with the file is already reported
 		c.add(secret, "missing", "the secret that belongs to "+client)
 	}
 	if o.Audience == "" {
@@ -154,8 +154,8 @@ func (c *checker) oauth(o *zeebe.OAuth, e *zeebe.Options) *zeebe.OAuth {
 	return o
 }
 
-// otelEnv are the standard names of OpenTelemetry that decide whether, and by which protocol, traces are sent; all
-// others (endpoint, certificates, headers, sampler, service name, …) are read where they are used.
+// otelEnv holds the OpenTelemetry variables that decide whether and by which protocol traces are sent. The others
+// (endpoint, certificates, headers, sampler, …) are read by the OpenTelemetry packages.
 type otelEnv struct {
 	Disabled       bool   `group:"Traces" env:"OTEL_SDK_DISABLED" default:"false" desc:"true: no traces whatever the others say"`
 	Exporter       string `env:"OTEL_TRACES_EXPORTER" desc:"otlp: send traces; none: do not; empty: where an endpoint is named"`
@@ -165,16 +165,16 @@ type otelEnv struct {
 	TracesProtocol string `env:"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL" desc:"the same for traces alone"`
 }
 
-// The protocols by which traces are sent, in the words of OTEL_EXPORTER_OTLP_PROTOCOL.
+// The protocols of traces, as OTEL_EXPORTER_OTLP_PROTOCOL names them.
 const (
 	TraceGRPC = "grpc"
 	TraceHTTP = "http/protobuf"
 )
 
-// tracing returns the protocol by which traces are sent; empty where none are.
+// tracing returns the protocol of traces; empty if none are sent.
 func (c *checker) tracing(o *otelEnv) string {
 	if o.Disabled || o.Exporter == "none" || o.Exporter+o.Endpoint+o.TracesEndpoint == "" {
-		return "" // nor is it checked what the others say: they are not ours alone
+		return "" // other programs use these variables too, so they are not checked
 	}
 	c.oneOf("OTEL_TRACES_EXPORTER", cmp.Or(o.Exporter, "otlp"), "otlp", "none")
 	name, protocol := "OTEL_EXPORTER_OTLP_PROTOCOL", o.Protocol

@@ -15,18 +15,18 @@ import (
 	"retry-worker/internal/text"
 )
 
-// Variable is one setting. Also are other names of it.
+// Variable is one setting. Also holds its other names.
 type Variable struct {
 	Group, Name, Default, Meaning string
 	Also                          []string
 }
 
-// Variables returns all settings, those of a group together.
+// Variables returns all settings, grouped.
 func Variables() (all []Variable) {
 	group, groups := "", []string(nil)
 	for _, env := range []any{&Settings{}, &parts{}} {
 		fields(reflect.ValueOf(env).Elem(), func(tag reflect.StructTag, _ any) {
-			if group = cmp.Or(tag.Get("group"), group); !slices.Contains(groups, group) { // it goes on until the next begins
+			if group = cmp.Or(tag.Get("group"), group); !slices.Contains(groups, group) { // until the next begins
 				groups = append(groups, group)
 			}
 			name := tag.Get("env")
@@ -45,8 +45,7 @@ func Variables() (all []Variable) {
 	return all
 }
 
-// fields calls do for each field that is read from a variable, those of structs within v among them, with its tag and
-// its address.
+// fields calls do with the tag and the address of each field that has a variable, including fields of nested structs.
 func fields(v reflect.Value, do func(tag reflect.StructTag, field any)) {
 	for f, field := range v.Fields() {
 		switch {
@@ -58,8 +57,8 @@ func fields(v reflect.Value, do func(tag reflect.StructTag, field any)) {
 	}
 }
 
-// load fills each env from the environment. A setting with several names takes the value of the one that is set; two
-// that say something else are a problem.
+// load fills each env from the environment. A setting with several names takes the value of the one that is set;
+// different values are a problem.
 func (c *checker) load(envs ...any) {
 	var settings []reflect.Value
 	var all []reflect.StructField
@@ -80,15 +79,15 @@ func (c *checker) load(envs ...any) {
 	c.note("", envconfig.Process("", env.Interface()))
 }
 
-// setting decodes a field for envconfig. It notes a wrong value and goes on, where envconfig would stop at the first.
+// setting decodes a field for envconfig. It records a wrong value and goes on, where envconfig would stop at the first.
 type setting struct {
 	c        *checker
-	variable string // read for it
+	variable string // that it is read from
 	tag      reflect.StructTag
-	field    any // its address
+	field    any // a pointer
 }
 
-// Decode implements envconfig.Decoder. A variable that is set but empty counts as not set.
+// Decode implements envconfig.Decoder. An empty variable counts as not set.
 func (s setting) Decode(value string) error {
 	name := s.tag.Get("env")
 	if s.variable == name+"_FILE" && value != "" {
@@ -100,8 +99,7 @@ func (s setting) Decode(value string) error {
 	return nil
 }
 
-// variable returns the name of the variable that a setting is read from: its own, another one of it, or that of its
-// file.
+// variable returns the variable to read a setting from: its own name, another of its names, or that of its file.
 func (c *checker) variable(tag reflect.StructTag) string {
 	name := tag.Get("env")
 	set, value := name, os.Getenv(name)
@@ -125,18 +123,18 @@ func (c *checker) variable(tag reflect.StructTag) string {
 	return set
 }
 
-// What Kubernetes injects for a Service named retry-worker, retry-worker-and-more, or as the engine is.
+// Variables that Kubernetes injects for a Service named like this program or the engine.
 var (
 	linkName = regexp.MustCompile(`^(RETRY_WORKER|ZEEBE|CAMUNDA)_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
-	linkPort = regexp.MustCompile(`^(RETRY_WORKER|ZEEBE|CAMUNDA)_(\w+_)?PORT$`) // a mistake, unless its value is a link's
+	linkPort = regexp.MustCompile(`^(RETRY_WORKER|ZEEBE|CAMUNDA)_(\w+_)?PORT$`) // a mistake unless an address
 )
 
 func serviceLink(name, value string) bool {
 	return linkName.MatchString(name) || linkPort.MatchString(name) && strings.Contains(value, "://")
 }
 
-// unread returns the names with one of the prefixes that are set and that nothing reads, each with the one that may be
-// meant, but for those that Kubernetes injects for a Service.
+// unread returns the set names with one of the prefixes that nothing reads, each with the name that may be meant. It
+// skips those that Kubernetes injects.
 func unread(prefixes ...string) map[string]string {
 	var known []string
 	for _, v := range Variables() {
@@ -154,7 +152,7 @@ func unread(prefixes ...string) map[string]string {
 	return meant
 }
 
-// unknown refuses names of ours that nothing reads.
+// unknown returns a problem for each name of ours that nothing reads.
 func unknown() (all Problems) {
 	for name, near := range unread("RETRY_WORKER_") {
 		line := name + " is set, expected one of the names that `retry-worker serve --help` lists"
@@ -166,7 +164,7 @@ func unknown() (all Problems) {
 	return all
 }
 
-// hints tell of names of other clients of the engine that are set and that nobody reads, and what to set instead.
+// hints lists set names of other engine clients that nothing reads, and what to set instead.
 func hints() (all []string) {
 	for name, near := range unread("ZEEBE_", "CAMUNDA_") {
 		instead := "`retry-worker serve --help` lists what is"

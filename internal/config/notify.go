@@ -29,8 +29,7 @@ func (c *checker) notify(n *notify.Settings, p *parts) {
 const smtpForms = "smtp://USER@HOST:587 or smtps://USER@HOST:465; the password goes into a file " +
 	"(RETRY_WORKER_SMTP_PASSWORD_FILE)"
 
-// smtp returns the mail server; nil where there is none. It never shows the URL: somebody may have put a password in
-// it.
+// smtp returns the mail server; nil if there is none. Messages never show the URL, which may hold a password.
 func (c *checker) smtp(p *parts) *notify.MailServer {
 	const name = "RETRY_WORKER_SMTP_URL"
 	if p.SMTPURL == "" {
@@ -75,8 +74,8 @@ func (c *checker) smtpPort(name string, u *url.URL) int {
 	return c.whole("the port of "+name, u.Port(), `from:"1" to:"65535"`)
 }
 
-// encryption is required unless the server is on this machine and nobody logs in, or somebody says otherwise; a
-// password is never sent in the clear to another machine.
+// encryption returns what the URL asks for. By default encryption is required, unless the server is on this machine and
+// needs no login. A password is never sent unencrypted to another machine.
 func (c *checker) encryption(name string, u *url.URL, s *notify.MailServer) notify.Encryption {
 	query := u.Query()
 	asked := notify.Encryption(query.Get("tls"))
@@ -120,7 +119,7 @@ func (c *checker) sender(name, value string) mail.Address {
 
 var hostForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$`)
 
-// destinations returns networks and names of hosts.
+// destinations parses a list of networks and host names.
 func (c *checker) destinations(name, value string) (allowed web.Allowed) {
 	for _, item := range c.list(name, value) {
 		if p, ok := network(item); ok {

@@ -1,4 +1,4 @@
-// Package app puts the parts of the service together, starts them and stops them.
+// Package app assembles the service's parts, starts them and stops them.
 package app
 
 import (
@@ -29,14 +29,14 @@ import (
 	"retry-worker/internal/zeebe"
 )
 
-// pollTimeout of one activation: a stop waits for it, and an idle engine answers that often.
+// pollTimeout of one activation. A stop waits for it.
 const pollTimeout = 2 * time.Second
 
 // App is one running service.
 type App struct {
 	settings  config.Settings
 	version   string
-	holder    string // of leases: another with each start
+	holder    string // of leases; new with each start
 	log       *zap.Logger
 	clock     clock.Clock
 	metrics   *metrics.Metrics
@@ -45,12 +45,12 @@ type App struct {
 	pages     *console.Pages
 	health    health
 	engine    *zeebe.Client
-	store     store.Store                 // nil until it could be opened
-	sink      *events.Sink                // nil where events are off
-	tracing   *tracing                    // nil where nothing is traced
+	store     store.Store                 // nil until it is opened
+	sink      *events.Sink                // nil if events are off
+	tracing   *tracing                    // nil if traces are off
 	catalogue func() *catalogue.Catalogue // the one in force
-	watches   []func(context.Context)     // take changes of files up until their context ends
-	cleanups  []cleanup                   // in the order of opening; run in reverse
+	watches   []func(context.Context)     // take up changed files until their context ends
+	cleanups  []cleanup                   // in order of opening; run in reverse
 }
 
 type cleanup struct {
@@ -58,23 +58,22 @@ type cleanup struct {
 	run  func(context.Context) error
 }
 
-// Options of a service. Listen and Dial may be nil: then it is this machine's network.
+// Options of a service. Nil Listen and Dial use this machine's network.
 type Options struct {
 	Settings config.Settings
 	Build    metrics.Build
-	// Clock is what everything goes by that decides, plans or is told to people; what is agreed with others goes by
-	// this machine's: deadlines of jobs, leases, time-outs.
+	// Clock is the time for decisions, plans and people. What is agreed with other programs uses this machine's clock:
+	// job deadlines, leases, time-outs.
 	Clock clock.Clock
 	Log   *zap.Logger
 	// Listen opens the addresses of metrics and console.
 	Listen web.Opener
-	// Dial connects to the engine, to webhooks and to what is probed.
+	// Dial connects to the engine, to webhooks and to probed addresses.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// New opens what the service needs; the engine and a database server need not be there yet. When it fails,
-// everything it had opened is closed again. What is wrong with the policies or the tokens file comes as
-// config.Problems.
+// New opens what the service needs; the engine and a database server may be down. If it fails, it closes what it had
+// opened. Problems of the policies or tokens file are config.Problems.
 func New(o Options) (_ *App, err error) {
 	s, log := o.Settings, o.Log
 	if o.Listen == nil {
@@ -131,7 +130,7 @@ func (a *App) newWorker(memory *journal.Journal, gates *gate.Gates) *worker.Work
 		count(up)
 		a.health.set(&a.health.shown.Engine, up)
 		if up {
-			seen.Do(func() { // a later loss is an alert, not an unready service
+			seen.Do(func() { // a later loss raises an alert, but the service stays ready
 				a.metrics.Readiness.Note(metrics.AboutEngine, "engine: "+a.settings.Engine.String())
 				a.metrics.Readiness.Ready(metrics.AboutEngine)
 			})
@@ -166,8 +165,8 @@ func (a *App) OpsAddr() string { return a.ops.Addr() }
 // HTTPAddr returns the address of the API.
 func (a *App) HTTPAddr() string { return a.http.Addr() }
 
-// Run works until stop ends, then drains and closes everything, within the shutdown time-out; kill
-// ends it at once. Call it once.
+// Run works until stop ends, then drains and closes everything within the shutdown time-out. kill ends it at once. Call
+// it once.
 func (a *App) Run(stop, kill context.Context) error {
 	hard, cancel := context.WithCancel(kill)
 	defer cancel()
@@ -195,8 +194,7 @@ func (a *App) Run(stop, kill context.Context) error {
 	return errors.Join(hardStop, a.close())
 }
 
-// work takes and answers jobs until stop ends. The journal outlives whatever writes through it: what has begun is
-// recorded yet.
+// work takes and answers jobs until stop ends. The journal stops last, so that all that has begun is recorded.
 func (a *App) work(stop, hard context.Context) {
 	var relays *relays
 	var gates *gate.Gates
@@ -233,7 +231,7 @@ func (a *App) work(stop, hard context.Context) {
 	recorded()
 }
 
-// background runs f until the function it returns is called, which waits for it.
+// background runs f in a goroutine. end cancels its context and waits for it.
 func (a *App) background(hard context.Context, f func(ends context.Context)) (end func()) {
 	ends, cancel := context.WithCancel(context.WithoutCancel(hard))
 	var running sync.WaitGroup
@@ -244,18 +242,18 @@ func (a *App) background(hard context.Context, f func(ends context.Context)) (en
 	}
 }
 
-// ErrHardStop is Run's error after a stop that left jobs behind: whoever started the process is to see it.
+// ErrHardStop is Run's error after a stop that left jobs unanswered.
 var ErrHardStop = errors.New("stopped before every job was answered or handed back; the engine offers the others " +
 	"again after their time-out")
 
-// closeTime of the shutdown time-out is left for closing what is open.
+// closeTime is the part of the shutdown time-out that is kept for clean-ups.
 const closeTime = 2 * time.Second
 
 func (a *App) drainTime() time.Duration {
 	return a.settings.ShutdownTimeout - min(closeTime, a.settings.ShutdownTimeout/4)
 }
 
-// close runs the clean-ups in reverse order, once, all of them within closeTime.
+// close runs the clean-ups in reverse order, once, within closeTime.
 func (a *App) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()

@@ -22,16 +22,16 @@ import (
 	"retry-worker/internal/zeebe"
 )
 
-// CheckStep is one step of a check of what a worker needs. It has nothing to say where it returns neither. Where it
-// fails and is needed, the check ends.
+// CheckStep is one step of a check of what a worker needs. An empty result means nothing to report. If a needed step
+// fails, the check ends.
 type CheckStep struct {
 	Name   string
 	Needed bool
 	Do     func(context.Context) (detail string, err error)
 }
 
-// CheckSteps returns the steps that check what a worker with these settings needs, in their order; client may be nil
-// where noClient says why. They change nothing anywhere.
+// CheckSteps returns the steps, in order, that check what a worker with these settings needs. They change nothing.
+// client may be nil if noClient says why.
 func CheckSteps(s *config.Settings, client *zeebe.Client, noClient error, version string) []CheckStep {
 	var hints []CheckStep
 	for _, hint := range s.Unread {
@@ -78,7 +78,7 @@ func engineSteps(client *zeebe.Client, s *config.Settings) []CheckStep {
 	}
 }
 
-// consoleSteps look at the files that let people in, as far as there are any.
+// consoleSteps check the files of the console's logins, if there are any.
 func consoleSteps(s *config.Settings, now time.Time) []CheckStep {
 	return []CheckStep{
 		{"tokens", false, func(context.Context) (string, error) {
@@ -114,7 +114,7 @@ func consoleSteps(s *config.Settings, now time.Time) []CheckStep {
 	}
 }
 
-// connectionSteps open what the worker connects to beside the engine.
+// connectionSteps open the worker's connections other than the engine's.
 func connectionSteps(s *config.Settings, version string) []CheckStep {
 	return []CheckStep{
 		{"teams", false, func(context.Context) (string, error) { return inspectTeams(s) }},
@@ -152,7 +152,7 @@ func inspectDatabase(ctx context.Context, url string) (string, error) {
 	}
 	r, err := store.OpenReader(ctx, url)
 	if err == nil {
-		defer r.Close() // it only reads
+		defer r.Close() // nothing was written
 		_, err = r.Head(ctx)
 	}
 	if _, is := errors.AsType[*sqlstore.NotBegunError](err); is {
@@ -161,7 +161,7 @@ func inspectDatabase(ctx context.Context, url string) (string, error) {
 	return found + "; the journal can be read", err
 }
 
-// inspectTeams says which teams nobody is told for, and which cannot be told.
+// inspectTeams says which teams have no address, and which cannot be notified.
 func inspectTeams(s *config.Settings) (string, error) {
 	from, err := catalogue.Default(), error(nil)
 	if s.PoliciesFile != "" {

@@ -12,7 +12,7 @@ import (
 	"retry-worker/internal/web"
 )
 
-// openConsole serves the API and the pages, which say that the journal is not open until it is.
+// openConsole serves the API and the pages. Until the journal is open they say so.
 func (a *App) openConsole(open web.Opener) (err error) {
 	tokens, err := a.openTokens()
 	if err != nil {
@@ -36,14 +36,14 @@ func (a *App) openConsole(open web.Opener) (err error) {
 	return nil
 }
 
-// health is what the service knows of itself, for the people who look at it. Safe for concurrent use.
+// health is the service's state as the pages show it. It is safe for concurrent use.
 type health struct {
 	now   func() time.Time
 	mu    sync.Mutex
 	shown console.Health
 }
 
-// set notes how a signal stands; since when stays where that is no change.
+// set records the state of a signal. Its time changes only with the state.
 func (h *health) set(s *console.Signal, up bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -52,14 +52,15 @@ func (h *health) set(s *console.Signal, up bool) {
 	}
 }
 
-// reject notes why the policies file is not the one in force; nil where it is.
+// reject records why the policies file is refused; nil if it is in force.
 func (h *health) reject(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.shown.Rejection = err
 }
 
-// untold notes which teams could not be told so far: of several addresses, the one that waits longest.
+// untold records the teams that could not be notified yet: for each team and channel, the address that has waited
+// longest.
 func (h *health) untold(waiting []notify.Waiting) {
 	var failed []console.Notice
 	for _, w := range waiting {
@@ -83,7 +84,7 @@ func (h *health) snapshot() console.Health {
 	return h.shown
 }
 
-// engineUp returns since when the engine answers this process; the zero time where it does not.
+// engineUp returns since when the engine answers this process; zero if it does not.
 func (h *health) engineUp() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()

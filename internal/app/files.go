@@ -17,12 +17,12 @@ import (
 	"retry-worker/internal/web"
 )
 
-// watchedFile is one that is taken up again when it changes. One that is wrong is refused at the start; later it
-// changes nothing, and the log, /readyz and a gauge say so until it is right.
+// watchedFile is a file whose changes are taken up. A wrong file is refused at the start. Later it changes nothing, and
+// log, /readyz and a gauge say so until it is right.
 type watchedFile struct{ about, name string }
 
-// watch opens the file that a setting names, and takes its changes up while the service runs; told is told of them
-// (smallfile.Watcher.Run).
+// watch opens the file of a setting and takes up its changes while the service runs; told is called as by
+// smallfile.Watcher.Run.
 func watch[T any](
 	a *App, f watchedFile, setting string, open func() (*smallfile.Watcher[T], error), told func(*T, error),
 ) (current func() *T, err error) {
@@ -47,7 +47,7 @@ func watch[T any](
 	return w.Current, nil
 }
 
-// problemsWith says what is wrong with a file as what is wrong with the setting that names it.
+// problemsWith returns a file's problems as those of the setting that names it.
 func problemsWith(setting string, err error) (all config.Problems) {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		all = append(all, setting+": "+line)
@@ -55,7 +55,7 @@ func problemsWith(setting string, err error) (all config.Problems) {
 	return all
 }
 
-// openCatalogue reads the policies file, or takes the built-in catalogue where there is none.
+// openCatalogue reads the policies file, or takes the built-in catalogue if there is none.
 func (a *App) openCatalogue() (err error) {
 	a.catalogue = catalogue.Default
 	if path := a.settings.PoliciesFile; path != "" {
@@ -75,7 +75,7 @@ func (a *App) openCatalogue() (err error) {
 	return nil
 }
 
-// takeCatalogue starts the series of a catalogue.
+// takeCatalogue creates the metric series of a catalogue.
 func (a *App) takeCatalogue(c *catalogue.Catalogue) {
 	a.metrics.StartPolicies(c.Policies)
 	a.metrics.SetCatalogue(c.Version)
@@ -89,7 +89,7 @@ func (a *App) takeCatalogue(c *catalogue.Catalogue) {
 	}
 }
 
-// logCatalogue says what is in force, and which teams cannot be told of their dead letters.
+// logCatalogue logs the catalogue in force, and the teams that cannot be notified.
 func (a *App) logCatalogue(c *catalogue.Catalogue) {
 	a.log.Info("policy catalogue in force", zap.String("catalogue", c.Version), zap.String("source", c.Source),
 		zap.Strings("policies", c.Policies.Names()))
@@ -98,10 +98,10 @@ func (a *App) logCatalogue(c *catalogue.Catalogue) {
 	}
 }
 
-// policies returns those in force.
+// policies returns the policies in force.
 func (a *App) policies() decision.Policies { return a.catalogue().Policies }
 
-// openTokens reads the tokens file and returns those in force; nil where there is none.
+// openTokens reads the tokens file and returns the tokens in force; nil if there is no file.
 func (a *App) openTokens() (current func() *access.Tokens, err error) {
 	path := a.settings.AuthTokensFile
 	if path == "" {
@@ -111,7 +111,7 @@ func (a *App) openTokens() (current func() *access.Tokens, err error) {
 		func() (*smallfile.Watcher[access.Tokens], error) { return access.Open(path) }, func(*access.Tokens, error) {})
 }
 
-// openCertificate reads what the console shows where it speaks TLS; nil where it does not.
+// openCertificate reads the console's certificate; nil without TLS.
 func (a *App) openCertificate() (web.Certificate, error) {
 	s := &a.settings
 	if s.TLSCertFile == "" {

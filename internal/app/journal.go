@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// openTime bounds one try to open the journal, a migration among it.
+	// openTime bounds one try to open the journal, including a migration.
 	openTime = time.Minute
-	// openPause between two tries.
+	// openPause is the pause between two tries.
 	openPause = time.Second
 )
 
-// openStore opens the journal's store, or says in /readyz why it cannot.
+// openStore opens the journal's store, or shows in /readyz why it cannot.
 func (a *App) openStore(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
@@ -38,8 +38,7 @@ func (a *App) openStore(ctx context.Context) error {
 	return nil
 }
 
-// canWait reports whether the journal may open later by itself: a database server that is not there yet. What is
-// wrong with a file a person must see to.
+// canWait reports whether the journal may open later: its database server may be down. A file's problem needs a person.
 func (a *App) canWait(err error) bool {
 	if strings.HasPrefix(a.settings.DatabaseURL, "sqlite:") {
 		return false
@@ -48,8 +47,8 @@ func (a *App) canWait(err error) bool {
 	return ok && failed.Kind == journal.Unavailable
 }
 
-// awaitStore tries to open the journal until it is open, or stop or hard ends. Its error is one that waiting
-// does not mend.
+// awaitStore tries to open the journal until it succeeds, or stop or hard ends. An error means that waiting does not
+// help.
 func (a *App) awaitStore(stop, hard context.Context) error {
 	if a.store != nil {
 		return nil
@@ -73,7 +72,7 @@ func (a *App) awaitStore(stop, hard context.Context) error {
 	}
 }
 
-// journalHooks returns hooks that feed metrics, probes and log with what happens in the journal.
+// journalHooks returns hooks that feed metrics, probes and log from the journal.
 func (a *App) journalHooks() journal.Hooks {
 	return journal.Hooks{
 		Open: func(open bool, reason error) {

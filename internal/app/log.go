@@ -18,8 +18,8 @@ import (
 	"retry-worker/internal/zeebe"
 )
 
-// NewLogger writes lines in format (json or console) to out, instants in UTC. Messages and errors, which hold the words
-// of others, lose what is personal or secret.
+// NewLogger writes lines in format (json or console) to out, with instants in UTC. It removes personal and secret data
+// from messages and errors, which may quote others.
 func NewLogger(out io.Writer, level zapcore.Level, format string) *zap.Logger {
 	encoder := zapcore.NewJSONEncoder(encoderConfig())
 	if format == "console" {
@@ -28,8 +28,8 @@ func NewLogger(out io.Writer, level zapcore.Level, format string) *zap.Logger {
 	return zap.New(redactingCore{zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(out)), level)})
 }
 
-// redactingCore writes to another core what redact leaves of messages, errors, paths, and whatever may hold a secret of
-// ours.
+// redactingCore passes entries to another core, with messages, errors, paths and other fields that may hold secrets
+// redacted.
 type redactingCore struct{ zapcore.Core }
 
 func (r redactingCore) With(fields []zapcore.Field) zapcore.Core {
@@ -60,8 +60,7 @@ func redacted(fields []zapcore.Field) []zapcore.Field {
 	return fields
 }
 
-// The worker says itself, once, that a connection failed; gRPC would at each try. It is told before anything else uses
-// it.
+// gRPC's own log is off: the worker itself logs a failed connection, once. It must be set before gRPC is used.
 func init() { grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard)) }
 
 func encoderConfig() zapcore.EncoderConfig {
@@ -82,8 +81,7 @@ func (a *App) engineOptions() zeebe.Options {
 	return o
 }
 
-// warnOfSettings says once what travels unencrypted though nobody asked for that, and what is set though nobody reads
-// it.
+// warnOfSettings logs once which connections are unencrypted by default and which settings are not read.
 func (a *App) warnOfSettings() {
 	for _, hint := range a.settings.Unread {
 		a.log.Warn(hint, zap.String("event", "setting_not_read"))
@@ -93,8 +91,8 @@ func (a *App) warnOfSettings() {
 	}
 }
 
-// unencrypted are the connections over which secrets or patients' data may travel in the clear, a line each, with what
-// to do. Connections within this machine, and what a setting says in so many words, are none.
+// unencrypted lists connections that may carry secrets or patients' data unencrypted, each with what to do. It leaves
+// out connections within this machine, and those that a setting explicitly allows.
 func unencrypted(s *config.Settings) (lines []string) {
 	console := url.URL{Host: s.HTTPAddr}
 	if s.TLSCertFile == "" && !access.IsLoopback(console.Hostname()) {
@@ -119,10 +117,10 @@ func unencrypted(s *config.Settings) (lines []string) {
 	return lines
 }
 
-// mayBePlain reports whether a PostgreSQL address leaves the encryption to the server.
+// mayBePlain reports whether a PostgreSQL address leaves encryption to the server.
 func mayBePlain(address string) bool {
 	_, query, _ := strings.Cut(address, "?")
-	values, _ := url.ParseQuery(query) // what cannot be read, the store refuses
+	values, _ := url.ParseQuery(query) // the store refuses an invalid one
 	mode := values.Get("sslmode")
 	if mode == "" {
 		mode = os.Getenv("PGSSLMODE")

@@ -9,18 +9,17 @@ import (
 )
 
 const (
-	// logDelay is how long a line of the log waits for others, up to logBytes: one write for many lines is a tenth of
-	// the worker's CPU time under load.
+	// logDelay is how long a log line may wait, up to logBytes, for others to be written with it: writing each line
+	// alone takes a tenth of the CPU time under load.
 	logDelay = 100 * time.Millisecond
 	logBytes = 64 << 10
-	// mostPending lines wait for a reader of standard output; those beyond them are lost, and counted.
+	// mostPending is how many lines may wait for a reader of standard output. Lines beyond it are lost and counted.
 	mostPending = 8 << 10
-	// logEnd is how long the last lines may take at the end.
+	// logEnd is how long Stop waits for the last lines.
 	logEnd = time.Second
 )
 
-// LogLines writes a log in the background: whoever logs goes on, whether anybody reads it or not. Safe for concurrent
-// use.
+// LogLines writes a log in the background, so that nobody waits for a reader. It is safe for concurrent use.
 type LogLines struct {
 	to     io.Writer
 	lost   func(lines int64)
@@ -30,7 +29,8 @@ type LogLines struct {
 	end, ended chan struct{}
 }
 
-// NewLogLines returns one that writes to to, and calls lost with how many lines were lost, once some are written again.
+// NewLogLines returns a LogLines that writes to to. It calls lost with the number of lost lines once some are written
+// again.
 func NewLogLines(to io.Writer, lost func(lines int64)) *LogLines {
 	l := &LogLines{to: to, lost: lost, lines: make(chan []byte, mostPending), end: make(chan struct{}),
 		ended: make(chan struct{})}
@@ -38,7 +38,7 @@ func NewLogLines(to io.Writer, lost func(lines int64)) *LogLines {
 	return l
 }
 
-// Write takes one line, and never fails nor waits.
+// Write queues one line. It never fails or waits.
 func (l *LogLines) Write(line []byte) (int, error) {
 	select {
 	case l.lines <- bytes.Clone(line):
@@ -53,7 +53,7 @@ func (l *LogLines) run() {
 	w := bufio.NewWriterSize(l.to, logBytes)
 	written := func(err error) {
 		if err != nil {
-			w.Reset(l.to) // there is nowhere to say so; the next lines may be taken
+			w.Reset(l.to) // no place to report it; later writes may succeed
 		}
 	}
 	write := func(line []byte) { _, err := w.Write(line); written(err) }
@@ -78,7 +78,7 @@ func (l *LogLines) run() {
 	}
 }
 
-// Stop writes what waits, as far as somebody reads it soon.
+// Stop writes the waiting lines, for at most logEnd.
 func (l *LogLines) Stop() {
 	close(l.end)
 	select {

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// gatherLease keeps replicas from looking for the same news.
+	// gatherLease keeps replicas from gathering the same news.
 	gatherLease = "notify"
-	// noticeHold is how seldom a receiver is tried at most that does not take what it is sent.
+	// noticeHold is the least time between tries for a receiver that does not take its messages.
 	noticeHold = 15 * time.Minute
 )
 
-// addNotices adds what tells teams of their dead letters, and says who cannot be told.
+// addNotices adds the notices to teams about their dead letters, and logs which teams cannot be notified.
 func (a *App) addNotices(c *relays, memory *journal.Journal, gates *gate.Gates) {
 	s := a.settings.Notify
 	c.notices = &notify.Sink{
@@ -40,7 +40,7 @@ func (a *App) addNotices(c *relays, memory *journal.Journal, gates *gate.Gates) 
 		})
 }
 
-// Senders returns what the settings send notices by.
+// Senders returns the senders of notices that the settings configure.
 func Senders(s notify.Settings, version string) notify.Senders {
 	senders := notify.Senders{Poster: notify.NewPoster(web.NewClient(s.Webhooks, version))}
 	if s.SMTP != nil {

@@ -16,12 +16,12 @@ import (
 	"retry-worker/internal/worker"
 )
 
-// relays carry the journal's messages: people's decisions to the processes that wait, and the events where
-// anybody listens. Each queue is its own, with a lease of its own: one that is stuck holds the other not up.
+// relays carry the journal's messages: decisions to the waiting processes, and events if they are on. Each queue has a
+// lease of its own, so that a stuck one does not stop the others.
 type relays struct {
 	reviews *outbox.Relay
 	notices *notify.Sink
-	wakes   []func() // that look for what was just recorded
+	wakes   []func() // make relays look for new messages
 	runs    []func(ends, hard context.Context)
 }
 
@@ -29,7 +29,7 @@ func (c *relays) add(r *outbox.Relay) {
 	c.wakes, c.runs = append(c.wakes, r.Wake), append(c.runs, r.Run)
 }
 
-// wake says that there may be messages.
+// wake tells the relays that there may be messages.
 func (c *relays) wake() {
 	for _, wake := range c.wakes {
 		wake()
@@ -39,7 +39,7 @@ func (c *relays) wake() {
 // newRelays prepares the relays.
 func (a *App) newRelays(memory *journal.Journal, gates *gate.Gates) *relays {
 	sink := worker.NewReviewSink(a.engine, a.store, memory, a.clock.Now, a.metrics.Hooks(), a.log)
-	byDelivery := func(context.Context, []int64) error { return nil } // the sink lets go of each message with its record
+	byDelivery := func(context.Context, []int64) error { return nil } // the sink records each message's delivery itself
 	c := &relays{reviews: outbox.New(journal.ReviewQueue, a.holder, a.store, byDelivery, sink, a.log)}
 	c.reviews.Leads = sink.Leads
 	c.add(c.reviews)
@@ -57,8 +57,7 @@ func (a *App) newRelays(memory *journal.Journal, gates *gate.Gates) *relays {
 	return c
 }
 
-// runRelays runs the relays, and gathers notices for theirs, until the function it returns is called, which waits for
-// what is on its way.
+// runRelays runs the relays and gathers notices. end stops them and waits for messages on their way.
 func (a *App) runRelays(hard context.Context, c *relays) (end func()) {
 	var ends []func()
 	for _, run := range c.runs {
@@ -71,8 +70,8 @@ func (a *App) runRelays(hard context.Context, c *relays) (end func()) {
 	}
 }
 
-// newReviews prepares the worker of review jobs: places of its own, so that people's patience takes none of the
-// others'.
+// newReviews returns the worker of review jobs. Its places are its own, so that waiting for people blocks no other
+// jobs.
 func (a *App) newReviews(memory *journal.Journal, c *relays) *worker.Worker {
 	a.metrics.StartJobType(worker.RetryReview)
 	s := a.settings
@@ -81,7 +80,8 @@ func (a *App) newReviews(memory *journal.Journal, c *relays) *worker.Worker {
 		TenantIDs: s.TenantIDs})
 }
 
-// openReviews lets people see and decide, on one and on many, and on destinations; it is what bulk runs decide by, too.
+// openReviews opens the API for decisions on dead letters, alone or in bulk, and on destinations. Bulk runs use the
+// returned service too.
 func (a *App) openReviews(memory *journal.Journal, gates *gate.Gates) *deadletter.Service {
 	service := deadletter.New(a.store, memory, a.policies, a.clock.Now, a.health.engineUp)
 	people := guard.New(guard.Services{DeadLetters: service, Gates: gates, Journal: memory, Store: a.store, Accounts: a.api.Accounts, Log: a.log})
@@ -90,8 +90,8 @@ func (a *App) openReviews(memory *journal.Journal, gates *gate.Gates) *deadlette
 	return service
 }
 
-// carryBulk carries bulk runs out while this replica has their lease, until stop ends; what is on its way then is
-// awaited, unless hard ends.
+// carryBulk carries out bulk runs while this replica has their lease, until stop ends. Then it finishes what is under
+// way, unless hard ends.
 func (a *App) carryBulk(stop, hard context.Context, decide *deadletter.Service, memory *journal.Journal) {
 	runner := deadletter.NewRunner(a.store, decide.Decide, memory, a.clock, a.health.engineUp, a.log)
 	outbox.Lead(stop, hard, a.store, deadletter.BulkLease, a.holder, runner.Run)
@@ -111,10 +111,10 @@ func (a *App) gateSettings() gate.Settings {
 	return gate.Settings{Version: c.Version, Configured: c.Destinations, Otherwise: c.DefaultDestination, Policies: c.Policies}
 }
 
-// destinationLabel returns the name of a destination in metrics and events.
+// destinationLabel returns a destination's name in metrics and events.
 func (a *App) destinationLabel(name string) string { return a.gateSettings().Label(name) }
 
-// holdGates takes jobs of gates until stop ends, and acts on all that are held while this replica has the lease.
+// holdGates takes gate jobs until stop ends, and manages all held claims while this replica has the lease.
 func (a *App) holdGates(stop, hard context.Context, gates *gate.Gates, memory *journal.Journal) {
 	defer a.background(hard, gates.Run)()
 	defer a.background(hard, func(ends context.Context) {

@@ -22,12 +22,12 @@ import (
 	"retry-worker/internal/redact"
 )
 
-// tracing makes spans and sends them by OTLP in the background; a nil one makes none. Safe for concurrent use.
+// tracing makes spans and sends them by OTLP in the background; a nil one makes none. It is safe for concurrent use.
 type tracing struct {
 	provider *sdktrace.TracerProvider
 }
 
-// openTracing begins to trace where the settings ask for it.
+// openTracing starts tracing if the settings ask for it.
 func (a *App) openTracing() (err error) {
 	if a.settings.TraceProtocol == "" {
 		return nil
@@ -43,12 +43,11 @@ func (a *App) openTracing() (err error) {
 	return nil
 }
 
-// maxTraceError bytes of what the log says of spans that were not sent.
+// maxTraceError bounds the log's text on spans that were not sent, in bytes.
 const maxTraceError = 300
 
-// startTracing begins to trace; the collector need not be there, and spans that it does not take are dropped. Address,
-// certificates, headers, sampler and the like are read from the standard OTEL_* variables. failed is told, from any
-// goroutine, what could not be sent.
+// startTracing starts tracing; the collector may be down, and spans that it does not take are dropped. The exporter
+// reads the standard OTEL_* variables. failed is called from any goroutine if spans could not be sent.
 func startTracing(ctx context.Context, protocol, version string, failed func(error)) (*tracing, error) {
 	client := otlptracehttp.NewClient()
 	if protocol == config.TraceGRPC {
@@ -58,7 +57,7 @@ func startTracing(ctx context.Context, protocol, version string, failed func(err
 	if err != nil {
 		return nil, fmt.Errorf("prepare to send traces: %w", err)
 	}
-	// What the variables say comes last: OTEL_SERVICE_NAME beats the name here.
+	// The variables come last, so that OTEL_SERVICE_NAME wins over the name here.
 	about, err := resource.New(ctx,
 		resource.WithAttributes(attribute.String("service.name", "retry-worker"),
 			attribute.String("service.version", version)),
@@ -70,7 +69,7 @@ func startTracing(ctx context.Context, protocol, version string, failed func(err
 	return &tracing{sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))}, nil
 }
 
-// tracer returns the one of the worker's own spans.
+// tracer returns the tracer of the worker's own spans; nil if there is none.
 func (t *tracing) tracer() trace.Tracer {
 	if t == nil {
 		return nil
@@ -78,8 +77,8 @@ func (t *tracing) tracer() trace.Tracer {
 	return t.provider.Tracer("retry-worker")
 }
 
-// dialOption makes a span of each call to the engine but the polls, which are nobody's job, and lets the gateway know
-// of whose trace it is.
+// dialOption makes a span of each call to the engine except polls, which belong to no job. It also sends the trace
+// context to the gateway.
 func (t *tracing) dialOption() grpc.DialOption {
 	if t == nil {
 		return grpc.EmptyDialOption{}
@@ -89,5 +88,5 @@ func (t *tracing) dialOption() grpc.DialOption {
 		otelgrpc.WithFilter(filters.Not(filters.MethodName("ActivateJobs")))))
 }
 
-// close sends what waits, until ctx ends at the latest.
+// close sends the waiting spans, until ctx ends.
 func (t *tracing) close(ctx context.Context) error { return t.provider.Shutdown(ctx) }

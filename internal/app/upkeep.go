@@ -17,30 +17,31 @@ import (
 )
 
 const (
-	// gaugePause between two readings of the gauges that come from the database.
+	// gaugePause is the time between two readings of the gauges that come from the database.
 	gaugePause = 15 * time.Second
-	// kpiShare bounds the part of the time that goes into reading the figures of a week: one in so many. A full one
-	// takes a tenth of a second.
+	// kpiShare bounds the share of time spent on reading a week's figures, to one part in so many. A full reading takes
+	// a tenth of a second.
 	kpiShare = 100
-	// learnPause between two readings of what is learnt from.
+	// learnPause is the time between two readings of outcomes to learn from.
 	learnPause = time.Minute
-	// weighPause between two times that dead letters get the chances that were learnt; weighLease keeps replicas from doing
-	// so at the same time.
+	// weighPause is the time between two updates of the dead letters' chances. weighLease keeps replicas from doing
+	// that at the same time.
 	weighPause = time.Hour
 	weighLease = "chances"
-	// headPause between two log lines of the ledger's head: a cut tail or a rewrite shows against any of them.
+	// headPause is the time between two log lines of the ledger's head. A truncated or rewritten ledger contradicts
+	// each of them.
 	headPause = time.Hour
-	// purgePause between two purges, and two log lines of the teams that nobody is told for.
+	// purgePause is the time between two purges, and between two log lines of the teams that are not notified.
 	purgePause = 24 * time.Hour
 	// upkeepTime bounds one reading.
 	upkeepTime = 30 * time.Second
-	// purgeLease keeps replicas from purging at the same time; a purge that is ended goes on with the next.
+	// purgeLease keeps replicas from purging at the same time. The next purge continues an interrupted one.
 	purgeLease = "purge"
 )
 
-// upkeep does what is to be done from time to time, until ctx ends.
+// upkeep does the recurring tasks until ctx ends.
 func (a *App) upkeep(ctx context.Context, memory *journal.Journal, gates *gate.Gates, notices *notify.Sink) {
-	var kpis, head, purge time.Time // when they are due
+	var kpis, head, purge time.Time // when each is due
 	figures := metrics.Figures{Due: map[string][]deadletter.Count{}}
 	every(ctx, gaugePause, func(within context.Context) {
 		now := time.Now()
@@ -58,17 +59,17 @@ func (a *App) upkeep(ctx context.Context, memory *journal.Journal, gates *gate.G
 		if !now.Before(purge) {
 			a.logUntold()
 			purge = now.Add(purgePause)
-			if a.purge(ctx, memory) { // a person may have confirmed it by then
+			if a.purge(ctx, memory) { // sooner, since a person may have confirmed it
 				purge = head
 			}
 		}
 	})
 }
 
-// learn has the learner read what was recorded, and dead letters get the chances that follow, until ctx ends. What cannot
-// be read leaves what was learnt before: retry_worker_journal_up tells.
+// learn updates the learner, and the dead letters' chances, until ctx ends. If reading fails, the last state holds;
+// retry_worker_journal_up shows it.
 func (a *App) learn(ctx context.Context, learner *statistics.Learner) {
-	var weigh time.Time // when that is due
+	var weigh time.Time // when it is due
 	every(ctx, learnPause, func(within context.Context) {
 		err := learner.Refresh(within, a.clock.Now())
 		if err == nil && !time.Now().Before(weigh) {
@@ -85,7 +86,7 @@ func (a *App) learn(ctx context.Context, learner *statistics.Learner) {
 	})
 }
 
-// findNew counts the causes that are new, or back, which their teams are then told of (R34).
+// findNew counts and logs causes that are new or back, of which their teams are then notified (R34).
 func (a *App) findNew(ctx context.Context) {
 	found, err := statistics.FindNew(ctx, a.store, a.clock.Now())
 	if err != nil && ctx.Err() == nil {
@@ -99,7 +100,7 @@ func (a *App) findNew(ctx context.Context) {
 	}
 }
 
-// every reads something now and at each tick until ctx ends. One reading has upkeepTime.
+// every calls read now and at each tick until ctx ends. One call gets upkeepTime.
 func every(ctx context.Context, tick time.Duration, read func(within context.Context)) {
 	ticks := time.NewTicker(tick)
 	defer ticks.Stop()
@@ -114,8 +115,8 @@ func every(ctx context.Context, tick time.Duration, read func(within context.Con
 	}
 }
 
-// readFigures reads what is the same in every replica. What cannot be read keeps its last value: retry_worker_journal_up
-// tells.
+// readFigures reads the figures that are the same in every replica. If reading fails, the last value stays;
+// retry_worker_journal_up shows it.
 func (a *App) readFigures(ctx context.Context, gates *gate.Gates, notices *notify.Sink, f *metrics.Figures) {
 	f.Read, f.Policies, f.Due = a.clock.Now(), a.policies().Names(), maps.Clone(f.Due)
 	if counts, err := a.store.DeadLetterCounts(ctx, journal.DeadLetterFilter{State: deadletter.AllStates}); err == nil {
@@ -142,7 +143,7 @@ func (a *App) readFigures(ctx context.Context, gates *gate.Gates, notices *notif
 	}
 }
 
-// readKPIs reads R19's figures, as readFigures does.
+// readKPIs reads R19's figures; if that fails, the last ones stay.
 func (a *App) readKPIs(ctx context.Context, f *metrics.Figures) {
 	if sums, err := a.store.Sums(ctx, statistics.FirstSlot(f.Read)); err == nil {
 		f.KPIs = statistics.All(sums, f.Policies, f.Read)
@@ -159,7 +160,7 @@ func (a *App) logHead(ctx context.Context) {
 		zap.Stringer("head", head), zap.Int64("records", head.Record))
 }
 
-// logUntold says whose dead letters nobody is told of.
+// logUntold logs the teams that are not notified of their dead letters.
 func (a *App) logUntold() {
 	if teams := a.catalogue().Untold(); len(teams) > 0 {
 		a.log.Warn("nobody is told of the dead letters of some teams: give them an address in the policies file",
@@ -167,11 +168,11 @@ func (a *App) logUntold() {
 	}
 }
 
-// purge forgets what is older than RETENTION, and reports whether that is refused until the clock is right, or a person
+// purge deletes records older than RETENTION. It reports whether that is refused until the clock is right or a person
 // confirms it.
 func (a *App) purge(ctx context.Context, memory *journal.Journal) (refused bool) {
 	if a.settings.Retention <= 0 {
-		return false // nobody said how long
+		return false // no retention is set
 	}
 	deleted, note := 0, ""
 	mine, err := a.store.Lease(ctx, purgeLease, a.settings.WorkerName, purgePause/2)

@@ -8,7 +8,7 @@ import (
 	"retry-worker/internal/gate"
 )
 
-// heldBuckets run from a canary's round to the limit of two days (R20).
+// heldBuckets run from a canary's round trip to the limit of two days (R20).
 var heldBuckets = []float64{1, 10, 60, 300, 600, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800}
 
 var (
@@ -37,7 +37,7 @@ func (m *Metrics) registerDestinations() {
 	m.StartDestination(destination.Other)
 }
 
-// StartDestination creates the series of a destination that is configured.
+// StartDestination creates the series of a configured destination.
 func (m *Metrics) StartDestination(name string) {
 	for _, kind := range []destination.Kind{destination.Pass, destination.Test, destination.RampedUp} {
 		m.released.WithLabelValues(name, string(kind))
@@ -45,7 +45,7 @@ func (m *Metrics) StartDestination(name string) {
 	m.wasted.WithLabelValues(name)
 }
 
-// GateHooks returns what the gates call.
+// GateHooks returns the gates' hooks.
 func (m *Metrics) GateHooks() gate.Hooks {
 	h := gate.NoHooks()
 	h.Admitted = func(name string) { m.released.WithLabelValues(name, string(destination.Pass)).Inc() }
@@ -59,7 +59,7 @@ func (m *Metrics) GateHooks() gate.Hooks {
 	return h
 }
 
-// destinationSum is what all destinations of one label come to.
+// destinationSum adds up the destinations that share a label.
 type destinationSum struct {
 	phases      map[destination.Phase]int
 	held, ramps int

@@ -12,30 +12,30 @@ import (
 	"retry-worker/internal/statistics"
 )
 
-// Figures are read from the journal from time to time, and are the same in every replica.
+// Figures holds what is read from the journal from time to time. It is the same in every replica.
 type Figures struct {
-	// Read is when.
+	// Read is the time of the reading.
 	Read time.Time
-	// Policies are the names of those in force: each has its series, where there is nothing to count too.
+	// Policies names the policies in force, each of which has its series even if there is nothing to count.
 	Policies []string
 	// KPIs of R19.
 	KPIs        []statistics.KPI
 	DeadLetters []deadletter.Count
-	// Due are the open dead letters whose deadline is within a span, by the names of DueWithin.
+	// Due holds the open dead letters whose deadline is within a span, by the names of DueWithin.
 	Due map[string][]deadletter.Count
-	// Pending is how many messages wait, by their queue; Notices are those to teams.
+	// Pending counts the waiting messages by queue. Notices holds those to teams.
 	Pending map[string]int64
 	Notices []notify.Waiting
 	// Destinations by their names in metrics, which several may share.
 	Destinations []gate.Destination
 }
 
-// DueWithin returns the spans of Figures.Due, by the names that the metric has for them.
+// DueWithin returns the spans of Figures.Due by their names in the metric.
 func DueWithin() map[string]time.Duration {
 	return map[string]time.Duration{"2h": 2 * time.Hour, "24h": 24 * time.Hour}
 }
 
-// Show has scrapes tell f, which is not changed any more.
+// Show makes scrapes show f, which must not change afterwards.
 func (m *Metrics) Show(f *Figures) { m.figures.Store(f) }
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
@@ -71,8 +71,8 @@ var (
 		"channel")
 )
 
-// figureCollector tells the figures shown last, and the catalogue's version: one series at every moment, where a
-// vector would have none, or two, while it changes.
+// figureCollector collects the figures shown last, and the catalogue's version as exactly one series. A vector would
+// have none, or two, while it changes.
 type figureCollector struct{ *Metrics }
 
 // Describe implements prometheus.Collector.
@@ -92,7 +92,7 @@ func (c figureCollector) Collect(to chan<- prometheus.Metric) {
 	}
 	gauge(catalogueVersion, 1, *c.version.Load())
 	if f.Read.IsZero() {
-		return // nobody knows until the journal was read
+		return // the journal has not been read yet
 	}
 	for i := range f.KPIs {
 		k := &f.KPIs[i]
@@ -113,7 +113,7 @@ func (c figureCollector) Collect(to chan<- prometheus.Metric) {
 	}
 	gauge(outboxPending, float64(pending))
 	oldest := map[[2]string]time.Time{}
-	for _, w := range f.Notices { // the oldest comes first
+	for _, w := range f.Notices { // oldest first
 		if key := [...]string{string(w.Team), string(w.Channel)}; oldest[key].IsZero() {
 			oldest[key] = w.Since
 			gauge(oldestNotice, f.age(w.Since), key[:]...)
@@ -121,10 +121,10 @@ func (c figureCollector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// gaugeFunc tells a gauge's value.
+// gaugeFunc emits a gauge's value.
 type gaugeFunc func(d *prometheus.Desc, value float64, labels ...string)
 
-// age returns the seconds since then; none where another replica's clock is ahead.
+// age returns the seconds since an instant; 0 if another replica's clock is ahead.
 func (f *Figures) age(since time.Time) float64 { return max(f.Read.Sub(since), 0).Seconds() }
 
 func (f *Figures) tellDeadLetters(gauge gaugeFunc) {

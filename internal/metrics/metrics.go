@@ -1,4 +1,4 @@
-// Package metrics holds every Prometheus name of the service, and its probes.
+// Package metrics holds every Prometheus metric of the service, and its probes.
 package metrics
 
 import (
@@ -15,7 +15,7 @@ import (
 	"retry-worker/internal/worker"
 )
 
-// minuteBuckets are R19's: the bounds of tiss-submission's jitter and rounding.
+// minuteBuckets are R19's: the bounds that tiss-submission's jitter and rounding give.
 var minuteBuckets = []float64{5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 160, 240}
 
 // durationBuckets run from a decision without memory to the alert at 1 s (RN-BIL-005 §6.2).
@@ -25,14 +25,14 @@ var durationBuckets = []float64{1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.
 // jitterBuckets are R19's eight equal bins over ±20 %.
 var jitterBuckets = []float64{-0.15, -0.10, -0.05, 0, 0.05, 0.10, 0.15, 0.20}
 
-// writeBuckets run from a fast disk's commit to the time one is given up after.
+// writeBuckets run from a fast disk's commit to the time limit of one.
 var writeBuckets = []float64{5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 0.5, 1, 2.5}
 
 // recoveryBuckets hold the targets: a median of 60 min (RN-BIL-004), a mean of 2 h (RN-BIL-005), 48 h (R20).
 var recoveryBuckets = []float64{1, 10, 60, 300, 600, 1200, 1800, 2700, 3600, 5400, 7200, 10800, 14400, 21600, 43200,
 	86400, 172800}
 
-// Metrics are the counters of one process. Labels come from closed sets only.
+// Metrics holds the counters of one process. Labels come from closed sets only.
 type Metrics struct {
 	registry *prometheus.Registry
 	version  atomic.Pointer[string] // of the catalogue in force
@@ -53,7 +53,7 @@ type Metrics struct {
 	submissionMaxExceeded *prometheus.CounterVec
 	classifications       *prometheus.CounterVec
 
-	// ours
+	// our own
 	jobs                              *prometheus.CounterVec
 	jobsInFlight                      prometheus.Gauge
 	rejectedInputs                    *prometheus.CounterVec
@@ -68,14 +68,14 @@ type Metrics struct {
 	engineUp                          prometheus.Gauge
 
 	figures atomic.Pointer[Figures]
-	// Readiness is what /readyz answers by.
+	// Readiness is what /readyz shows.
 	Readiness Readiness
 }
 
 // Build describes the binary.
 type Build struct{ Version, Commit, GoVersion string }
 
-// New registers everything.
+// New registers every metric.
 func New(b Build) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
 	m.registry.MustRegister(
@@ -147,7 +147,7 @@ func (m *Metrics) registerWorker(b Build) {
 	}).Set(1)
 }
 
-// Decided feeds the figures of both rules with one fresh decision (R16).
+// Decided counts a new decision in the figures of both rules (R16).
 func (m *Metrics) Decided(_ string, d *decision.Decision, took time.Duration) {
 	if d.PossiblyAccepted {
 		m.possiblyAccepted.WithLabelValues(d.Policy).Inc()
@@ -162,7 +162,7 @@ func (m *Metrics) Decided(_ string, d *decision.Decision, took time.Duration) {
 		m.submissionRetries.WithLabelValues(d.Policy).Inc()
 		m.backoffMinutes.WithLabelValues(d.Policy).Observe(minutes)
 		m.submissionBackoff.WithLabelValues(d.Policy).Observe(minutes)
-		if d.Backoff.JitterRatio != 0 { // a policy without jitter draws none
+		if d.Backoff.JitterRatio != 0 { // without jitter none is drawn
 			m.jitterRatio.WithLabelValues(d.Policy).Observe(d.Backoff.JitterRatio)
 		}
 	case decision.MaxRetriesExceeded:
@@ -172,13 +172,13 @@ func (m *Metrics) Decided(_ string, d *decision.Decision, took time.Duration) {
 	}
 }
 
-// Ended counts a failure beyond the limit of retries, or of time.
+// Ended counts a failure that is given up at the limit of retries or of time.
 func (m *Metrics) Ended(d *decision.Decision) {
 	m.maxRetries.WithLabelValues(d.Policy).Inc()
 	m.submissionMaxExceeded.WithLabelValues(d.Policy).Inc()
 }
 
-// Hooks returns what the worker calls.
+// Hooks returns the worker's hooks.
 func (m *Metrics) Hooks() worker.Hooks {
 	return worker.Hooks{
 		Decided:  m.Decided,
@@ -196,39 +196,39 @@ func (m *Metrics) Hooks() worker.Hooks {
 	}
 }
 
-// Committed feeds the figures with one commit of the journal, and the episodes that it ended well.
+// Committed counts one commit of the journal, and the episodes that it ended well.
 func (m *Metrics) Committed(records []journal.Happening, took time.Duration) {
 	m.journalWrite.Observe(took.Seconds())
 	for i := range records {
 		switch h, e := &records[i], &records[i].Episode; {
-		case h.Recovered() && e.Scheduled > 0: // else it needed no retry
+		case h.Recovered() && e.Scheduled > 0: // otherwise it needed no retry
 			m.recoverySeconds.WithLabelValues(h.Subject.Policy).Observe(e.ClosedAt.Sub(e.FirstFailure).Seconds())
 			m.recoveryAttempts.WithLabelValues(h.Subject.Policy).Observe(float64(e.Retries))
-		case h.Accepted(): // because the other side had it already (R33)
+		case h.Accepted(): // the other side had it already (R33)
 			m.accepted.WithLabelValues(h.Subject.Policy).Inc()
 		}
 	}
 }
 
-// NewCause counts a cause that is new, or back (R34).
+// NewCause counts a cause that is new or back (R34).
 func (m *Metrics) NewCause(policy string) { m.newCauses.WithLabelValues(policy).Inc() }
 
-// EventsPublished counts events that the queue took.
+// EventsPublished counts events that the message queue accepted.
 func (m *Metrics) EventsPublished(n int) { m.published.Add(float64(n)) }
 
-// StartNotices creates the series of a team and a way that it is told by.
+// StartNotices creates the series of a team and one of its channels.
 func (m *Metrics) StartNotices(team decision.Team, c notify.Channel) {
 	for _, r := range notify.Results() {
 		m.notices.WithLabelValues(string(team), string(c), string(r))
 	}
 }
 
-// NoticeTried counts a try to tell a team.
+// NoticeTried counts a try to notify a team.
 func (m *Metrics) NoticeTried(team decision.Team, c notify.Channel, r notify.Result) {
 	m.notices.WithLabelValues(string(team), string(c), string(r)).Inc()
 }
 
-// StartJobType creates the series of a job type that is served.
+// StartJobType creates the series of a job type.
 func (m *Metrics) StartJobType(jobType string) {
 	for _, a := range worker.Actions() {
 		m.jobs.WithLabelValues(jobType, string(a))

@@ -6,9 +6,9 @@ import (
 	"retry-worker/internal/decision"
 )
 
-// StartPolicies creates the series that the policies can have, at 0: a rate needs a first sample. Those that are there
-// already stay as they are, and so do those of policies that are gone: their jobs may be on their way yet, and a
-// counter that vanishes loses what nobody has read. Safe for concurrent use with everything else.
+// StartPolicies creates the series of the policies at 0, because a rate needs a first sample. Existing series stay. So
+// do those of removed policies, whose jobs may still be under way; a counter that vanishes loses what was not scraped.
+// It is safe for concurrent use.
 func (m *Metrics) StartPolicies(policies decision.Policies) {
 	for _, p := range policies {
 		m.startPolicy(p.Name)
@@ -16,7 +16,7 @@ func (m *Metrics) StartPolicies(policies decision.Policies) {
 	}
 }
 
-// startPermanent creates the series of the permanent errors that p can end in.
+// startPermanent creates the series of the permanent errors that p can report.
 func (m *Metrics) startPermanent(p *decision.Policy) {
 	start := func(reason decision.Reason, team decision.Team) {
 		m.permanentErrors.WithLabelValues(p.Name, string(reason), string(team))
@@ -55,5 +55,5 @@ func (m *Metrics) startPolicy(policy string) {
 	}
 }
 
-// SetCatalogue tells which version of the catalogue is in force.
+// SetCatalogue sets the version of the catalogue in force.
 func (m *Metrics) SetCatalogue(version string) { m.version.Store(&version) }

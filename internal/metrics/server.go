@@ -15,17 +15,17 @@ import (
 	"retry-worker/internal/web"
 )
 
-// Readiness says whether the service can do its work. Without a reason against it it can; safe for concurrent
+// Readiness says whether the service can work: it can unless there is a reason against it. It is safe for concurrent
 // use.
 type Readiness struct {
 	mu sync.Mutex
-	// reasons against it, and notes, by what they are about.
+	// reasons against it, and notes, by subject.
 	reasons, notes map[string]string
-	// gauges of some: the journal's is 1 while there is no reason, the others while there is a note.
+	// gauges of some subjects: the journal's is 1 without a reason, the others' are 1 with a note.
 	gauges map[string]prometheus.Gauge
 }
 
-// What /readyz is about.
+// The subjects of /readyz.
 const (
 	AboutEngine      = "engine"
 	AboutJournal     = "journal"
@@ -51,17 +51,17 @@ func (m *Metrics) registerReadiness() {
 	}
 }
 
-// NotReady is what /readyz answers, in one line with the other reasons, until what it is about is ready again. The
-// reason is not empty.
+// NotReady makes /readyz fail with a reason, which is not empty, until the subject is Ready. Several reasons share one
+// line.
 func (r *Readiness) NotReady(about, reason string) { r.say(r.reasons, about, reason) }
 
-// Ready takes back what NotReady said.
+// Ready withdraws the reason of NotReady.
 func (r *Readiness) Ready(about string) { r.say(r.reasons, about, "") }
 
-// Note sets what /readyz says besides, a line, whether ready or not; an empty note takes back what was said about it.
+// Note adds a line to /readyz that does not affect readiness; an empty note removes it.
 func (r *Readiness) Note(about, note string) { r.say(r.notes, about, note) }
 
-// say puts a text among all; an empty one takes back what was said about it.
+// say sets or, if it is empty, removes a subject's text.
 func (r *Readiness) say(all map[string]string, about, text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,7 +74,7 @@ func (r *Readiness) say(all map[string]string, about, text string) {
 	}
 }
 
-// answer returns what /readyz says: the reasons against it in one line, or ok, then a line for each note.
+// answer returns the body of /readyz: the reasons in one line, or ok, then a line for each note.
 func (r *Readiness) answer() (ready bool, body string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,8 +85,8 @@ func (r *Readiness) answer() (ready bool, body string) {
 	return ready, strings.Join(append([]string{first}, notes...), "\n")
 }
 
-// Listen has open open addr (host:port; port 0 picks one) and serves /metrics, /livez and /readyz in the background
-// until the server is closed; with profiles /debug/pprof/ too, whose profiles hold what is in memory.
+// Listen opens addr (host:port; port 0 picks one) with open and serves /metrics, /livez and /readyz in the background
+// until the server is closed. With profiles it also serves /debug/pprof/, which reveals memory.
 func (m *Metrics) Listen(open web.Opener, addr string, profiles bool) (*web.Server, error) {
 	return web.Listen(open, addr, "metrics and probes", "RETRY_WORKER_OPS_ADDR", m.routes(profiles), nil,
 		web.Peers{})
@@ -112,7 +112,7 @@ func (m *Metrics) routes(profiles bool) http.Handler {
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		web.Keep(r) // nobody logs in here
+		web.Keep(r) // no logins here
 		mux.ServeHTTP(w, r)
 	})
 }

@@ -11,15 +11,14 @@ import (
 	"syscall"
 )
 
-// ErrExposed says that others can read the file of a secret, or put another in its place.
+// ErrExposed says that others can read or replace the file of a secret.
 var ErrExposed = errors.New("others can reach it")
 
-// exposed are the permissions that such a file must not give: any to everybody, or that of changing it to its group.
-// The group may read, which is how Kubernetes gives a Secret to a container that is not root.
+// exposed holds the permissions that such a file must not have: any for everybody, and writing for its group. The group
+// may read, as Kubernetes needs for Secrets in containers that are not root.
 const exposed fs.FileMode = 0o027
 
-// ReadSecret is ReadRegular for a file that lets in whoever can read or replace it. Its error is an ErrExposed where
-// others can.
+// ReadSecret is ReadRegular for a secret. Its error is an ErrExposed if others can read or replace the file.
 func ReadSecret(path string, most int) ([]byte, error) {
 	if err := regular(path); err != nil {
 		return nil, err
@@ -35,12 +34,12 @@ func ReadSecret(path string, most int) ([]byte, error) {
 	return content, checkFolders(path)
 }
 
-// maxLinks are followed on the way to a file, as by the system.
+// maxLinks is how many links are followed, as in the system.
 const maxLinks = 40
 
-// checkFolders refuses a file that is another's, or in whose place others could put another: it, each folder that its
-// path leads through and each link there must be this user's or root's, and no folder everybody's to write. In one
-// with the sticky bit, such as that of a Kubernetes Secret, nobody takes away what is another's.
+// checkFolders refuses a file that others could replace. The file, and each folder and link on its path, must belong to
+// this user or root. No folder may be writable by everybody, unless it has the sticky bit, as a Kubernetes Secret's
+// has: then nobody can remove another's files.
 func checkFolders(path string) error {
 	at, rest := "/", path
 	if !filepath.IsAbs(path) {
@@ -71,11 +70,11 @@ func checkFolders(path string) error {
 		if name == "" {
 			return nil
 		}
-		at, rest = filepath.Join(at, name), more // of a place without links .. is what the system takes it for
+		at, rest = filepath.Join(at, name), more // at has no links, so .. means its parent
 	}
 }
 
-// checkOwner refuses what stands at a place on the way to the file.
+// checkOwner refuses a file, folder or link that others could replace.
 func checkOwner(at string, info fs.FileInfo) error {
 	if of, is := info.Sys().(*syscall.Stat_t); is && of.Uid != 0 && int(of.Uid) != os.Geteuid() {
 		return fmt.Errorf("%w: %s belongs to the user %d, expected this one (%d) or root; `chown` it, and check what is in "+

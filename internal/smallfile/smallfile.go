@@ -1,5 +1,5 @@
-// Package smallfile reads and makes the files that people name in settings and flags, and takes up what changes in them
-// while the program runs: whole or not at all.
+// Package smallfile reads and creates the files that settings and flags name. It takes up changes while the program
+// runs, as a whole or not at all.
 package smallfile
 
 import (
@@ -13,11 +13,11 @@ import (
 	"slices"
 )
 
-// ErrTooLong says that a file has more bytes than are read.
+// ErrTooLong says that a file is longer than allowed.
 var ErrTooLong = errors.New("it is too long")
 
-// Read returns the content of the file at path. Its error does not name the path, and is ErrTooLong, beside the first
-// bytes, where there are more than most.
+// Read returns the content of the file at path. Its error does not name the path. If the file is longer than most, it
+// returns the first bytes and ErrTooLong.
 func Read(path string, most int) ([]byte, error) {
 	content, _, err := read(path, most)
 	return content, err
@@ -28,7 +28,7 @@ func read(path string, most int) ([]byte, fs.FileMode, error) {
 	if err != nil {
 		return nil, 0, Cause(err)
 	}
-	defer f.Close() // read only
+	defer f.Close() // nothing was written
 	info, err := f.Stat()
 	if err != nil {
 		return nil, 0, Cause(err)
@@ -40,8 +40,7 @@ func read(path string, most int) ([]byte, fs.FileMode, error) {
 	return content, info.Mode(), Cause(err)
 }
 
-// ReadRegular does what Read does, for files that are read again and again: opening a pipe would wait for its other
-// end.
+// ReadRegular is Read for regular files only: a pipe, for instance, would wait for a writer.
 func ReadRegular(path string, most int) ([]byte, error) {
 	if err := regular(path); err != nil {
 		return nil, err
@@ -57,7 +56,7 @@ func regular(path string) error {
 	return Cause(err)
 }
 
-// Cause returns what is wrong with a file, without its path.
+// Cause returns a file error without its path.
 func Cause(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err
@@ -65,7 +64,7 @@ func Cause(err error) error {
 	return err
 }
 
-// Sync returns once what was written to a file, or a folder, is durable.
+// Sync makes what was written to a file or a folder durable.
 func Sync(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -81,11 +80,11 @@ func Sync(path string) error {
 	return nil
 }
 
-// ErrThere says that a file that was to be made is there.
+// ErrThere says that a file to be created exists.
 var ErrThere = errors.New("exists already; name another, or remove it")
 
-// Create has write fill a new file, which only its owner may read, and which gets its name once it is complete and
-// durable; where it is not, nothing is left. Its error is an ErrThere where the file is there.
+// Create makes a new file, readable by its owner only, and fills it by write. It gets its name only when it is complete
+// and durable; otherwise nothing is left. The error is an ErrThere if the file exists.
 func Create(name string, write func(part string) error) (err error) {
 	part := name + ".part"
 	file, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -101,7 +100,7 @@ func Create(name string, write func(part string) error) (err error) {
 		}
 	}()
 	_ = file.Close() // nothing was written
-	// Looked for behind taking the other: of two writers of one file the second finds either.
+	// Checked after the part is created, so that the second of two writers sees the first's part or file.
 	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s %w", name, ErrThere)
 	}
@@ -111,11 +110,11 @@ func Create(name string, write func(part string) error) (err error) {
 	return errors.Join(os.Rename(part, name), Sync(filepath.Dir(name)))
 }
 
-// maxAuthorities is the bytes of a file with certificates; those of all public authorities are a fifth of it.
+// maxAuthorities is the longest file of certificates; all public authorities take a fifth of it.
 const maxAuthorities = 1 << 20
 
-// Authorities returns the certificates of the PEM file at path, to trust instead of the system's; nil, which is those,
-// for no path. Its error is one line that names the setting and the path.
+// Authorities returns the certificates of the PEM file at path, to trust instead of the system's; nil, meaning the
+// system's, if path is empty. Its error is one line with setting and path.
 func Authorities(setting, path string) (*x509.CertPool, error) {
 	if path == "" {
 		return nil, nil
@@ -132,7 +131,7 @@ func Authorities(setting, path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// NamesOf returns the names in a certificate: hosts, then addresses.
+// NamesOf returns a certificate's host names, then its addresses.
 func NamesOf(c *x509.Certificate) []string {
 	names := slices.Clone(c.DNSNames)
 	for _, ip := range c.IPAddresses {

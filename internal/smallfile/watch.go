@@ -8,36 +8,34 @@ import (
 )
 
 const (
-	// LookEvery is how often a Watcher looks at its file, by its content: a file of a ConfigMap or a Secret changes by
-	// links being swapped above it, which neither its time nor its size need tell.
+	// LookEvery is how often a Watcher reads its file. It compares contents: Kubernetes changes files by swapping
+	// links, which may leave time and size as they were.
 	LookEvery = 10 * time.Second
-	// Settle is how long a content must stay the same before it is taken up: an editor may empty the file before it
-	// writes it.
+	// Settle is how long a content must stay unchanged before it is taken up, since an editor may first empty the file.
 	Settle = 500 * time.Millisecond
-	// mostSettles in one look; a file that keeps changing is looked at again at the next.
+	// mostSettles bounds the waits in one look. A file that keeps changing is looked at again later.
 	mostSettles = 10
 )
 
-// Watcher keeps the value that a file was made of last.
+// Watcher keeps the latest valid value of a file.
 type Watcher[T any] struct {
 	path    string
 	read    func(path string) ([]byte, error)
 	parse   func(path string, content []byte) (*T, error)
 	told    func(inForce *T, rejected error)
 	current atomic.Pointer[T]
-	// inForce is the content that current was made of, rejected what was refused last; zero if nothing is.
+	// inForce is the sum of current's content; rejected is what was refused last, or zero.
 	inForce  [sha256.Size]byte
 	rejected snapshot
 }
 
-// snapshot is what a file was at one moment: its content by its hash, or why it could not be read.
+// snapshot is a file at one moment: the hash of its content, or why it could not be read.
 type snapshot struct {
 	sum    [sha256.Size]byte
 	reason string
 }
 
-// Watch reads the file at path, makes its first value and returns a Watcher of it, which Run starts. Its error is read's
-// or parse's.
+// Watch reads and parses the file at path and returns a Watcher, which Run starts. Its error is that of read or parse.
 func Watch[T any](
 	path string, read func(path string) ([]byte, error), parse func(path string, content []byte) (*T, error),
 ) (*Watcher[T], error) {
@@ -55,13 +53,13 @@ func Watch[T any](
 	return w, nil
 }
 
-// Current returns the value in force; never nil. Safe for concurrent use, and never waits: who works with it keeps it
-// until the work is done.
+// Current returns the value in force, never nil. It is safe for concurrent use and never waits. Callers keep the value
+// until their work is done.
 func (w *Watcher[T]) Current() *T { return w.current.Load() }
 
-// Run looks at the file every 10 s until ctx ends. It calls told with the value that a change, or the end of a rejection,
-// has put in force; or, once for each content, with the reason why the file is not taken up: what is in force stays. It
-// must be called once.
+// Run looks at the file every 10 s until ctx ends. It calls told with the value that a change, or the end of a
+// rejection, has put in force. If a content is refused, it calls told once with the reason; the old value stays in
+// force. Call it once.
 func (w *Watcher[T]) Run(ctx context.Context, told func(inForce *T, rejected error)) {
 	w.told = told
 	ticker := time.NewTicker(LookEvery)
@@ -87,7 +85,7 @@ func (w *Watcher[T]) look(ctx context.Context) {
 			}
 			return
 		case seen == w.rejected:
-			return // said already
+			return // already told
 		}
 		select {
 		case <-ctx.Done():
@@ -112,7 +110,7 @@ func (w *Watcher[T]) look(ctx context.Context) {
 	}
 }
 
-// take puts a value in force, which ends a rejection.
+// take puts a value in force and ends a rejection.
 func (w *Watcher[T]) take(value *T, seen snapshot) {
 	w.inForce, w.rejected = seen.sum, snapshot{}
 	w.current.Store(value)

@@ -1,4 +1,4 @@
-// Package clock is the time that the service lives by: this machine's, or a test's own.
+// Package clock provides the service's time: this machine's, or a test's own.
 package clock
 
 import (
@@ -8,13 +8,13 @@ import (
 
 // Clock tells the time and waits for it. Every method is safe for concurrent use.
 type Clock interface {
-	// Now is the instant.
+	// Now returns the current instant.
 	Now() time.Time
-	// Rest returns when d has passed by this clock, or ctx ends; at once where d is not above 0.
+	// Rest returns when d has passed by this clock or ctx ends; at once if d is not positive.
 	Rest(ctx context.Context, d time.Duration)
 }
 
-// Machine is the clock of this machine. Its instants tell durations by the monotonic clock, which nobody sets.
+// Machine is this machine's clock. Its durations are monotonic.
 type Machine struct{}
 
 // Now implements Clock.
@@ -33,10 +33,10 @@ func (Machine) Rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Signal ends the rest of somebody who waits for it; however often it is sent meanwhile, it is received once.
+// Signal wakes one waiting goroutine. However often it is sent meanwhile, it is received once.
 type Signal chan struct{}
 
-// NewSignal returns a Signal that is not sent yet.
+// NewSignal returns a Signal that has not been sent.
 func NewSignal() Signal { return make(Signal, 1) }
 
 // Send sends the signal. It never blocks and is safe for concurrent use.
@@ -47,7 +47,7 @@ func (s Signal) Send() {
 	}
 }
 
-// RestOr rests as c.Rest does, and a value of wake ends it, too: woken reports whether one did.
+// RestOr rests like c.Rest, but no longer than until a value of wake arrives. woken reports whether one did.
 func RestOr[T any](ctx context.Context, c Clock, d time.Duration, wake <-chan T) (value T, woken bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	rested := make(chan struct{})

@@ -14,7 +14,7 @@ import (
 	"retry-worker/internal/engine/feel"
 )
 
-// Reason is why a command is not carried out, as Zeebe names it.
+// Reason says why a command is rejected, as Zeebe names it.
 type Reason string
 
 // The reasons of rejections.
@@ -25,7 +25,7 @@ const (
 	AlreadyExists   Reason = "ALREADY_EXISTS"
 )
 
-// Rejection is the error of a command that is not carried out.
+// Rejection is the error of a rejected command.
 type Rejection struct {
 	Reason  Reason
 	Message string
@@ -37,10 +37,10 @@ func reject(reason Reason, format string, args ...any) error {
 	return &Rejection{reason, fmt.Sprintf(format, args...)}
 }
 
-// DefaultTenant owns everything where nobody names a tenant.
+// DefaultTenant owns everything without a tenant.
 const DefaultTenant = "<default>"
 
-// longestMessage is where an error message is cut, in characters.
+// longestMessage is the longest error message, in characters; the rest is cut off.
 const longestMessage = 10_000
 
 func cut(message string) string {
@@ -53,7 +53,7 @@ func cut(message string) string {
 	return message
 }
 
-// document reads variables: a JSON object, or nothing. Texts are kept with no escapes but those that JSON needs.
+// document parses variables: a JSON object or an empty text. It removes escapes that JSON does not need.
 func document(text string) (scopeVariables, error) {
 	if text == "" {
 		return nil, nil
@@ -66,10 +66,10 @@ func document(text string) (scopeVariables, error) {
 		var value any
 		d := json.NewDecoder(&compact)
 		d.UseNumber()
-		_ = d.Decode(&value) // was compacted
+		_ = d.Decode(&value) // cannot fail: it was compacted
 		e := json.NewEncoder(&compact)
 		e.SetEscapeHTML(false)
-		_ = e.Encode(value) // was decoded
+		_ = e.Encode(value) // cannot fail: it was decoded
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(compact.Bytes(), &members); err != nil {
@@ -83,7 +83,7 @@ func document(text string) (scopeVariables, error) {
 	return doc, nil
 }
 
-// json returns the variables as an object.
+// json encodes the variables as an object.
 func (v scopeVariables) json() string {
 	var b strings.Builder
 	b.WriteByte('{')
@@ -104,7 +104,7 @@ func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps
 // Resource is a file to deploy.
 type Resource struct{ Name, Content string }
 
-// Deploy gives the engine models: all of them or none. A process that did not change keeps its version.
+// Deploy deploys all its models or none. An unchanged process keeps its version.
 type Deploy struct {
 	Resources []Resource
 	Tenant    string
@@ -157,7 +157,7 @@ func (d Deploy) apply(c *Core) error {
 	return nil
 }
 
-// Deployed returns the processes of a resource as they are deployed now.
+// Deployed returns the current definitions of a resource's processes.
 func (c *Core) Deployed(tenant string, r Resource) (all []Definition) {
 	processes, _ := bpmn.Parse([]byte(r.Content))
 	for _, p := range processes {
@@ -176,27 +176,27 @@ func (c *Core) latest(tenant, id string) *definition {
 	return all[len(all)-1]
 }
 
-// Latest asks for the newest version of a process.
+// Latest stands for the newest version of a process.
 const Latest = -1
 
-// Create starts an instance of the process by its key, or else by its id in a version or the Latest.
+// Create starts an instance of the process with that key, or of the process with that id in a version or the Latest.
 type Create struct {
 	DefinitionKey int64
 	ProcessID     string
 	Version       int32
 	Tenant        string
 	Variables     string
-	StartAt       []string // elements to begin at; none: the start event
-	Await         bool     // an event of type PROCESS_INSTANCE_RESULT tells the variables at the end
+	StartAt       []string // elements to begin at; none: at the start event
+	Await         bool     // a PROCESS_INSTANCE_RESULT event will hold the variables at the end
 }
 
-// Instance is a process instance that was started.
+// Instance is a started process instance.
 type Instance struct {
 	Key int64
 	Definition
 }
 
-// Started returns the instance that the events of a Create tell of.
+// Started returns the instance that a Create's events started.
 func Started(events []Event) Instance {
 	e := &events[0]
 	return Instance{e.Key, Definition{ProcessID: e.Value.BPMNProcessID, Version: e.Value.Version, Key: e.Value.ProcessDefinitionKey, Tenant: e.Value.TenantID}}
@@ -266,7 +266,7 @@ func (o Create) definition(c *Core) (*definition, error) {
 	return nil, reject(NotFound, "Expected to find process definition with process ID '%s' and version '%d', but none found", o.ProcessID, o.Version)
 }
 
-// Cancel ends an instance and all that is active in it.
+// Cancel ends an instance and all its active elements.
 type Cancel struct{ Key int64 }
 
 func (o Cancel) apply(c *Core) error {
@@ -281,7 +281,7 @@ func (o Cancel) apply(c *Core) error {
 	return nil
 }
 
-// Touch does nothing to an instance, and is refused where it does not run.
+// Touch changes nothing; it is rejected unless the instance runs.
 type Touch struct{ Key int64 }
 
 func (o Touch) apply(c *Core) error {
@@ -291,8 +291,8 @@ func (o Touch) apply(c *Core) error {
 	return nil
 }
 
-// SetVariables sets variables of a process instance or of an active element: in that very scope, or else where they are seen from
-// there.
+// SetVariables sets variables of a process instance or an active element: if Local in that scope itself, otherwise in
+// the scopes that hold them (see merge).
 type SetVariables struct {
 	Key       int64
 	Variables string
@@ -321,7 +321,7 @@ func (o SetVariables) apply(c *Core) error {
 	return nil
 }
 
-// Resolve has an incident's element, or its job, tried again.
+// Resolve retries what an incident stopped: an element or a job.
 type Resolve struct{ Key int64 }
 
 func (o Resolve) apply(c *Core) error {
@@ -339,13 +339,13 @@ func (o Resolve) apply(c *Core) error {
 		c.begin(i.at)
 	case i.resume == resumeCompletion:
 		c.complete(i.at)
-	case i.job.retries <= 0: // nobody gave it any
+	case i.job.retries <= 0: // it still has none
 		c.raise(i.at, i.job, "JOB_NO_RETRIES", "No more retries left.", "")
 	}
 	return nil
 }
 
-// Publish gives a message to one instance of each process that waits for it, now or while it lives.
+// Publish delivers a message to one instance of each process that waits for it, now or during its life.
 type Publish struct {
 	Name, Key, ID string
 	Tenant        string
@@ -380,7 +380,7 @@ func (o Publish) apply(c *Core) error {
 	return nil
 }
 
-// Select returns the members of those names of a JSON object; without names, all.
+// Select returns the named members of a JSON object; all if there are no names.
 func Select(variables string, names []string) string {
 	doc, err := document(variables)
 	if err != nil || len(names) == 0 {

@@ -1,7 +1,8 @@
-// Package engine is a small process engine for development and tests, never for production: the part of BPMN and of Zeebe's
-// protocol that this project's processes need, with the semantics that were seen on Zeebe 8.5.8 and 8.6.0.
+// Package engine is a small process engine for development and tests, never for production. It supports the part of
+// BPMN and of Zeebe's protocol that this project's processes need, with the semantics observed on Zeebe 8.5.8 and
+// 8.6.0.
 //
-// It is pure: no goroutine, no clock, no I/O. Package server is the shell around it.
+// It is pure: no goroutine, no clock, no I/O. Package server wraps it.
 package engine
 
 import (
@@ -13,7 +14,7 @@ import (
 	"retry-worker/internal/engine/feel"
 )
 
-// Core is the state of an engine of one partition. It is not safe for concurrent use.
+// Core is the state of an engine with one partition. It is not safe for concurrent use.
 type Core struct {
 	position, lastKey int64
 	definitions       map[int64]*definition
@@ -22,7 +23,7 @@ type Core struct {
 	elements          map[int64]*element
 	jobs              map[int64]*job
 	queues            map[processID]*queue[*job] // activatable jobs by tenant and type
-	woken             map[processID]bool         // queues that jobs came into
+	woken             map[processID]bool         // queues that got jobs
 	waits             map[int64]*wait
 	subscriptions     map[messageKey][]*wait
 	messages          map[int64]*message
@@ -31,19 +32,19 @@ type Core struct {
 	due               queue[*due]
 	counts            Counts
 
-	// Of the command that is applied:
+	// Of the command in progress:
 	now     time.Time
 	batch   []Event
 	pending []activation
 }
 
-// activation is an element that is to be activated.
+// activation is an element to be activated.
 type activation struct {
 	in *instance
 	of *bpmn.Element
 }
 
-// New returns an engine with nothing in it.
+// New returns an empty engine.
 func New() *Core {
 	c := &Core{
 		lastKey: firstKey, definitions: map[int64]*definition{}, versions: map[processID][]*definition{}, instances: map[int64]*instance{},
@@ -55,12 +56,13 @@ func New() *Core {
 	return c
 }
 
-// A Command is something that the engine is asked for.
+// A Command is a request to the engine.
 type Command interface {
 	apply(*Core) error
 }
 
-// Apply carries out a command at an instant, and returns what happened. The error is a *Rejection, and then nothing has.
+// Apply carries out a command at an instant, and returns its events. After an error, which is a *Rejection, nothing has
+// happened.
 func (c *Core) Apply(command Command, now time.Time) ([]Event, error) {
 	c.begins(now)
 	err := command.apply(c)
@@ -70,7 +72,7 @@ func (c *Core) Apply(command Command, now time.Time) ([]Event, error) {
 
 func (c *Core) begins(now time.Time) { c.now, c.batch = now.Truncate(time.Millisecond), nil }
 
-// Tick has what is due happen, some of it at a time: while NextDue is not behind now there is more.
+// Tick carries out a part of what is due. There is more while NextDue is not after now.
 func (c *Core) Tick(now time.Time) []Event {
 	const most = 100
 	c.begins(now)
@@ -94,7 +96,7 @@ func (c *Core) Tick(now time.Time) []Event {
 	return c.batch
 }
 
-// NextDue returns the next instant at which something happens by itself; ok is false where nothing will.
+// NextDue returns when something happens next by itself; ok is false if nothing will.
 func (c *Core) NextDue() (_ time.Time, ok bool) {
 	if len(c.due) == 0 {
 		return time.Time{}, false
@@ -102,7 +104,7 @@ func (c *Core) NextDue() (_ time.Time, ok bool) {
 	return time.UnixMilli(c.due[0].at), true
 }
 
-// NextTimer returns the instant at which the next timer of a process fires; ok is false where there is none.
+// NextTimer returns when the next timer of a process fires; ok is false if there is none.
 func (c *Core) NextTimer() (next time.Time, ok bool) {
 	for _, d := range c.due {
 		if at := time.UnixMilli(d.at); d.wait != nil && (!ok || at.Before(next)) {
@@ -115,7 +117,7 @@ func (c *Core) NextTimer() (next time.Time, ok bool) {
 // Position returns the position of the last event.
 func (c *Core) Position() int64 { return c.position }
 
-// Woken returns the types of jobs of which one has become activatable since it was called last, by tenant.
+// Woken returns, with their tenants, the job types that got an activatable job since the last call.
 func (c *Core) Woken() (all [][2]string) {
 	for id := range c.woken {
 		all = append(all, [2]string{id.tenant, id.id})
@@ -124,7 +126,7 @@ func (c *Core) Woken() (all [][2]string) {
 	return all
 }
 
-// emit has an event happen.
+// emit adds an event and applies it to the state.
 func (c *Core) emit(valueType, intent string, key int64, v Value) {
 	c.batch = append(c.batch, Event{
 		Position: c.position + 1, Timestamp: c.now.UnixMilli(), Key: key, RecordType: eventRecord, ValueType: valueType, Intent: intent, Value: v,
@@ -134,7 +136,7 @@ func (c *Core) emit(valueType, intent string, key int64, v Value) {
 
 func (c *Core) newKey() int64 { return c.lastKey + 1 }
 
-// value returns what every event of an element tells.
+// value returns what all events of an element have in common.
 func (e *element) value() Value {
 	d := e.in.of
 	return Value{
@@ -143,17 +145,17 @@ func (e *element) value() Value {
 	}
 }
 
-// owned returns what every event of something that belongs to the element tells: a job, a timer, an incident.
+// owned returns what all events of an element's job, timer or incident have in common.
 func (e *element) owned() Value {
 	v := e.value()
 	v.ElementInstanceKey, v.ElementType = e.key, ""
 	return v
 }
 
-// mostSteps is how many elements one command may activate: a process that goes round without ever waiting is stopped.
+// mostSteps bounds the elements that one command activates, to stop a process that loops without waiting.
 const mostSteps = 1000
 
-// proceed activates what is pending, and ends the instances in which nothing is left.
+// proceed activates what is pending, and ends instances without active elements.
 func (c *Core) proceed() {
 	var touched []*instance
 	steps := map[*instance]int{}
@@ -187,7 +189,7 @@ func (c *Core) endInstance(i *instance, how string) {
 	c.emit(instanceType, how, i.key, v)
 }
 
-// activate begins an element.
+// activate activates an element.
 func (c *Core) activate(i *instance, of *bpmn.Element, endless bool) {
 	e := &element{key: c.newKey(), of: of, in: i}
 	c.emit(instanceType, elementActivated, e.key, e.value())
@@ -200,7 +202,7 @@ func (c *Core) activate(i *instance, of *bpmn.Element, endless bool) {
 	c.begin(e)
 }
 
-// begin does what an active element does first.
+// begin does the first work of an active element.
 func (c *Core) begin(e *element) {
 	for _, m := range e.of.Inputs {
 		c.assign(e.key, m.Target, m.Source.Eval(e.lookup))
@@ -213,7 +215,7 @@ func (c *Core) begin(e *element) {
 		err = c.await(e, e.of)
 	case bpmn.EventBasedGateway:
 		for _, f := range e.of.Outgoing {
-			if err == nil && c.elements[e.key] == e { // a message that was kept may have come
+			if err == nil && c.elements[e.key] == e { // a buffered message may have ended it
 				err = c.await(e, f.Target)
 			}
 		}
@@ -232,7 +234,7 @@ func (c *Core) begin(e *element) {
 	}
 }
 
-// complete ends an element in order: its outputs, and what follows it.
+// complete completes an element: its outputs, then the flows after it.
 func (c *Core) complete(e *element) {
 	for _, m := range e.of.Outputs {
 		c.assign(e.in.key, m.Target, m.Source.Eval(e.lookup))
@@ -247,7 +249,7 @@ func (c *Core) complete(e *element) {
 		}
 		following = []*bpmn.Flow{f}
 	case e.of.Kind == bpmn.EventBasedGateway:
-		following = nil // the event that came goes on
+		following = nil // the flow continues at the event
 	}
 	c.emit(instanceType, elementCompleted, e.key, e.value())
 	c.pending = append(c.pending, activation{e.in, nil})
@@ -256,7 +258,7 @@ func (c *Core) complete(e *element) {
 	}
 }
 
-// choose returns the flow that an exclusive gateway takes, or the incident that it is.
+// choose returns the flow that an exclusive gateway takes, or its incident's type and error.
 func choose(e *element) (_ *bpmn.Flow, errorType string, _ error) {
 	for _, f := range e.of.Outgoing {
 		if f == e.of.Default {
@@ -293,7 +295,7 @@ func (c *Core) createJob(e *element) error {
 	return nil
 }
 
-// await opens the timer or the subscription of a catch event, at that event or at the gateway before it.
+// await opens the timer or the subscription of a catch event, for the event itself or for the gateway before it.
 func (c *Core) await(e *element, event *bpmn.Element) error {
 	v := e.owned()
 	v.ElementID = event.ID
@@ -339,7 +341,7 @@ func (c *Core) cancelWaits(e *element) {
 	}
 }
 
-// correlate gives a message to who waits for it.
+// correlate delivers a message to a subscription.
 func (c *Core) correlate(w *wait, key int64, doc scopeVariables) {
 	v := w.at.owned()
 	v.ElementID, v.Name, v.CorrelationKey, v.MessageKey = w.target.ID, w.awaits.name, w.awaits.key, key
@@ -347,7 +349,7 @@ func (c *Core) correlate(w *wait, key int64, doc scopeVariables) {
 	c.caught(w, doc)
 }
 
-// caught completes the catch event that waited, or whose gateway did.
+// caught completes the catch event of a wait.
 func (c *Core) caught(w *wait, doc scopeVariables) {
 	e := w.at
 	if w.target != e.of {
@@ -360,8 +362,8 @@ func (c *Core) caught(w *wait, doc scopeVariables) {
 	c.finish(e, doc)
 }
 
-// finish completes an element with the variables that came from outside: through its outputs where it has some, and otherwise
-// into the scopes that have them, new ones into the process instance's.
+// finish completes an element with variables from outside. If it has outputs, the variables are local and the outputs
+// map them; otherwise see merge.
 func (c *Core) finish(e *element, doc scopeVariables) {
 	if len(e.of.Outputs) > 0 {
 		c.setLocal(e, doc)
@@ -377,8 +379,8 @@ func (c *Core) setLocal(e *element, doc scopeVariables) {
 	}
 }
 
-// merge sets variables where the element sees them, new ones in the process instance; so is, as was seen, one that the element
-// has with that very value.
+// merge updates the element's own variables and sets all others in the process instance. A local variable that already
+// has the value counts as one of the others, as observed on Zeebe.
 func (c *Core) merge(e *element, doc scopeVariables) {
 	for _, name := range sortedKeys(doc) {
 		if old, local := e.variables[name]; local && old != doc[name] {
@@ -389,7 +391,7 @@ func (c *Core) merge(e *element, doc scopeVariables) {
 	}
 }
 
-// set gives a variable of a scope a value, unless it has it.
+// set sets a variable of a scope, unless it has that value.
 func (c *Core) set(scope int64, name string, value feel.Raw) {
 	intent := created
 	if old, there := c.variablesOf(scope)[name]; there {
@@ -405,7 +407,7 @@ func (c *Core) set(scope int64, name string, value feel.Raw) {
 	c.emit(variableType, intent, c.newKey(), Value{Name: name, Value: string(value), ScopeKey: scope, ProcessInstanceKey: in})
 }
 
-// assign is set for a path.
+// assign is set for a path into a variable.
 func (c *Core) assign(scope int64, target []string, value feel.Raw) {
 	for n := len(target) - 1; n > 0; n-- {
 		value = withMember(valueAt(c.variablesOf(scope), target[:n]), target[n], value)
@@ -425,18 +427,18 @@ func valueAt(now scopeVariables, path []string) feel.Raw {
 	return value
 }
 
-// withMember returns an object with a member set; anything else than an object is replaced by one.
+// withMember returns an object with a member set. A value that is no object is replaced by one.
 func withMember(object feel.Raw, name string, value feel.Raw) feel.Raw {
 	members := map[string]json.RawMessage{}
 	if json.Unmarshal([]byte(object), &members) != nil || members == nil {
 		members = map[string]json.RawMessage{}
 	}
 	members[name] = json.RawMessage(value)
-	text, _ := json.Marshal(members) // was read from JSON
+	text, _ := json.Marshal(members) // cannot fail: the members are valid JSON
 	return feel.Raw(text)
 }
 
-// raise makes an incident of an element, or of its job.
+// raise opens an incident for an element, or for its job.
 func (c *Core) raise(e *element, j *job, errorType, message, resume string) {
 	v := e.owned()
 	v.ErrorType, v.ErrorMessage, v.Resume = errorType, message, resume
@@ -446,7 +448,7 @@ func (c *Core) raise(e *element, j *job, errorType, message, resume string) {
 	c.emit(incidentType, created, c.newKey(), v)
 }
 
-// terminate ends an element out of order.
+// terminate ends an element without completing it.
 func (c *Core) terminate(e *element) {
 	if j := e.job; j != nil && j.state != ErrorThrown {
 		c.emit(jobType, canceled, j.key, j.value())
@@ -462,7 +464,7 @@ func (c *Core) terminate(e *element) {
 	c.emit(instanceType, elementTerminated, e.key, e.value())
 }
 
-// throw has an element end with a BPMN error, and reports whether a boundary event caught it.
+// throw ends an element with a BPMN error, if a boundary event catches it, and reports whether one did.
 func (c *Core) throw(e *element, code string, doc scopeVariables) bool {
 	boundary := e.of.Catches(code)
 	if boundary == nil {

@@ -1,10 +1,10 @@
 package engine
 
-// Event is one thing that happened, in the shape of the records that Zeebe exports. The state of a [Core] is the fold of its
+// Event is one thing that happened, in the form of Zeebe's exported records. A [Core]'s state is the fold of its
 // events.
 type Event struct {
 	Position   int64  `json:"position"`
-	Timestamp  int64  `json:"timestamp"` // on the engine's clock, in milliseconds
+	Timestamp  int64  `json:"timestamp"` // milliseconds of the engine's clock
 	Key        int64  `json:"key"`
 	RecordType string `json:"recordType"`
 	ValueType  string `json:"valueType"`
@@ -12,7 +12,7 @@ type Event struct {
 	Value      Value  `json:"value"`
 }
 
-// Value is what an event is about; fields that it has no use for are empty.
+// Value describes the subject of an event; unused fields are empty.
 type Value struct {
 	ProcessInstanceKey   int64   `json:"processInstanceKey,omitempty"`
 	ElementInstanceKey   int64   `json:"elementInstanceKey,omitempty"`
@@ -24,7 +24,7 @@ type Value struct {
 	ElementType          string  `json:"bpmnElementType,omitempty"`
 	ResourceName         string  `json:"resourceName,omitempty"`
 	Resource             string  `json:"resource,omitempty"`
-	Awaited              bool    `json:"awaited,omitempty"` // somebody waits for the instance's result
+	Awaited              bool    `json:"awaited,omitempty"` // somebody waits for the result
 	Name                 string  `json:"name,omitempty"`    // of a variable or a message
 	Value                string  `json:"value,omitempty"`   // JSON
 	ScopeKey             int64   `json:"scopeKey,omitempty"`
@@ -32,14 +32,14 @@ type Value struct {
 	Type                 string  `json:"type,omitempty"`
 	Worker               string  `json:"worker,omitempty"`
 	Retries              int32   `json:"retries,omitempty"`
-	Deadline             int64   `json:"deadline,omitempty"`      // milliseconds; of a job's activation or a message's life
-	RecurringTime        int64   `json:"recurringTime,omitempty"` // milliseconds; the end of a job's back-off
+	Deadline             int64   `json:"deadline,omitempty"`      // milliseconds; end of a job's lock or a message's life
+	RecurringTime        int64   `json:"recurringTime,omitempty"` // milliseconds; end of a job's back-off
 	ErrorType            string  `json:"errorType,omitempty"`
 	ErrorCode            string  `json:"errorCode,omitempty"`
 	ErrorMessage         string  `json:"errorMessage,omitempty"`
 	JobKeys              []int64 `json:"jobKeys,omitempty"`
 	JobKey               int64   `json:"jobKey,omitempty"`
-	Resume               string  `json:"resume,omitempty"`  // what an incident's resolution does; see [incident]
+	Resume               string  `json:"resume,omitempty"`  // what resolving an incident does; see [incident]
 	DueDate              int64   `json:"dueDate,omitempty"` // milliseconds
 	CorrelationKey       string  `json:"correlationKey,omitempty"`
 	MessageKey           int64   `json:"messageKey,omitempty"`
@@ -47,7 +47,7 @@ type Value struct {
 	TimeToLive           int64   `json:"timeToLive,omitempty"` // milliseconds
 }
 
-// The types of events and what happens to them.
+// The types of events and their intents.
 const (
 	deploymentType          = "DEPLOYMENT"
 	processType             = "PROCESS"
@@ -84,12 +84,12 @@ const (
 	firstKey          int64 = 1 << 51 // of partition 1
 )
 
-// Result returns the variables at the end of an instance that somebody awaits; is reports whether the event tells them.
+// Result returns an awaited instance's variables at its end; is reports whether the event holds them.
 func (e *Event) Result() (instance int64, variables string, is bool) {
 	return e.Key, e.Value.Variables, e.ValueType == resultType
 }
 
-// Size returns roughly how many bytes of memory the event takes.
+// Size returns roughly how many bytes the event takes in memory.
 func (e *Event) Size() int {
 	v := &e.Value
 	const fixed = 600

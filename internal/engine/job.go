@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Activate gives jobs of a type to a worker, the oldest first, for a time.
+// Activate locks the oldest jobs of a type for a worker, for a time.
 type Activate struct {
 	Type, Worker string
 	Timeout      time.Duration
@@ -16,7 +16,7 @@ type Activate struct {
 	Tenants      []string
 }
 
-// mostBytes bounds the variables of one activation's jobs. The first comes whatever its size.
+// mostBytes bounds the variables of one activation. The first job is activated whatever its size.
 const mostBytes = 4 << 20
 
 func (o Activate) apply(c *Core) error {
@@ -46,10 +46,10 @@ func (o Activate) apply(c *Core) error {
 	return nil
 }
 
-// longest time that a job is held.
+// longest is the longest time that a job is locked.
 const longest = 100 * 365 * 24 * time.Hour
 
-// oldest returns up to n activatable jobs, in the order of their keys.
+// oldest returns up to n activatable jobs, by key.
 func (c *Core) oldest(id processID, n int) []*job {
 	q := c.queues[id]
 	if q == nil {
@@ -59,13 +59,13 @@ func (c *Core) oldest(id processID, n int) []*job {
 	for len(all) < n && q.Len() > 0 {
 		all = append(all, heap.Pop(q).(*job))
 	}
-	for _, j := range all { // they stay until they are activated
+	for _, j := range all { // they leave the queue only when activated
 		heap.Push(q, j)
 	}
 	return all
 }
 
-// size returns about how many bytes the variables have that the element sees.
+// size returns roughly the bytes of the variables that the element sees.
 func (e *element) size() (n int) {
 	for _, scope := range []scopeVariables{e.in.variables, e.variables} {
 		for name, value := range scope {
@@ -75,7 +75,7 @@ func (e *element) size() (n int) {
 	return n
 }
 
-// Job is a job as a worker is given it.
+// Job is a job as workers get it.
 type Job struct {
 	Key, InstanceKey, ElementInstanceKey int64
 	Type, ElementID, Worker              string
@@ -85,7 +85,7 @@ type Job struct {
 	Deadline           int64 // milliseconds
 }
 
-// Jobs returns the jobs that the events of an Activate tell of, with the variables of those names; without names, with all.
+// Jobs returns the jobs that an Activate's events activated, with the named variables; with all if there are no names.
 func (c *Core) Jobs(events []Event, variables []string) (all []Job) {
 	for i := range events {
 		for _, key := range events[i].Value.JobKeys {
@@ -107,7 +107,7 @@ func (j *job) value() Value {
 	return v
 }
 
-// answerable returns a job that a worker may answer: one that it holds, or held while nobody else has answered.
+// answerable returns a job that may be answered: a locked one, or one whose lock ended without another answer.
 func (c *Core) answerable(key int64, verb string) (*job, error) {
 	j := c.jobs[key]
 	if j == nil {
@@ -119,7 +119,7 @@ func (c *Core) answerable(key int64, verb string) (*job, error) {
 	return j, nil
 }
 
-// Complete answers a job.
+// Complete completes a job.
 type Complete struct {
 	Key       int64
 	Variables string
@@ -140,13 +140,13 @@ func (o Complete) apply(c *Core) error {
 	return nil
 }
 
-// Fail gives a job back, after a back-off; without retries it is an incident.
+// Fail gives a job back after a back-off. Without retries it becomes an incident.
 type Fail struct {
 	Key       int64
 	Retries   int32
 	BackOff   time.Duration
 	Message   string
-	Variables string // are local to the task
+	Variables string // local to the task
 }
 
 func (o Fail) apply(c *Core) error {
@@ -202,7 +202,7 @@ func (o Throw) apply(c *Core) error {
 	}
 	codes := make([]string, 0, len(j.of.of.Boundary))
 	for _, b := range j.of.of.Boundary {
-		codes = append(codes, b.Error.String()) // one that has none would have caught it
+		codes = append(codes, b.Error.String()) // an event for any code would have caught it
 	}
 	available := "No error events are available in the scope."
 	if len(codes) > 0 {
@@ -213,7 +213,7 @@ func (o Throw) apply(c *Core) error {
 	return nil
 }
 
-// UpdateRetries gives a job retries.
+// UpdateRetries sets a job's retries.
 type UpdateRetries struct {
 	Key     int64
 	Retries int32
@@ -234,7 +234,7 @@ func (o UpdateRetries) apply(c *Core) error {
 	return nil
 }
 
-// UpdateTimeout has a worker hold its job for a time from now.
+// UpdateTimeout sets a lock's time, from now.
 type UpdateTimeout struct {
 	Key     int64
 	Timeout time.Duration

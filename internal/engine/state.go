@@ -9,7 +9,7 @@ import (
 	"retry-worker/internal/engine/feel"
 )
 
-// scopeVariables are the variables of a process instance or of one element.
+// scopeVariables holds the variables of a process instance or of one element.
 type scopeVariables map[string]feel.Raw
 
 // definition is one version of a process.
@@ -18,7 +18,7 @@ type definition struct {
 	key      int64
 	version  int32
 	tenant   string
-	resource string // its file
+	resource string // its file's name
 }
 
 type processID struct{ tenant, id string }
@@ -28,7 +28,7 @@ type instance struct {
 	key       int64
 	of        *definition
 	variables scopeVariables
-	elements  map[int64]*element // what is active in it
+	elements  map[int64]*element // active elements
 	awaited   bool
 }
 
@@ -52,7 +52,7 @@ func (e *element) lookup(name string) (feel.Raw, bool) {
 	return v, there
 }
 
-// visible returns the variables of those names that the element sees; without names, all.
+// visible returns the named variables that the element sees; all if there are no names.
 func (e *element) visible(names []string) scopeVariables {
 	if len(names) == 0 {
 		all := maps.Clone(e.in.variables)
@@ -71,7 +71,7 @@ func (e *element) visible(names []string) scopeVariables {
 // JobState is where a job stands.
 type JobState string
 
-// The states of a job. Those in incidents are failed or have thrown an error.
+// The states of a job. Jobs with an incident have Failed or ErrorThrown.
 const (
 	Activatable JobState = "ACTIVATABLE"
 	Activated   JobState = "ACTIVATED"
@@ -87,7 +87,7 @@ type job struct {
 	retries  int32
 	worker   string
 	deadline int64
-	at       int // in its queue; -1: it is in none
+	at       int // in its queue; -1: in none
 	due      *due
 }
 
@@ -104,8 +104,8 @@ type wait struct {
 type incident struct {
 	key    int64
 	at     *element
-	job    *job   // nil: it is the element's own
-	resume string // what is done anew then: activation, or completion, of the element; empty: the job is
+	job    *job   // nil: the incident is the element's
+	resume string // what to retry: the element's activation or completion; empty: the job
 }
 
 const (
@@ -115,13 +115,13 @@ const (
 
 type messageKey struct{ tenant, name, key string }
 
-// message is one that is kept for whoever comes to wait for it.
+// message is a published message that is kept for later subscriptions.
 type message struct {
 	key        int64
 	of         messageKey
 	id         string
 	variables  scopeVariables
-	correlated map[string]bool // processes that took it
+	correlated map[string]bool // processes that got it
 	due        *due
 }
 
@@ -143,7 +143,7 @@ func (d *due) place() *int { return &d.index }
 func (j *job) before(other *job) bool { return j.key < other.key }
 func (j *job) place() *int            { return &j.at }
 
-// ordered is what a queue holds: it knows its place there, -1 where it is in none.
+// ordered is an item of a queue. place is its index there, -1 if it is in none.
 type ordered[T any] interface {
 	before(other T) bool
 	place() *int
@@ -175,7 +175,7 @@ func (q *queue[T]) Pop() any {
 	return last
 }
 
-// schedule d, or forget what was scheduled where it is nil; it returns d.
+// schedule replaces old by d, each of which may be nil, and returns d.
 func (c *Core) schedule(old, d *due) *due {
 	if old != nil {
 		heap.Remove(&c.due, old.index)
@@ -186,7 +186,7 @@ func (c *Core) schedule(old, d *due) *due {
 	return d
 }
 
-// move changes a job's state, and where it is queued and scheduled with it: d is when the new state ends by itself.
+// move changes a job's state, its queue and its schedule. d is when the new state ends by itself.
 func (c *Core) move(j *job, to JobState, d int64) {
 	id := processID{j.of.in.of.tenant, j.kind}
 	q := c.queues[id]
@@ -212,17 +212,17 @@ func (c *Core) move(j *job, to JobState, d int64) {
 	j.due = c.schedule(j.due, next)
 }
 
-// drop forgets a job, unless it is forgotten.
+// drop forgets a job, if it is known.
 func (c *Core) drop(j *job) {
 	if j == nil || c.jobs[j.key] == nil {
 		return
 	}
-	c.move(j, ErrorThrown, 0) // out of the queue
+	c.move(j, ErrorThrown, 0) // so that it leaves its queue
 	delete(c.jobs, j.key)
 	j.of.job = nil
 }
 
-// Fold takes an event into the state: one that [Core.Apply] returned, in the order of positions.
+// Fold applies an event to the state. It takes the events that [Core.Apply] returned, in order of position.
 func (c *Core) Fold(e *Event) {
 	c.position = e.Position
 	v := &e.Value
@@ -256,7 +256,7 @@ func (c *Core) Fold(e *Event) {
 
 func (c *Core) foldProcess(e *Event) {
 	processes, err := bpmn.Parse([]byte(e.Value.Resource))
-	if err != nil { // a log of a version that knew more
+	if err != nil { // the log of a later version
 		return
 	}
 	for _, p := range processes {
@@ -269,7 +269,7 @@ func (c *Core) foldProcess(e *Event) {
 	}
 }
 
-// variablesOf returns the variables of a process instance or an element; they are nobody's where there is none.
+// variablesOf returns the variables of a process instance or an element; an unattached map if there is neither.
 func (c *Core) variablesOf(scope int64) scopeVariables {
 	if i := c.instances[scope]; i != nil {
 		return i.variables
@@ -402,23 +402,23 @@ func (c *Core) foldMessage(e *Event) {
 	}
 	m := &message{key: e.Key, of: messageKey{v.TenantID, v.Name, v.CorrelationKey}, id: v.MessageID,
 		correlated: map[string]bool{}}
-	m.variables, _ = document(v.Variables) // was read before
+	m.variables, _ = document(v.Variables) // cannot fail: it was read before
 	m.due = c.schedule(nil, &due{at: v.Deadline, key: e.Key, message: m})
 	c.messages[e.Key] = m
 	c.buffered[m.of] = append(c.buffered[m.of], m)
 }
 
-// Counts are how often things happened since the core was made: to jobs by type and action, to elements by type and action.
+// Counts holds how often things happened to jobs and to elements, by type and action, since the core was made or reset.
 type Counts struct {
 	Jobs, Elements map[[2]string]int64
 }
 
-// elementActions are the names of what happens to elements, as Zeebe's counters have them.
+// elementActions maps intents to the actions of Zeebe's element counters.
 var elementActions = map[string]string{
 	elementActivated: "activated", elementCompleted: "completed", elementTerminated: "terminated",
 }
 
-// jobActions are the names of what happens to jobs, as Zeebe's counters have them.
+// jobActions maps intents to the actions of Zeebe's job counters.
 var jobActions = map[string]string{
 	created: "created", completed: "completed", failed: "failed", errorThrown: "error thrown", timedOut: "timed out",
 	timeoutUpdated: "timeout updated", retriesUpdated: "retries updated", canceled: "canceled", recurred: "recurred",
@@ -427,13 +427,13 @@ var jobActions = map[string]string{
 func (c *Counts) job(kind, action string)     { c.Jobs[[2]string{kind, action}]++ }
 func (c *Counts) element(kind, action string) { c.Elements[[2]string{kind, action}]++ }
 
-// Counts returns how often things happened since the last ResetCounts. It is the core's own; do not keep it.
+// Counts returns the counts since the last ResetCounts. They belong to the core; do not keep them.
 func (c *Core) Counts() Counts { return c.counts }
 
-// ResetCounts begins to count anew.
+// ResetCounts sets all counts to zero.
 func (c *Core) ResetCounts() {
 	c.counts = Counts{map[[2]string]int64{}, map[[2]string]int64{}}
 }
 
-// Incidents returns how many incidents wait to be resolved.
+// Incidents returns the number of open incidents.
 func (c *Core) Incidents() int { return len(c.incidents) }

@@ -1,5 +1,5 @@
-// Package bpmn reads the part of BPMN that the development engine runs. What it does not know it refuses, naming the
-// element, in the form in which Zeebe refuses a model.
+// Package bpmn reads the part of BPMN that the development engine runs. It refuses anything else by element, in the
+// form of Zeebe's messages.
 package bpmn
 
 import (
@@ -13,7 +13,7 @@ import (
 	"retry-worker/internal/engine/feel"
 )
 
-// Kind is the type of an element, by the name that Zeebe's records have for it.
+// Kind is the type of an element, as Zeebe's records name it.
 type Kind string
 
 // The kinds of elements.
@@ -29,7 +29,7 @@ const (
 	BoundaryEvent     Kind = "BOUNDARY_EVENT"
 )
 
-// Process is one executable process. It is immutable, as is all that it holds.
+// Process is one executable process. It and all that it holds are immutable.
 type Process struct {
 	ID       string
 	Elements map[string]*Element
@@ -41,12 +41,12 @@ type Element struct {
 	ID              string
 	Kind            Kind
 	Outgoing        []*Flow
-	Default         *Flow // of an exclusive gateway; nil: none
+	Default         *Flow // of an exclusive gateway; may be nil
 	Inputs, Outputs []Mapping
 	Task            *Task
 	Timer           *Timer   // of a catch event
 	Message         *Message // of a catch event
-	Error           *Value   // the code that an end event throws, or a boundary event catches; nil: none, or any code
+	Error           *Value   // code of an end event, or of a boundary event (nil: any code)
 	Boundary        []*Element
 	attachedTo      string
 	incoming        int
@@ -65,7 +65,7 @@ type Task struct {
 	Headers       string // a JSON object
 }
 
-// Count returns the number of retries that a job of the task begins with.
+// Count returns the number of retries of a new job of the task.
 func (t *Task) Count(lookup func(string) (feel.Raw, bool)) (n int32, err error) {
 	value := t.Retries.Eval(lookup)
 	if json.Unmarshal([]byte(value.String()), &n) != nil || value == "null" {
@@ -74,7 +74,7 @@ func (t *Task) Count(lookup func(string) (feel.Raw, bool)) (n int32, err error) 
 	return n, nil
 }
 
-// Timer of a catch event: an instant, or else a duration.
+// Timer of a catch event: an instant or a duration.
 type Timer struct {
 	IsDate bool
 	Value  Value
@@ -83,7 +83,7 @@ type Timer struct {
 // Message that a catch event waits for.
 type Message struct{ Name, Key Value }
 
-// Mapping puts the value of Source into the variable Target[0], or into a member of it.
+// Mapping assigns Source to the variable Target[0], or to a member of it.
 type Mapping struct {
 	Source Value
 	Target []string
@@ -103,10 +103,10 @@ func (v *Value) Eval(lookup func(string) (feel.Raw, bool)) feel.Raw {
 	return v.expression.Eval(lookup)
 }
 
-// IsLiteral reports whether the value is the same whatever the variables are.
+// IsLiteral reports whether the value does not depend on variables.
 func (v *Value) IsLiteral() bool { return v.expression == nil }
 
-// String returns the expression or the literal, as an incident names it.
+// String returns the expression or the literal, as incidents show it.
 func (v *Value) String() string {
 	if v.expression == nil {
 		return v.literal.String()
@@ -114,7 +114,8 @@ func (v *Value) String() string {
 	return v.expression.String()
 }
 
-// Catches returns the boundary event that catches an error of the element, one of that code before one of any; nil: none.
+// Catches returns the boundary event that catches an error: one for its code, otherwise one for any code, otherwise
+// nil.
 func (e *Element) Catches(code string) (caught *Element) {
 	for _, b := range e.Boundary {
 		switch {
@@ -127,8 +128,8 @@ func (e *Element) Catches(code string) (caught *Element) {
 	return caught
 }
 
-// Due returns the instant at which a timer fires that is made now, by what its value came to. An instant must have a zone, as
-// an offset or Z; a duration is ISO 8601.
+// Due returns when a timer with that value fires that is set now. An instant must have an offset or Z; a duration is
+// ISO 8601.
 func (t *Timer) Due(value feel.Raw, now time.Time) (time.Time, error) {
 	if value.Kind() != "STRING" {
 		return now, fmt.Errorf("Expected result of the expression '%s' to be one of '[DURATION, PERIOD, STRING]', but was '%s'",
@@ -150,10 +151,10 @@ func (t *Timer) Due(value feel.Raw, now time.Time) (time.Time, error) {
 	return now, fmt.Errorf("Invalid date-time format '%s' for expression '%s'", text, t.Value.String())
 }
 
-// duration is ISO 8601's, such as PT5S, P1DT2H or -PT1M: at least one part, and one behind the T.
+// duration matches ISO 8601's, such as PT5S, P1DT2H or -PT1M: at least one part, and at least one after a T.
 var duration = regexp.MustCompile(`^(-)?P(?:(\d{1,9})Y)?(?:(\d{1,9})M)?(?:(\d{1,9})W)?(?:(\d{1,9})D)?(?:T(?:(\d{1,9}H)?(\d{1,9}M)?(\d{1,9}(?:\.\d{1,9})?S)?))?$`)
 
-// after returns the instant a duration behind now; ok is false where text is none.
+// after returns the instant a duration after now; ok is false if text is no duration.
 func after(now time.Time, text string) (_ time.Time, ok bool) {
 	m := duration.FindStringSubmatch(text)
 	if m == nil || strings.HasSuffix(text, "P") || strings.HasSuffix(text, "T") {
@@ -161,7 +162,7 @@ func after(now time.Time, text string) (_ time.Time, ok bool) {
 	}
 	var n [4]int // years, months, weeks, days
 	for i := range n {
-		n[i], _ = strconv.Atoi(m[2+i]) // 0 where it is left out
+		n[i], _ = strconv.Atoi(m[2+i]) // 0 if it is absent
 	}
 	clock, _ := time.ParseDuration("0s" + strings.ToLower(m[6]+m[7]+m[8]))
 	if m[1] == "-" {

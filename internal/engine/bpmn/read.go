@@ -18,11 +18,11 @@ import (
 const (
 	bpmnSpace  = "http://www.omg.org/spec/BPMN/20100524/MODEL"
 	zeebeSpace = "http://camunda.org/schema/zeebe/1.0"
-	// deepest nesting of elements that is read.
+	// deepest is the deepest nesting of elements.
 	deepest = 100
 )
 
-// node is an element of the XML.
+// node is an XML element.
 type node struct {
 	xml.Name
 	attributes []xml.Attr
@@ -39,7 +39,7 @@ func (n *node) attribute(name string) string {
 	return ""
 }
 
-// all returns the children of BPMN's, or of another space, with one of the names.
+// all returns the children in a name space with one of the names.
 func (n *node) all(space string, names ...string) (found []*node) {
 	for _, c := range n.children {
 		if c.Space == space && slices.Contains(names, c.Local) {
@@ -84,12 +84,12 @@ func parseXML(content []byte) (*node, error) {
 // reader of one file.
 type reader struct {
 	problems []string
-	errors   map[string]*node // root elements by their ids
+	errors   map[string]*node // root elements by id
 	messages map[string]*node
-	unknown  []string // ids of what was refused for what it is: its flows are not
+	unknown  []string // ids of unsupported elements, whose flows are not reported
 }
 
-// Refused is why a model is not taken: all of what is wrong with it.
+// Refused holds all problems of a model.
 type Refused []string
 
 func (r Refused) Error() string { return strings.Join(r, "\n") }
@@ -132,25 +132,25 @@ func (r *reader) refuse(element, format string, args ...any) {
 	r.problems = append(r.problems, fmt.Sprintf("- Element: %s\n    - ERROR: %s", element, fmt.Sprintf(format, args...)))
 }
 
-// flowNodes are the elements that are known, by their names in BPMN.
+// flowNodes maps the supported elements to their kinds.
 var flowNodes = map[string]Kind{
 	"startEvent": StartEvent, "endEvent": EndEvent, "serviceTask": ServiceTask, "exclusiveGateway": ExclusiveGateway,
 	"eventBasedGateway": EventBasedGateway, "intermediateCatchEvent": CatchEvent, "intermediateThrowEvent": ThrowEvent,
 	"boundaryEvent": BoundaryEvent,
 }
 
-// meaningless are elements that have no influence on how a process runs.
+// meaningless elements do not affect how a process runs.
 var meaningless = []string{"documentation", "extensionElements", "incoming", "outgoing", "textAnnotation", "association", "group", "laneSet"}
 
-// attributes that a flow node, a sequence flow or a process may have.
+// attributes lists those that a flow node, a sequence flow or a process may have.
 var attributes = []string{"id", "name", "isExecutable", "isClosed", "processType", "default", "attachedToRef", "cancelActivity", "sourceRef",
 	"targetRef", "gatewayDirection", "implementation", "completionQuantity", "startQuantity", "isForCompensation", "isInterrupting",
 	"parallelMultiple", "instantiate", "eventGatewayType", "isImmediate"}
 
-// zeebeAttributes are the Modeler's notes.
+// zeebeAttributes are notes of the Modeler.
 var zeebeAttributes = []string{"modelerTemplate", "modelerTemplateVersion", "modelerTemplateIcon"}
 
-// known refuses attributes and children of an element that the engine does not know.
+// known refuses attributes and children of an element that the engine does not support.
 func (r *reader) known(n *node, children ...string) {
 	id := n.attribute("id")
 	for _, a := range n.attributes {
@@ -236,7 +236,7 @@ func (r *reader) element(n *node, kind Kind) *Element {
 	return e
 }
 
-// value reads a literal, or an expression where it begins with =.
+// value reads a literal, or an expression if it begins with =.
 func (r *reader) value(element, text string) Value {
 	expression, is := strings.CutPrefix(strings.TrimSpace(text), "=")
 	if !is {
@@ -260,7 +260,7 @@ func (r *reader) extensions(n *node, e *Element) {
 				e.Inputs, e.Outputs = r.mappings(id, x, "input"), r.mappings(id, x, "output")
 			case e != nil && x.Local == "taskDefinition" && e.Kind == ServiceTask:
 				r.task(e, x)
-			case e != nil && x.Local == "taskHeaders" && e.Kind == ServiceTask: // with the definition, which may come later
+			case e != nil && x.Local == "taskHeaders" && e.Kind == ServiceTask: // read with the definition
 			default:
 				r.refuse(id, "Extension elements of type 'zeebe:%s' are not supported by the development engine here", x.Local)
 			}
@@ -312,7 +312,7 @@ func headers(extensions *node) string {
 			all[header.attribute("key")] = header.attribute("value")
 		}
 	}
-	text, _ := json.Marshal(all) // texts can be encoded
+	text, _ := json.Marshal(all) // cannot fail for texts
 	return string(text)
 }
 
@@ -351,7 +351,7 @@ func (r *reader) error(e *Element, d *node) {
 	ref := d.attribute("errorRef")
 	n, there := r.errors[ref]
 	switch {
-	case ref == "" && e.Kind == BoundaryEvent, there && n.attribute("errorCode") == "" && e.Kind == BoundaryEvent: // catches any
+	case ref == "" && e.Kind == BoundaryEvent, there && n.attribute("errorCode") == "" && e.Kind == BoundaryEvent: // any code
 	case !there || n.attribute("errorCode") == "":
 		r.refuse(e.ID, "Must reference an error that has an errorCode")
 	default:
@@ -400,7 +400,7 @@ func (r *reader) defaultFlow(e *Element, id string) {
 	}
 }
 
-// check holds an element against the others of its process.
+// check checks an element against the others of its process.
 func (r *reader) check(p *Process, e *Element) {
 	switch e.Kind {
 	case StartEvent:

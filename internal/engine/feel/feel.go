@@ -1,6 +1,6 @@
-// Package feel parses and evaluates the part of FEEL, BPMN's expression language, that the development engine knows: null,
-// true, false, text, numbers, names and paths, = != < <= > >=, and, or, not(), + - * /, if then else, contexts and lists.
-// Whatever else stands in an expression is refused when it is parsed.
+// Package feel parses and evaluates the part of FEEL, BPMN's expression language, that the development engine supports:
+// null, true, false, text, numbers, names and paths, = != < <= > >=, and, or, not(), + - * /, if then else, contexts
+// and lists. Parsing refuses everything else.
 package feel
 
 import (
@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Raw is the JSON text of a value, such as a process variable holds.
+// Raw is a value as JSON text, such as that of a process variable.
 type Raw string
 
 // Expression is a parsed expression. It is immutable and safe for concurrent use.
@@ -20,16 +20,16 @@ type Expression struct {
 	root node
 }
 
-// String returns the expression as it was written, without the sign = before it.
+// String returns the expression as written, without its leading =.
 func (e *Expression) String() string { return e.text }
 
-// Eval returns the value of the expression. lookup returns a variable and reports whether there is one: one that does not
-// exist is null, as is whatever cannot be computed (a number and a text added, say).
+// Eval returns the value of the expression. lookup returns a variable and reports whether it exists. A missing variable
+// is null, and so is what cannot be computed, such as a number plus a text.
 func (e *Expression) Eval(lookup func(name string) (Raw, bool)) Raw {
 	return encode(e.root.eval(lookup))
 }
 
-// A value is nil, a bool, a string, a *big.Rat, a []value, a map[string]value, or a Raw that nobody has looked into yet.
+// A value is nil, a bool, a string, a *big.Rat, a []value, a map[string]value, or a Raw that is not decoded yet.
 type value any
 
 type scope func(name string) (Raw, bool)
@@ -67,7 +67,7 @@ func (n name) eval(s scope) value {
 
 func (n path) eval(s scope) value { return member(n.of.eval(s), n.name) }
 
-// member returns a context's entry, and of a list those of its items.
+// member returns a context's entry, or the list of its items' entries for a list.
 func member(of value, name string) value {
 	switch v := decode(of).(type) {
 	case map[string]value:
@@ -131,7 +131,7 @@ func (n binary) eval(s scope) value {
 	return computed(n.operator, left, right)
 }
 
-// ternary returns FEEL's logic of three values: one decisive operand decides whatever the other is.
+// ternary returns the result of FEEL's three-valued logic. One decisive operand decides, whatever the other is.
 func ternary(left, right value, decisive bool) value {
 	switch {
 	case left == decisive || right == decisive:
@@ -142,7 +142,7 @@ func ternary(left, right value, decisive bool) value {
 	return nil
 }
 
-// equal reports whether two values are equal, and whether they can be compared: both of one type, or one of them null.
+// equal reports whether two values are equal, and whether they are comparable: of one type, or one of them null.
 func equal(left, right value) (same, comparable bool) {
 	left, right = decode(left), decode(right)
 	if left == nil || right == nil {
@@ -239,7 +239,7 @@ func computed(operator string, left, right value) value {
 	return result
 }
 
-// decode looks into a Raw, one level deep.
+// decode decodes a Raw, one level deep.
 func decode(v value) value {
 	raw, is := v.(Raw)
 	if !is {
@@ -281,7 +281,7 @@ func decode(v value) value {
 	return nil
 }
 
-// number reads a decimal number of reasonable size: an exponent of a million digits would be computed with all of them.
+// number parses a decimal number of reasonable size. A huge exponent would cost as many digits.
 func number(text string) (*big.Rat, bool) {
 	const most = 400
 	if len(text) > most {
@@ -295,7 +295,7 @@ func number(text string) (*big.Rat, bool) {
 	return new(big.Rat).SetString(text)
 }
 
-// digits behind the point that a number is written with, as many as FEEL's decimals have.
+// digits is how many decimals a number is written with, as FEEL has.
 const digits = 34
 
 func encode(v value) Raw {
@@ -335,11 +335,12 @@ func Text(s string) Raw {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a text can be encoded
+	_ = e.Encode(s) // cannot fail for a text
 	return Raw(strings.TrimSuffix(b.String(), "\n"))
 }
 
-// Kind returns the type of a value as an incident names it: "NULL", "BOOLEAN", "STRING", "NUMBER", "ARRAY" or "OBJECT".
+// Kind returns the type of a value in the words of an incident: "NULL", "BOOLEAN", "STRING", "NUMBER", "ARRAY" or
+// "OBJECT".
 func (r Raw) Kind() string {
 	switch decode(r).(type) {
 	case bool:
@@ -356,7 +357,7 @@ func (r Raw) Kind() string {
 	return "NULL"
 }
 
-// String returns the text that r is the JSON of, and r itself where it is none.
+// String returns the text that r encodes, or r itself if it is no text.
 func (r Raw) String() string {
 	if s, is := decode(r).(string); is {
 		return s

@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// longest expression, in bytes, and deepest nesting that is parsed.
+	// longest is the longest expression, in bytes; deepest is the deepest nesting.
 	longest = 32 << 10
 	deepest = 200
 )
 
-// Parse parses an expression, given without the sign = before it. The error says where something stands that the
-// development engine does not know.
+// Parse parses an expression without its leading =. The error names the place of what the development engine does not
+// support.
 func Parse(text string) (*Expression, error) {
 	text = strings.TrimSpace(text)
 	if len(text) > longest {
@@ -37,16 +37,16 @@ func Parse(text string) (*Expression, error) {
 	return &Expression{text, root}, nil
 }
 
-// parser of one expression, by recursive descent. After an error it goes through the motions.
+// parser parses one expression by recursive descent. After an error it only sees the end of the text.
 type parser struct {
 	scanner.Scanner
-	kind  rune   // of the current token: one of scanner's, or the sign itself
+	kind  rune   // of the current token: a kind of scanner's, or the character itself
 	token string // empty at the end
 	depth int
 	err   error
 }
 
-// reserved words are no names.
+// reserved words cannot be names.
 var reserved = []string{"if", "then", "else", "and", "or", "not", "true", "false", "null", "for", "return", "some", "every",
 	"satisfies", "in", "between", "instance", "of", "function"}
 
@@ -77,7 +77,7 @@ func (p *parser) next() {
 	}
 }
 
-// take skips a token where it is the current one, and reports whether it was.
+// take skips the current token if it is token, and reports whether it was.
 func (p *parser) take(token string) bool {
 	if p.err != nil || p.token != token {
 		return false
@@ -107,10 +107,10 @@ func (p *parser) expression() node {
 	return choice{condition, then, p.expression()}
 }
 
-// levels are the operators of two operands, those that bind weakest first.
+// levels holds the binary operators, the weakest first.
 var levels = [][]string{{"or"}, {"and"}, {"=", "!=", "<", "<=", ">", ">="}, {"+", "-"}, {"*", "/"}}
 
-// comparing is the level of which one operator stands at a time.
+// comparing is the level whose operators cannot be chained.
 const comparing = 2
 
 func (p *parser) level(n int) node {
@@ -129,7 +129,7 @@ func (p *parser) level(n int) node {
 	return left
 }
 
-// operand reads a value and the path behind it.
+// operand reads a value and the path after it.
 func (p *parser) operand() node {
 	if p.take("-") {
 		return binary{"-", constant{new(big.Rat)}, p.operand()}

@@ -15,8 +15,7 @@ import (
 	"retry-worker/internal/engine"
 )
 
-// ServeControl serves the paths by which a broker's actuator moves its clock and tells its counters, and the engine's events,
-// until Close.
+// ServeControl serves until Close the paths of a broker's actuator for its clock and counters, and the engine's events.
 func (s *Server) ServeControl(l net.Listener) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /actuator/clock", s.tellClock)
@@ -85,7 +84,7 @@ func writeCounts(b *strings.Builder, name string, counts map[[2]string]int64) {
 	}
 }
 
-// tellEvents writes the events from a position on, a line each, and with follow=true those that come.
+// tellEvents writes the events from a position on, one in a line. With follow=true it goes on with new ones.
 func (s *Server) tellEvents(w http.ResponseWriter, r *http.Request) {
 	position, follow := int64(-1), r.URL.Query().Get("follow") == "true"
 	if text := r.URL.Query().Get("from"); text != "" {
@@ -112,7 +111,7 @@ func (s *Server) followEvents(ctx context.Context, w http.ResponseWriter, positi
 			if first {
 				http.Error(w, fmt.Sprintf("the events from %d on are kept no more; the oldest is %d", position, s.recent.oldest()), http.StatusGone)
 			}
-			return // who reads too slowly sees the end
+			return // a reader that is too slow sees the end
 		}
 		for i := range events {
 			_ = flush.SetWriteDeadline(time.Now().Add(sendTime))

@@ -19,19 +19,19 @@ import (
 )
 
 const (
-	// mostStreams of one connection are served at a time.
+	// mostStreams bounds the streams of one connection.
 	mostStreams = 256
-	// mostUnread bytes of jobs may be on their way to one connection; whoever does not read them gets no others.
+	// mostUnread bounds the bytes of jobs that a connection has not read; beyond it the connection gets no more jobs.
 	mostUnread = 16 << 20
-	// sendQuota is how many bytes a stream takes before the next message has to wait.
+	// sendQuota is how many bytes a stream buffers before the next message must wait.
 	sendQuota = 64 << 10
-	// minPing is the shortest interval of pings that a client may use.
+	// minPing is the shortest allowed interval between a client's pings.
 	minPing = 5 * time.Second
-	// defaultWait is how long a poll, or the result of an instance, is waited for where the caller does not say.
+	// defaultWait is how long a poll, or a wait for an instance's result, lasts by default.
 	defaultWait = 10 * time.Second
 )
 
-// GRPC returns a server of the gateway's protocol, which Close stops.
+// GRPC returns a server of the gateway's protocol; Close stops it.
 func (s *Server) GRPC(more ...grpc.ServerOption) *grpc.Server {
 	server := grpc.NewServer(append([]grpc.ServerOption{
 		grpc.MaxConcurrentStreams(mostStreams),
@@ -48,19 +48,19 @@ func (s *Server) ServeGRPC(l net.Listener) {
 	go func() { _ = server.Serve(l) }() // ends with Stop
 }
 
-// gateway implements the protocol; what it does not have answers UNIMPLEMENTED.
+// gateway implements the protocol. Unsupported commands return UNIMPLEMENTED.
 type gateway struct {
 	pb.UnimplementedGatewayServer
 	s *Server
 
 	mu     sync.Mutex
-	unread map[string]int // bytes of jobs on their way, by connection
+	unread map[string]int // bytes of unread jobs, by connection
 }
 
-// version of Zeebe whose protocol is spoken.
+// version returns the version of Zeebe whose protocol is spoken.
 func (s *Server) version() string { return cmp.Or(s.options.Version, s.options.Shape+".0") }
 
-// host is what the topology calls the only broker.
+// host is the name of the only broker in the topology.
 const host = "development-engine"
 
 func (g *gateway) Topology(ctx context.Context, _ *pb.TopologyRequest) (*pb.TopologyResponse, error) {
@@ -77,7 +77,7 @@ func (s *Server) topology(ctx context.Context) error {
 	return s.options.Around(ctx, nil, func() error { return nil })
 }
 
-// tenant returns the tenant that a request names, and the default one where it names none and need not.
+// tenant returns the tenant that a request names, or the default one if tenants are off.
 func (s *Server) tenant(id string) (string, error) {
 	switch {
 	case id == "" && len(s.options.Tenants) > 0:
@@ -117,7 +117,7 @@ func millis(ms int64) time.Duration {
 	return min(max(time.Duration(ms), -1), longest/time.Millisecond) * time.Millisecond
 }
 
-// poll gives jobs to a worker as a request of either protocol wants them.
+// poll activates jobs for a request of either protocol.
 func (s *Server) poll(ctx context.Context, in *pb.ActivateJobsRequest) (jobs []engine.Job, err error) {
 	err = s.options.Around(ctx, in, func() (err error) {
 		jobs, err = s.jobs(ctx, in)
@@ -167,7 +167,7 @@ func (g *gateway) ActivateJobs(in *pb.ActivateJobsRequest, stream pb.Gateway_Act
 		err = status.Error(codes.ResourceExhausted, "Expected to activate jobs, but this connection has not read those that it was given")
 	default:
 		if err = stream.Send(out); err == nil && size > sendQuota {
-			err = stream.Send(&pb.ActivateJobsResponse{}) // goes when the jobs have left, and so tells when they are read
+			err = stream.Send(&pb.ActivateJobsResponse{}) // sent only once the jobs are read
 		}
 	}
 	if err != nil {
@@ -176,7 +176,7 @@ func (g *gateway) ActivateJobs(in *pb.ActivateJobsRequest, stream pb.Gateway_Act
 	return err
 }
 
-// onItsWay adds to the bytes that are on their way to a connection, and returns them.
+// onItsWay adds to a connection's unread bytes, and returns them.
 func (g *gateway) onItsWay(connection string, more int) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -206,7 +206,7 @@ func (g *gateway) DeployResource(ctx context.Context, in *pb.DeployResourceReque
 	return out, nil
 }
 
-// deploy deploys resources and returns what is deployed of them, with a key of the deployment.
+// deploy deploys resources. It returns the deployment's key and what is deployed.
 func (s *Server) deploy(ctx context.Context, resources []engine.Resource, of string) (key int64, tenant string, all []engine.Definition, err error) {
 	if tenant, err = s.tenant(of); err != nil {
 		return 0, "", nil, err
@@ -220,7 +220,7 @@ func (s *Server) deploy(ctx context.Context, resources []engine.Resource, of str
 	return key, tenant, all, err
 }
 
-// create starts an instance and, where it is awaited, returns its variables at its end.
+// create starts an instance. If it is awaited, create returns its variables at the end.
 func (s *Server) create(ctx context.Context, command engine.Create, within time.Duration) (i engine.Instance, variables string, err error) {
 	if command.Tenant, err = s.tenant(command.Tenant); err != nil {
 		return i, "", err
@@ -241,7 +241,7 @@ func (s *Server) create(ctx context.Context, command engine.Create, within time.
 	return i, variables, err
 }
 
-// result waits for the end of an instance that was created with Await at that position, and returns its variables.
+// result waits for the end of an awaited instance, created at that position, and returns its variables.
 func (s *Server) result(ctx context.Context, instance, position int64) (variables string, err error) {
 	for {
 		events, _, more := s.recent.from(position)
@@ -265,7 +265,7 @@ func (s *Server) result(ctx context.Context, instance, position int64) (variable
 	}
 }
 
-// creation reads a request.
+// creation returns the command of a request.
 func creation(in *pb.CreateProcessInstanceRequest) engine.Create {
 	starts := make([]string, len(in.StartInstructions))
 	for i, at := range in.StartInstructions {

@@ -23,19 +23,19 @@ import (
 // header is the first line of a log.
 const header = "retry-worker development engine log 1\n"
 
-// logFile keeps events: a line for each command, of a checksum and a JSON array. It is written before anybody is told. A nil
-// *logFile keeps nothing.
+// logFile keeps events, one line for each command: a checksum and a JSON array. Events are written before anybody sees
+// them. A nil *logFile keeps nothing.
 type logFile struct {
 	file      *os.File
 	fsync     bool
-	size      int64  // of what is written whole
-	unwritten []byte // what could not be written yet
+	size      int64  // of the complete lines
+	unwritten []byte // events that could not be written yet
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// openLog opens the log of a folder, which is made if need be, and hands its events to replay. A line that a kill or a full disk
-// has torn at its end is cut off: nobody was told of it.
+// openLog opens the log in a folder, which it makes if need be, and passes its events to replay. A torn last line,
+// after a kill or on a full disk, is cut off: nobody has seen its events.
 func openLog(folder string, fsync bool, replay func([]engine.Event)) (_ *logFile, err error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, fmt.Errorf("make the engine's data folder: %w", err)
@@ -78,7 +78,7 @@ func (l *logFile) read(replay func([]engine.Event)) error {
 		return fmt.Errorf("it begins with %.60q, expected %q: another version's, or no engine's log; give --data another folder", first, header)
 	}
 	l.size = int64(len(header))
-	torn := 0 // the number of the first line that is not whole
+	torn := 0 // number of the first incomplete line
 	for n := 2; ; n++ {
 		line, err := lines.ReadBytes('\n')
 		if len(line) == 0 && errors.Is(err, io.EOF) {
@@ -100,7 +100,7 @@ func (l *logFile) read(replay func([]engine.Event)) error {
 	}
 }
 
-// checksumLength is that of a checksum and the space behind it.
+// checksumLength is the length of a checksum and the space after it.
 const checksumLength = 9
 
 func parseLine(line []byte) (events []engine.Event, ok bool) {
@@ -115,11 +115,11 @@ func parseLine(line []byte) (events []engine.Event, ok bool) {
 	return events, true
 }
 
-// behind reports whether something could not be written yet.
+// behind reports whether events could not be written yet.
 func (l *logFile) behind() bool { return l != nil && len(l.unwritten) > 0 }
 
-// write writes the events of commands, after what could not be written before. What cannot be written now stays for the next
-// time; the error, a gRPC status, says so.
+// write writes the events of commands, after those that could not be written before. If writing fails, the events stay
+// for the next time, and the error is a gRPC status.
 func (l *logFile) write(commands [][]engine.Event) error {
 	if l == nil {
 		return nil
@@ -127,7 +127,7 @@ func (l *logFile) write(commands [][]engine.Event) error {
 	for _, events := range commands {
 		body, err := json.Marshal(events)
 		if err != nil {
-			panic(err) // texts and numbers can be encoded
+			panic(err) // cannot fail for texts and numbers
 		}
 		l.unwritten = fmt.Appendf(l.unwritten, "%08x ", crc32.Checksum(body, castagnoli))
 		l.unwritten = append(append(l.unwritten, body...), '\n')
@@ -140,7 +140,7 @@ func (l *logFile) write(commands [][]engine.Event) error {
 		err = l.file.Sync()
 	}
 	if err != nil {
-		_ = l.file.Truncate(l.size) // else what is torn is overwritten
+		_ = l.file.Truncate(l.size) // otherwise the torn line is overwritten later
 		return status.Errorf(codes.ResourceExhausted, "the engine's log cannot be written: %v; it goes on once it can", err)
 	}
 	l.size += int64(n)
@@ -148,10 +148,10 @@ func (l *logFile) write(commands [][]engine.Event) error {
 	return nil
 }
 
-// close writes what is left and closes the file.
+// close writes the remaining events and closes the file.
 func (l *logFile) close() error { return errors.Join(l.write(nil), l.file.Close()) }
 
-// recent keeps the newest events for those who read them.
+// recent keeps the newest events for readers.
 type recent struct {
 	mu      sync.Mutex
 	events  []engine.Event
@@ -160,7 +160,7 @@ type recent struct {
 	closed  bool
 }
 
-// recentBytes is about how much memory the newest events take.
+// recentBytes is roughly the memory that the newest events take.
 const recentBytes = 32 << 20
 
 func newRecent() *recent { return &recent{changed: make(chan struct{})} }
@@ -192,8 +192,8 @@ func (r *recent) close() {
 	r.changed = make(chan struct{})
 }
 
-// from returns up to a thousand events from a position on. gone reports that the one at that position is kept no more; more is
-// closed when others come, and is nil where none will.
+// from returns up to a thousand events from a position on. gone reports that the event at that position is no longer
+// kept. more is closed when new events come, and nil if there will be none.
 func (r *recent) from(position int64) (events []engine.Event, gone bool, more <-chan struct{}) {
 	const most = 1000
 	r.mu.Lock()
@@ -215,7 +215,7 @@ func (r *recent) from(position int64) (events []engine.Event, gone bool, more <-
 	return append([]engine.Event(nil), rest...), false, more
 }
 
-// oldest returns the position of the oldest event that is kept; 0 where there is none.
+// oldest returns the position of the oldest event kept; 0 if there is none.
 func (r *recent) oldest() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()

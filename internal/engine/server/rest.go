@@ -22,15 +22,15 @@ import (
 )
 
 const (
-	// mostBody bounds a request's body, as the gRPC gateway bounds a message.
+	// mostBody is the longest body of a request, the same as the longest message of the gRPC gateway.
 	mostBody = 4 << 20
-	// headerTime and idleTime bound what a connection may take of the server.
+	// headerTime bounds the reading of a header, and idleTime an idle connection.
 	headerTime, idleTime = 10 * time.Second, 5 * time.Minute
-	// bodyTime bounds the reading of a request, and sendTime the sending of an answer.
+	// bodyTime bounds the reading of a body, and sendTime the sending of an answer.
 	bodyTime, sendTime = 30 * time.Second, 30 * time.Second
 )
 
-// REST returns what serves the REST API, version 2. Of most requests it makes the one of the other protocol.
+// REST returns a handler of the REST API, version 2. It turns most requests into gRPC's.
 func (s *Server) REST() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, r := range s.routes() {
@@ -51,9 +51,9 @@ func (s *Server) serveHTTP(l net.Listener, h http.Handler) {
 	go func() { _ = server.Serve(l) }() // ends with Close
 }
 
-// route is what is done with a request.
+// route is the handler of a kind of request.
 type route struct {
-	members string // that its body may have; others are refused
+	members string // allowed in the body; others are refused
 	do      func(*call) (any, error)
 }
 
@@ -61,11 +61,11 @@ type route struct {
 type call struct {
 	*http.Request
 	body
-	key     int64 // in its path
-	numbers bool  // keys are answered as numbers
+	key     int64 // from the path
+	numbers bool  // answer with keys as numbers
 }
 
-// body has the members of all requests.
+// body holds the members of all kinds of request.
 type body struct {
 	ProcessDefinitionKey     number
 	ProcessDefinitionID      string `json:"processDefinitionId"`
@@ -89,7 +89,7 @@ type body struct {
 	}
 }
 
-// number is a key that may come as text.
+// number is a key, as a number or as text.
 type number int64
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -102,7 +102,7 @@ func (n *number) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// told returns a key as the shape tells it.
+// told returns a key in the form of the shape.
 func (c *call) told(key int64) any {
 	if c.numbers {
 		return key
@@ -110,7 +110,7 @@ func (c *call) told(key int64) any {
 	return strconv.FormatInt(key, 10)
 }
 
-// variables returns the member as text; JSON's null is none.
+// variables returns the member as text; empty for null.
 func (c *call) variables() string {
 	if bytes.Equal(c.Variables, []byte("null")) {
 		return ""
@@ -118,7 +118,7 @@ func (c *call) variables() string {
 	return string(c.Variables)
 }
 
-// problem is an error with its status.
+// problem is an error with an HTTP status.
 type problem struct {
 	status        int
 	title, detail string
@@ -130,7 +130,7 @@ func invalid(format string, args ...any) error {
 	return &problem{http.StatusBadRequest, "INVALID_ARGUMENT", fmt.Sprintf(format, args...)}
 }
 
-// read reads the path and the body; no body is one without members.
+// read reads the path and the body; an empty body has no members.
 func (c *call) read(members string) (err error) {
 	if text := c.PathValue("key"); text != "" {
 		if c.key, err = strconv.ParseInt(text, 10, 64); err != nil {
@@ -170,10 +170,10 @@ func (c *call) read(members string) (err error) {
 func (s *Server) serveREST(w http.ResponseWriter, r *http.Request, to route) {
 	c := &call{Request: r, numbers: s.options.Shape == Shape86}
 	deadlines := http.NewResponseController(w)
-	_ = deadlines.SetReadDeadline(time.Now().Add(bodyTime)) // it can be set on any connection
+	_ = deadlines.SetReadDeadline(time.Now().Add(bodyTime)) // every connection supports it
 	r.Body = http.MaxBytesReader(w, r.Body, mostBody)
 	err := c.read(to.members)
-	_ = deadlines.SetReadDeadline(time.Time{}) // else it would end a poll that waits
+	_ = deadlines.SetReadDeadline(time.Time{}) // so that a waiting poll does not end
 	var answer any
 	if err == nil {
 		answer, err = to.do(c)
@@ -202,7 +202,7 @@ func writeProblem(w http.ResponseWriter, r *http.Request, code int, title, detai
 		map[string]any{"type": "about:blank", "title": title, "status": code, "detail": detail, "instance": r.URL.Path})
 }
 
-// statuses are gRPC's codes as REST tells them.
+// statuses maps gRPC's codes to HTTP's.
 var statuses = map[codes.Code]problem{
 	codes.NotFound:           {http.StatusNotFound, "NOT_FOUND", ""},
 	codes.InvalidArgument:    {http.StatusBadRequest, "INVALID_ARGUMENT", ""},
@@ -224,7 +224,7 @@ func refuseREST(w http.ResponseWriter, r *http.Request, err error) {
 	writeProblem(w, r, p.status, p.title, p.detail)
 }
 
-// routes of the API, by their patterns.
+// routes returns the API's routes by pattern.
 func (s *Server) routes() map[string]route {
 	const reference = " operationReference"
 	command := func(members, name string, command func(*call) engine.Command) route {
@@ -331,7 +331,7 @@ func (s *Server) activateREST(c *call) (any, error) {
 	})
 	if err == nil && c.Context().Err() != nil {
 		s.giveBack(jobs)
-		err = errStopping // nobody reads it
+		err = errStopping // nobody reads the answer
 	}
 	out := make([]any, len(jobs))
 	for i := range jobs {
@@ -340,7 +340,7 @@ func (s *Server) activateREST(c *call) (any, error) {
 	return map[string]any{"jobs": out}, err
 }
 
-// job returns a job as the shape tells it.
+// job returns a job in the form of the shape.
 func (c *call) job(j *engine.Job) any {
 	told := map[string]any{
 		"type": j.Type, "processDefinitionId": j.ProcessID, "processDefinitionVersion": j.Version, "elementId": j.ElementID,
@@ -368,14 +368,14 @@ func (s *Server) updateREST(c *call) (any, error) {
 		}
 	}
 	err := s.do(c.Context(), "UPDATE", engine.UpdateTimeout{Key: c.key, Timeout: millis(*timeout)}, nil)
-	if status.Code(err) == codes.FailedPrecondition { // as was seen
+	if status.Code(err) == codes.FailedPrecondition { // as observed on Zeebe
 		err = invalid("%s", status.Convert(err).Message())
 	}
 	return nil, err
 }
 
 func (s *Server) variablesREST(c *call) (any, error) {
-	if text := c.variables(); text == "" || text == "{}" { // as was seen
+	if text := c.variables(); text == "" || text == "{}" { // as observed on Zeebe
 		return nil, invalid("No variables provided")
 	}
 	return nil, s.do(c.Context(), "UPDATE", engine.SetVariables{Key: c.key, Variables: c.variables(), Local: c.Local}, nil)

@@ -1,5 +1,5 @@
-// Package server is the shell around the development engine: it serves Zeebe's gRPC protocol, its REST API and a port to
-// control the engine, keeps its events in a file, and has time pass.
+// Package server serves the development engine: Zeebe's gRPC protocol, its REST API, and a port to control the engine.
+// It keeps the events in a file and lets time pass.
 package server
 
 import (
@@ -19,26 +19,27 @@ import (
 
 // Options of a server. The zero value keeps everything in memory and speaks as Zeebe 8.8 does.
 type Options struct {
-	// Data is the folder of the log; empty: all is in memory. What was acknowledged outlives the process.
+	// Data is the folder of the log; if empty, all is in memory. Acknowledged events survive the process.
 	Data string
-	// Fsync has it outlive the machine too.
+	// Fsync makes them survive a crash of the machine too.
 	Fsync bool
-	// Shape is the version that REST answers as: "8.6" or "8.8", which empty means.
+	// Shape is the version whose REST answers are given: "8.6", or "8.8" if empty.
 	Shape string
-	// Version is what the topology tells; empty: the first of the shape.
+	// Version is the topology's; if empty, the first of the shape.
 	Version string
-	// Tenants turns multi-tenancy on, with these beside the default one.
+	// Tenants turns multi-tenancy on, with these tenants and the default one.
 	Tenants []string
-	// MaxInFlight is how many commands may be under way before others are refused; 0: any number. Completions and failures are
-	// refused from twice as many on.
+	// MaxInFlight bounds the running commands; more are refused. 0 means no bound. Completions and failures have twice
+	// the bound.
 	MaxInFlight int
-	// Now is the clock that the engine's own stands on; nil: time.Now.
+	// Now is the clock on which the engine's is based; nil means time.Now.
 	Now func() time.Time
-	// Happened is told what happened before anybody else is; nil: nobody. It must not ask the server for anything but Now.
+	// Happened is called with events before anybody else sees them; nil means not. It must call nothing of the server
+	// but Now.
 	Happened func([]engine.Event)
-	// Around is called with what either protocol asks for, an [engine.Command], the *pb.ActivateJobsRequest of a poll or nil for the
-	// topology, and with its effect, which it may leave out; its error, a gRPC status, is what the caller is told. Tests play
-	// faults by it. nil: the effect alone.
+	// Around is called with each request of either protocol (an [engine.Command], a poll's *pb.ActivateJobsRequest, or
+	// nil for the topology) and its effect, which it may skip. The caller gets its error, a gRPC status. Tests use it
+	// to cause faults; nil calls the effect.
 	Around func(ctx context.Context, asked any, effect func() error) error
 }
 
@@ -51,9 +52,9 @@ const (
 // Server is a running engine. Its methods are safe for concurrent use.
 type Server struct {
 	options  Options
-	core     *engine.Core     // the loop's own
-	log      *logFile         // the loop's own; nil: all is in memory
-	unsaid   [][]engine.Event // what happened and could not be written yet; the loop's own
+	core     *engine.Core     // for the loop only
+	log      *logFile         // for the loop only; nil: all is in memory
+	unsaid   [][]engine.Event // events not written yet; for the loop only
 	requests chan *request
 	stop     chan struct{}
 	stopped  chan struct{}
@@ -63,22 +64,22 @@ type Server struct {
 
 	mu      sync.Mutex
 	offset  time.Duration // of the clock
-	pinned  time.Time     // the clock stands there; zero: it goes
+	pinned  time.Time     // where the clock stands; zero: it runs
 	waiting map[[2]string][]*poll
 	closers []func()
 }
 
-// request is something to be done in the loop.
+// request is a task for the loop.
 type request struct {
 	commands []engine.Command
-	look     func(*engine.Core, []engine.Event) // at what came of them; nil: nobody does
-	poll     *poll                              // that is to wait where nothing came of it
-	waits    bool                               // the poll does
+	look     func(*engine.Core, []engine.Event) // called with the resulting events; may be nil
+	poll     *poll                              // waits if it got no jobs
+	waits    bool                               // set if poll waits
 	done     chan error
 	err      error
 }
 
-// Open starts an engine. Close it.
+// Open starts an engine. The caller closes it.
 func Open(o Options) (*Server, error) {
 	if o.Shape == "" {
 		o.Shape = Shape88
@@ -114,7 +115,7 @@ func (s *Server) replay(events []engine.Event) {
 	s.recent.add(events)
 }
 
-// Close ends the engine and whatever serves it. It returns when all has ended; calling it again does nothing.
+// Close stops the engine and its servers, and waits for them. Further calls do nothing.
 func (s *Server) Close() (err error) {
 	s.ending.Do(func() {
 		s.mu.Lock()
@@ -134,7 +135,7 @@ func (s *Server) Close() (err error) {
 	return err
 }
 
-// atClose has end called by Close.
+// atClose makes Close call end.
 func (s *Server) atClose(end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +152,7 @@ func (s *Server) Now() time.Time {
 	return s.options.Now().Add(s.offset)
 }
 
-// AddTime moves the clock forward, and returns when all that is due by then has happened.
+// AddTime moves the clock forward, and returns when all that is then due has happened.
 func (s *Server) AddTime(d time.Duration) {
 	s.moveClock(func() {
 		if !s.pinned.IsZero() {
@@ -161,17 +162,17 @@ func (s *Server) AddTime(d time.Duration) {
 	})
 }
 
-// PinTime stops the clock at an instant, and returns when all that is due by then has happened.
+// PinTime stops the clock at an instant, and returns when all that is then due has happened.
 func (s *Server) PinTime(t time.Time) { s.moveClock(func() { s.pinned = t }) }
 
-// ResetTime has the clock go as the one it stands on.
+// ResetTime returns to the underlying clock.
 func (s *Server) ResetTime() { s.moveClock(func() { s.pinned, s.offset = time.Time{}, 0 }) }
 
 func (s *Server) moveClock(move func()) {
 	s.mu.Lock()
 	move()
 	s.mu.Unlock()
-	const most = 10_000 // rounds: a process may have timers that are due at once, for ever
+	const most = 10_000 // rounds, since some timers may be due at once for ever
 	for more, n := true, 0; more && n < most; n++ {
 		err := s.inLoop(context.Background(), &request{look: func(c *engine.Core, _ []engine.Event) { more = s.isDue(c) }})
 		if err != nil {
@@ -180,13 +181,13 @@ func (s *Server) moveClock(move func()) {
 	}
 }
 
-// NextTimer returns the instant at which the next timer of a process fires, by the engine's clock; ok is false where there is none.
+// NextTimer returns when the next timer of a process fires, by the engine's clock; ok is false if there is none.
 func (s *Server) NextTimer() (next time.Time, ok bool) {
 	_ = s.inLoop(context.Background(), &request{look: func(c *engine.Core, _ []engine.Event) { next, ok = c.NextTimer() }})
 	return next, ok
 }
 
-// NextDue returns the instant at which the next thing happens by itself, by the engine's clock; ok is false where there is none.
+// NextDue returns when something happens next by itself, by the engine's clock; ok is false if nothing will.
 func (s *Server) NextDue() (next time.Time, ok bool) {
 	_ = s.inLoop(context.Background(), &request{look: func(c *engine.Core, _ []engine.Event) { next, ok = c.NextDue() }})
 	return next, ok
@@ -202,7 +203,7 @@ var (
 	errBusy     = status.Error(codes.ResourceExhausted, "Expected to handle the request, but too many are in flight already (--max-in-flight)")
 )
 
-// inLoop has the loop carry out a request, and returns its error.
+// inLoop makes the loop carry out a request, and returns its error.
 func (s *Server) inLoop(ctx context.Context, r *request) error {
 	r.done = make(chan error, 1)
 	select {
@@ -220,26 +221,26 @@ func (s *Server) inLoop(ctx context.Context, r *request) error {
 	}
 }
 
-// do carries out a command by its name in Zeebe. The error is a gRPC status.
+// do carries out a command; name is Zeebe's. The error is a gRPC status.
 func (s *Server) do(ctx context.Context, name string, command engine.Command, look func(*engine.Core, []engine.Event)) error {
 	return s.options.Around(ctx, command, func() error {
 		if s.busy(command) {
 			return errBusy
 		}
 		defer s.inFlight.Add(-1)
-		ctx := context.WithoutCancel(ctx) // what has arrived takes effect, whether or not anybody hears of it
+		ctx := context.WithoutCancel(ctx) // a received command takes effect even if its caller leaves
 		return rejected(name, s.inLoop(ctx, &request{commands: []engine.Command{command}, look: look}))
 	})
 }
 
-// Do carries out commands at one instant, up to the first that is refused, and returns what came of them if none is. Nobody is
-// given a job between them.
+// Do carries out commands at one instant, up to the first that fails. It returns their events if none fails. No job is
+// activated between them.
 func (s *Server) Do(ctx context.Context, commands ...engine.Command) (all []engine.Event, err error) {
 	err = s.inLoop(ctx, &request{commands: commands, look: func(_ *engine.Core, events []engine.Event) { all = events }})
 	return all, err
 }
 
-// busy counts a command in, and reports whether it is to be refused; then it is not counted.
+// busy counts a command as running, or reports true if it must be refused.
 func (s *Server) busy(command engine.Command) bool {
 	n, limit := s.inFlight.Add(1), int64(s.options.MaxInFlight)
 	switch command.(type) {
@@ -253,7 +254,7 @@ func (s *Server) busy(command engine.Command) bool {
 	return false
 }
 
-// reasons as codes of gRPC.
+// reasons maps rejections to gRPC's codes.
 var reasons = map[engine.Reason]codes.Code{
 	engine.NotFound: codes.NotFound, engine.InvalidArgument: codes.InvalidArgument, engine.InvalidState: codes.FailedPrecondition,
 	engine.AlreadyExists: codes.AlreadyExists,
@@ -269,7 +270,7 @@ func rejected(name string, err error) error {
 // mostAtOnce bounds the requests whose events are written together.
 const mostAtOnce = 256
 
-// run carries out what is asked for, and what is due, until the server stops.
+// run carries out requests and whatever is due, until the server stops.
 func (s *Server) run() {
 	defer close(s.stopped)
 	due := time.NewTimer(0)
@@ -312,7 +313,7 @@ func (s *Server) untilDue() time.Duration {
 	return min(longest, max(0, next.Sub(s.Now())))
 }
 
-// round carries out what is due and a batch of requests, writes the events, and then answers. While they cannot be written,
+// round carries out what is due and a batch of requests, writes the events, and then answers. While writing fails,
 // requests are refused and nothing else happens.
 func (s *Server) round(batch []*request) {
 	if err := s.log.write(nil); err != nil {
@@ -320,9 +321,9 @@ func (s *Server) round(batch []*request) {
 		return
 	}
 	happened := s.unsaid
-	unwritten := len(happened) // of them none is to be written any more
+	unwritten := len(happened) // write(nil) above has written these
 	s.unsaid = nil
-	const mostTicks = 50 // then others get a turn
+	const mostTicks = 50 // then requests get a turn
 	for n := 0; n < mostTicks && s.isDue(s.core); n++ {
 		happened = append(happened, s.core.Tick(s.Now()))
 	}
@@ -366,7 +367,7 @@ func (s *Server) round(batch []*request) {
 	s.answer(batch, served, err)
 }
 
-// answer tells those who asked and those who waited what came of it.
+// answer sends their results to requests and waiting polls.
 func (s *Server) answer(batch []*request, served []*poll, err error) {
 	for _, p := range served {
 		p.err = err
@@ -383,13 +384,13 @@ func (s *Server) answer(batch []*request, served []*poll, err error) {
 // poll waits for jobs of a type.
 type poll struct {
 	engine.Activate
-	variables []string // to be fetched
+	variables []string // to fetch
 	jobs      []engine.Job
 	err       error
-	served    chan struct{} // closed when jobs and err are there
+	served    chan struct{} // closed when jobs and err are set
 }
 
-// take takes the jobs that events tell of, and reports whether there were some.
+// take takes the jobs that events activated, and reports whether there were any.
 func (p *poll) take(c *engine.Core, events []engine.Event) bool {
 	p.jobs = c.Jobs(events, p.variables)
 	return len(p.jobs) > 0
@@ -404,7 +405,7 @@ func (s *Server) enqueue(p *poll) {
 	}
 }
 
-// dequeue has a poll wait no longer, and reports whether it did.
+// dequeue removes a waiting poll, and reports whether it waited.
 func (s *Server) dequeue(p *poll) (waited bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -420,7 +421,7 @@ func (s *Server) dequeue(p *poll) (waited bool) {
 	return waited
 }
 
-// serve gives the jobs of a type to the polls that wait for them, the first first.
+// serve gives jobs of a type to the polls that wait for them, in order.
 func (s *Server) serve(of [2]string, apply func(engine.Command) ([]engine.Event, error)) (served []*poll) {
 	for {
 		s.mu.Lock()
@@ -446,7 +447,7 @@ func (s *Server) serve(of [2]string, apply func(engine.Command) ([]engine.Event,
 	}
 }
 
-// activate gives a worker jobs, and waits for the first as long as wait says.
+// activate activates jobs for a worker. It waits up to wait for the first.
 func (s *Server) activate(ctx context.Context, a engine.Activate, variables []string, wait time.Duration) ([]engine.Job, error) {
 	if s.busy(a) {
 		return nil, errBusy
@@ -459,7 +460,7 @@ func (s *Server) activate(ctx context.Context, a engine.Activate, variables []st
 		r.look = func(c *engine.Core, events []engine.Event) { p.take(c, events) }
 	}
 	err := s.inLoop(ctx, r)
-	s.inFlight.Add(-1) // one that waits is no burden
+	s.inFlight.Add(-1) // a waiting poll does not count as running
 	if !r.waits {
 		return p.jobs, rejected("ACTIVATE", err)
 	}
@@ -479,14 +480,14 @@ func (s *Server) activate(ctx context.Context, a engine.Activate, variables []st
 		return nil, nil
 	}
 	select {
-	case <-p.served: // it comes, if it has not
+	case <-p.served: // its answer is on the way
 		return p.jobs, p.err
 	case <-s.stopped:
 		return nil, errStopping
 	}
 }
 
-// giveBack has jobs go to somebody else that could not be sent to who asked for them.
+// giveBack hands back jobs that could not be sent to their worker.
 func (s *Server) giveBack(jobs []engine.Job) {
 	for i := range jobs {
 		j := &jobs[i]

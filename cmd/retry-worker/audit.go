@@ -67,14 +67,14 @@ func (c *cli) auditVerify(ctx context.Context, head string) error {
 	})
 }
 
-// verify holds the records that a journal has against its hash chain.
+// verify checks a journal's records against its hash chain.
 func (c *cli) verify(ctx context.Context, reader store.Reader, options audit.VerifyOptions) (audit.Report, error) {
 	line := c.progress("records hold")
 	defer line.end()
 	return audit.Verify(ctx, reader, options, line.show)
 }
 
-// exportFlags of audit export; what was not given is empty.
+// exportFlags holds the flags of audit export; those not given are empty.
 type exportFlags struct {
 	subject, policy, tenant, since, until, format, file string
 }
@@ -112,7 +112,7 @@ func (c *cli) auditExportCommand() *cobra.Command {
 	return cmd
 }
 
-// selection returns what the flags choose; its errors are wrong use.
+// selection returns what the flags select; its errors are usage errors.
 func (f *exportFlags) selection() (audit.Selection, error) {
 	s := audit.Selection{Policy: f.policy, Tenant: f.tenant}
 	var noSince, noUntil error
@@ -166,7 +166,7 @@ func (c *cli) auditExport(ctx context.Context, f *exportFlags) error {
 		return err
 	case f.file != "":
 		return c.print(exported{f.file, f.format, n})
-	case n == 0: // otherwise the records speak for themselves
+	case n == 0: // otherwise the export itself shows it
 		fmt.Fprintln(c.errOut, "retry-worker: no record was selected; see --since, --until, --policy and --tenant")
 	}
 	return nil

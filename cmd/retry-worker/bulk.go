@@ -21,7 +21,7 @@ const manyHelp = "\n\nWith --filter it decides on all open dead letters that fit
 	"until (an instant, a date or an age such as 3d), and may be given again: all must fit. --filter all is every open one. -o json\n" +
 	"prints the plan, and below it the run. Exit 1 where there was nothing to start."
 
-// verdictCommand returns a command that decides on one dead letter, or on many.
+// verdictCommand returns a command that decides on one dead letter or on many.
 func (c *cli) verdictCommand(verb journal.BulkAction, example string) *cobra.Command {
 	cmd := c.action("dead-letters", &action{use: string(verb) + " ID", request: "POST /dead-letters/{id}/" + string(verb),
 		example: example})
@@ -56,7 +56,7 @@ func (c *cli) verdictCommand(verb journal.BulkAction, example string) *cobra.Com
 	return cmd
 }
 
-// assignCommand returns the command that says who has one dead letter, or gives away all that somebody has.
+// assignCommand returns the command that assigns one dead letter, or all of somebody's.
 func (c *cli) assignCommand() *cobra.Command {
 	cmd := c.action("dead-letters", &action{use: "assign ID", request: "PUT /dead-letters/{id}/assignment",
 		example: anID + ` --follow-up 2026-03-04 --note "operadora responde na quarta"`})
@@ -78,7 +78,7 @@ func (c *cli) assignCommand() *cobra.Command {
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !*nobody && !flags.Changed("to") {
-			_ = flags.Set("to", deadletter.Me) // a text
+			_ = flags.Set("to", deadletter.Me) // cannot fail for a text
 		}
 		if *of != "" {
 			return all(cmd, []string{*of})
@@ -88,7 +88,7 @@ func (c *cli) assignCommand() *cobra.Command {
 	return cmd
 }
 
-// parseFilter returns what --filter chooses, as the API takes it.
+// parseFilter returns the filters of --filter in the API's form.
 func parseFilter(given []string) (map[string]string, error) {
 	filter := map[string]string{}
 	for _, g := range given {
@@ -107,7 +107,7 @@ func parseFilter(given []string) (map[string]string, error) {
 	return filter, nil
 }
 
-// bulk shows what a bulk run would do, and starts it with --yes.
+// bulk shows what a bulk run would do; with --yes it starts the run.
 func (c *cli) bulk(cmd *cobra.Command, verb journal.BulkAction, filters []string, yes bool) error {
 	filter, err := parseFilter(filters)
 	if err != nil {
@@ -145,7 +145,7 @@ func (c *cli) bulk(cmd *cobra.Command, verb journal.BulkAction, filters []string
 	return c.print(text)
 }
 
-// printPlan prints a plan: as it came in JSON; for people without the token, and with flags named where the API names
+// printPlan prints a plan: unchanged as JSON; for people without the token, and with flags in place of the API's
 // fields.
 func (c *cli) printPlan(plan *api.BulkPlan, text []byte) error {
 	if c.json() {
@@ -159,7 +159,7 @@ func (c *cli) printPlan(plan *api.BulkPlan, text []byte) error {
 	return c.print(plan, "causes: fingerprint count reason pattern teams policy lastSeen")
 }
 
-// post sends a body to the API and returns its answer.
+// post sends a body to the API and returns the answer.
 func (c *cli) post(ctx context.Context, path string, body map[string]any) ([]byte, error) {
 	return c.ask(ctx, &request{operation: operationOf("POST " + path), path: path, body: text.JSON(body)})
 }

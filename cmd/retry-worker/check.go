@@ -68,7 +68,7 @@ func (c *cli) check(ctx context.Context) error {
 	return nil
 }
 
-// inspect carries out a step and prints what it found.
+// inspect carries out a step and prints the result.
 func (c *cli) inspect(ctx context.Context, s *app.CheckStep) (*finding, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -86,7 +86,7 @@ func (c *cli) inspect(ctx context.Context, s *app.CheckStep) (*finding, error) {
 	return &finding{s.Name, err == nil, detail}, err
 }
 
-// engineOptions returns the settings of the engine for this program.
+// engineOptions returns the engine's settings with this program's user agent.
 func engineOptions(o zeebe.Options) zeebe.Options {
 	o.UserAgent = zeebe.UserAgent(version)
 	return o

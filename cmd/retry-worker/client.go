@@ -20,11 +20,11 @@ import (
 const (
 	// apiTime bounds one request to the API.
 	apiTime = 40 * time.Second
-	// tokenVariable holds the token to show to the API. No flag does: flags stand in the list of processes.
+	// tokenVariable holds the token for the API. There is no flag for it, because process lists show flags.
 	tokenVariable = "RETRY_WORKER_TOKEN"
 )
 
-// serverFlags say where the API is and who asks.
+// serverFlags say where the API is, and with which token to call it.
 type serverFlags struct {
 	server, tokenFile, caFile string
 	made                      *api.Client
@@ -38,7 +38,8 @@ func (f *serverFlags) register(flags *pflag.FlagSet) {
 		"file that holds the token to show; left out: the token in "+tokenVariable+", if there is one")
 }
 
-// client is for the server that flags and environment name; made once. Its errors are wrong use.
+// client returns the client for the server that flags and environment name. It is made once. Its errors are usage
+// errors.
 func (f *serverFlags) client() (*api.Client, error) {
 	if f.made != nil {
 		return f.made, nil
@@ -58,8 +59,7 @@ func (f *serverFlags) client() (*api.Client, error) {
 	}
 	roots, noRoots := smallfile.Authorities("--ca-file", f.caFile)
 	client := &api.Client{Base: base, Token: token, Flag: "server", TokenFrom: tokenVariable + " or --token-file",
-		// Straight to the worker, whatever proxy the environment names for the world outside; and a token is shown to nobody
-		// whom an answer points to.
+		// No proxy: the environment's is for other hosts. No redirections: the token is for this server alone.
 		Client: http.Client{
 			Timeout:       apiTime,
 			Transport:     &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}},
@@ -72,7 +72,7 @@ func (f *serverFlags) client() (*api.Client, error) {
 	return client, nil
 }
 
-// baseOf returns the URL that the API's paths are added to.
+// baseOf returns the URL to which the API's paths are added.
 func baseOf(server string, secure bool) (string, error) {
 	if !strings.Contains(server, "://") {
 		server = map[bool]string{false: "http://", true: "https://"}[secure] + reachable(server)
@@ -86,9 +86,9 @@ func baseOf(server string, secure bool) (string, error) {
 	return strings.TrimSuffix(u.String(), "/"), nil
 }
 
-// readToken reads a token from a file that others must not read: who can is in.
+// readToken reads a token from a file that others must not be able to read, since the token lets them in.
 func readToken(path string) (string, error) {
-	content, err := smallfile.ReadSecret(path, 4096) // as long as a token can be
+	content, err := smallfile.ReadSecret(path, 4096) // no token is longer
 	token := strings.TrimSpace(string(content))
 	if err != nil {
 		return "", fmt.Errorf("--token-file %s cannot be read: %w; name a readable file with a token in it", path, err)

@@ -55,7 +55,7 @@ func (c *cli) decideCommand() *cobra.Command {
 	return cmd
 }
 
-// decision asks the worker that --server names, or else decides by the catalogue in force.
+// decision asks the worker that --server names; without --server it decides by the catalogue in force.
 func (c *cli) decision(cmd *cobra.Command, body map[string]any, file string) ([]byte, error) {
 	if c.server.server != "" {
 		if file != "" {
@@ -79,7 +79,7 @@ func (c *cli) decision(cmd *cobra.Command, body map[string]any, file string) ([]
 	return answer, err
 }
 
-// ownVariables returns those of --var, each the JSON that it is, or else a text.
+// ownVariables returns the variables of --var. A value that is no JSON is a text.
 func ownVariables(given []string) (map[string]json.RawMessage, error) {
 	all := map[string]json.RawMessage{}
 	for _, g := range given {

@@ -20,7 +20,7 @@ import (
 // described is the API's description.
 var described = sync.OnceValue(api.Description)
 
-// operation is an operation of the API as a command has it: a flag for each of its fields.
+// operation is an operation of the API as a command, with a flag for each field.
 type operation struct{ *api.Operation }
 
 // operationOf returns the operation of a method and a path, such as "GET /causes/{id}".
@@ -32,16 +32,16 @@ func operationOf(request string) operation {
 	return operation{described()[i]}
 }
 
-// flagNames are the flags that do not have their field's own name, which may stand behind the place that it is in.
+// flagNames holds the flags that differ from their field's name. A key may begin with the field's place.
 var flagNames = map[string]string{"q": "search", "forceRetry": "force", "submissionDeadline": "deadline",
 	"variables": "var", "followUpAt": "follow-up", "body assignee": "to"}
 
-// flagOf returns the name of the flag that gives a field.
+// flagOf returns the name of a field's flag.
 func flagOf(f *api.Field) string {
 	return cmp.Or(flagNames[f.Name], flagNames[f.In+" "+f.Name], strings.ReplaceAll(worded(f.Name), " ", "-"))
 }
 
-// register adds the flags of the operation's fields to a command, or of those that are named only.
+// register adds the flags of the operation's fields, or of those in only, to a command.
 func (o operation) register(cmd *cobra.Command, only ...string) {
 	flags := cmd.Flags()
 	for _, f := range o.Fields {
@@ -63,7 +63,7 @@ func (o operation) register(cmd *cobra.Command, only ...string) {
 	}
 }
 
-// usage says what a flag means.
+// usage returns the help of a field's flag.
 func (o operation) usage(f *api.Field) string {
 	words := []string{strings.TrimRight(strings.ReplaceAll(f.Doc, "`", ""), ".,")}
 	switch {
@@ -86,10 +86,10 @@ func (o operation) usage(f *api.Field) string {
 		usage += " (default " + f.Default + ")"
 	}
 	usage = strings.TrimSpace(usage)
-	return strings.ToLower(usage[:1]) + usage[1:] // as other flags begin
+	return strings.ToLower(usage[:1]) + usage[1:] // like cobra's own flags
 }
 
-// inFlags returns a message of the API with the operation's fields named as the flags that give them.
+// inFlags returns an API message with the operation's fields replaced by their flags.
 func (o operation) inFlags(message string) string {
 	for _, f := range o.Fields {
 		if f.In != "path" {
@@ -123,7 +123,7 @@ type request struct {
 
 var pathParameters = regexp.MustCompile(`\{\w+\}`)
 
-// read returns the request that a command's flags and arguments ask for.
+// read returns the request of a command's flags and arguments.
 func (o operation) read(cmd *cobra.Command, args []string) *request {
 	query, body := o.given(cmd)
 	r := &request{operation: o, path: o.Path, query: query}
@@ -136,8 +136,7 @@ func (o operation) read(cmd *cobra.Command, args []string) *request {
 	return r
 }
 
-// given returns what the flags of a command give an operation, as far as they are given: the rest is the API's to say,
-// and so is what is wrong with it.
+// given returns the query and body of the flags that are set. The API checks them and reports what is missing.
 func (o operation) given(cmd *cobra.Command) (query url.Values, body map[string]any) {
 	query, body = url.Values{}, map[string]any{}
 	for _, f := range o.Fields {

@@ -37,7 +37,7 @@ func (c *cli) journalCommand() *cobra.Command {
 		}, c.journalRebuildCommand(), c.journalPurgeCommand(), c.journalEraseCommand())
 }
 
-// readJournal opens the journal for do, which the user may end: what was begun is cleaned up then.
+// readJournal opens the journal for do. A signal ends do's context, so that it can clean up.
 func readJournal(ctx context.Context, do func(context.Context, store.Reader) error) error {
 	settings, err := config.Load("RETRY_WORKER_DATABASE_URL")
 	if err != nil {
@@ -53,7 +53,7 @@ func readStore(ctx context.Context, url string, do func(context.Context, store.R
 	if err != nil {
 		return err
 	}
-	defer reader.Close() // it only reads
+	defer reader.Close() // nothing was written
 	return do(ctx, reader)
 }
 
@@ -86,7 +86,7 @@ func (c *cli) journalBackup(ctx context.Context, name string) error {
 	})
 }
 
-// writeTo writes a new file; without a name it writes standard output.
+// writeTo writes a new file, or standard output if name is empty.
 func (c *cli) writeTo(name string, write func(io.Writer) error) error {
 	if name == "" {
 		return write(c.out)
@@ -100,7 +100,7 @@ func (c *cli) writeTo(name string, write func(io.Writer) error) error {
 	})
 }
 
-// newFile has write fill a new file.
+// newFile creates a file that write fills.
 func newFile(name string, write func(part string) error) error {
 	err := smallfile.Create(name, write)
 	if errors.Is(err, smallfile.ErrThere) {
@@ -151,14 +151,14 @@ func (c *cli) journalPurgeCommand() *cobra.Command {
 	return cmd
 }
 
-// journalWriter is the journal while a command writes it.
+// journalWriter is the journal, opened by a command that writes.
 type journalWriter struct {
 	store.Store
 	retention time.Duration
-	publish   journal.Publisher // nil where nobody listens
+	publish   journal.Publisher // nil if events are off
 }
 
-// writesJournal returns what opens the journal for do, which the user may end.
+// writesJournal returns a command that opens the journal for do. A signal ends do's context.
 func writesJournal(do func(ctx context.Context, w *journalWriter) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		settings, err := config.Load("RETRY_WORKER_DATABASE_URL", "RETRY_WORKER_RETENTION", "RETRY_WORKER_EVENTS_URL")
@@ -171,7 +171,7 @@ func writesJournal(do func(ctx context.Context, w *journalWriter) error) func(*c
 		if err != nil {
 			return err
 		}
-		defer s.Close() // what was done is committed
+		defer s.Close() // everything is committed
 		w := &journalWriter{Store: s, retention: settings.Retention}
 		if settings.EventsURL != "" {
 			w.publish = events.Publisher(events.Source, gate.Settings{}.Label)

@@ -1,4 +1,4 @@
-// Command retry-worker decides retries for a Zeebe process, and does what goes with it.
+// Command retry-worker decides retries for a Zeebe process. Its subcommands operate the worker.
 package main
 
 import (
@@ -38,12 +38,12 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run executes the whole program but for the process around it, and returns the exit code.
+// run runs the program and returns the exit code.
 func run(args []string, stdout, stderr io.Writer) int {
 	return (&cli{out: &checkedWriter{w: stdout}, errOut: stderr}).run(args)
 }
 
-// run carries out what args ask for, and returns the exit code.
+// run runs the command that args name and returns the exit code.
 func (c *cli) run(args []string) int {
 	root := c.root()
 	root.SetArgs(args)
@@ -69,7 +69,7 @@ func (c *cli) run(args []string) int {
 	return exitFailed
 }
 
-// checkedWriter remembers that something could not be written, so that printing need not be checked line by line.
+// checkedWriter remembers a write error, so that callers need not check each line.
 type checkedWriter struct {
 	w   io.Writer
 	err error
@@ -81,22 +81,22 @@ func (c *checkedWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// cli is what the subcommands share.
+// cli holds what the subcommands share.
 type cli struct {
 	out    *checkedWriter
 	errOut io.Writer
 	format string // text or json
-	begun  bool   // flags and arguments were understood
+	begun  bool   // flags and arguments are valid
 	server serverFlags
-	all    bool // every page of a list
+	all    bool // print every page of a list
 }
 
-// untilSignal returns ctx, which ends too when the user ends the command.
+// untilSignal returns a context that also ends when the user interrupts the command.
 func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 }
 
-// usageError is wrong use or input: exit 2.
+// usageError is wrong usage or input: exit code 2.
 type usageError struct{ error }
 
 func (e *usageError) Unwrap() error { return e.error }
@@ -123,7 +123,7 @@ func (c *cli) root() *cobra.Command {
 	}
 	root.PersistentFlags().StringVarP(&c.format, "output", "o", "text", "how to print: text or json")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"},
-		cobra.ShellCompDirectiveNoFileComp)) // it has the flag
+		cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	root.SetHelpCommand(&cobra.Command{Hidden: true})
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
@@ -149,7 +149,8 @@ func (c *cli) root() *cobra.Command {
 	return root
 }
 
-// meantFlag returns the flag that was probably meant: one that goes on behind the name, or is spelt alike; empty if none is.
+// meantFlag returns the flag that was probably meant: one that continues name after a hyphen, or a similar one; empty
+// if there is none.
 func meantFlag(flags *pflag.FlagSet, name string) string {
 	var known []string
 	flags.VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
@@ -159,7 +160,7 @@ func meantFlag(flags *pflag.FlagSet, name string) string {
 	return text.Nearest(name, known)
 }
 
-// takeNothing has the commands refuse arguments that do not say which they take.
+// takeNothing makes commands refuse arguments unless they declare some.
 func takeNothing(cmd *cobra.Command) {
 	if cmd.Args == nil {
 		cmd.Args = takes(0)
@@ -169,7 +170,7 @@ func takeNothing(cmd *cobra.Command) {
 	}
 }
 
-// group returns a command that does nothing but hold others, which it names in that order.
+// group returns a command that only holds others, in that order.
 func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: noSuchCommand,
 		RunE: func(*cobra.Command, []string) error { return nil }}
@@ -177,7 +178,7 @@ func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// noSuchCommand says which command is expected behind a group's.
+// noSuchCommand returns an error that lists the commands of a group.
 func noSuchCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 && !cmd.HasParent() {
 		return nil
@@ -196,7 +197,7 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("%s; `%s --help` lists the commands", found, cmd.CommandPath())
 }
 
-// takes accepts so many arguments.
+// takes returns a check for exactly n arguments.
 func takes(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
@@ -207,7 +208,7 @@ func takes(n int) cobra.PositionalArgs {
 	}
 }
 
-// counted returns so many of them.
+// counted returns a count with its noun, such as "2 arguments".
 func counted(n int64, one string) string {
 	if n == 1 {
 		return "1 " + one
@@ -215,7 +216,7 @@ func counted(n int64, one string) string {
 	return fmt.Sprintf("%d %ss", n, one)
 }
 
-// wrongUse returns the errors among them, as wrong use; nil if there are none.
+// wrongUse joins errors into a usageError; nil if there are none.
 func wrongUse(errs ...error) error {
 	if err := errors.Join(errs...); err != nil {
 		return &usageError{err}
@@ -227,7 +228,7 @@ func wrongUse(errs ...error) error {
 var (
 	version = "dev"
 	commit  = "unknown"
-	date    = "unknown" // of the commit, RFC 3339
+	date    = "unknown" // of the commit, in RFC 3339
 )
 
 func build() metrics.Build {
@@ -259,7 +260,7 @@ func (c *cli) ready() error {
 		return &usageError{err}
 	}
 	addr := settings.OpsAddr
-	// Straight to the worker, whatever proxy the environment names for the world outside.
+	// No proxy: the environment's is for other hosts.
 	client := http.Client{Timeout: 3 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Get("http://" + reachable(addr) + "/readyz")
 	if err != nil {
@@ -279,7 +280,7 @@ func (c *cli) ready() error {
 	return fmt.Errorf("not ready: %s", detail)
 }
 
-// reachable turns an address to listen on into one to call: every interface means this machine.
+// reachable turns an address to listen on into one to call; every interface becomes this machine.
 func reachable(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {

@@ -87,7 +87,7 @@ func (c *cli) plan(f *planFlags, file string) error {
 	return nil
 }
 
-// ladder prints a plan for people: what holds, a line for each retry, and the remarks.
+// ladder prints a plan for people: the settings, a line for each retry, and the remarks.
 func (c *cli) ladder(p *catalogue.Plan) error {
 	var rows []map[string]any
 	for _, r := range p.Retries {
@@ -121,8 +121,8 @@ func (c *cli) ladder(p *catalogue.Plan) error {
 	return err
 }
 
-// own returns the retry policy of a job with the flags' values. That a policy lets no job say them is wrong where it is
-// the one asked for.
+// own returns the retry policy of a job with the flags' values. It is an error if the policy named by --policy does not
+// let jobs bring them.
 func (f *planFlags) own(p *decision.Policy) (own decision.OwnPolicy, err error) {
 	var may decision.OwnVariables
 	if p.Own != nil {

@@ -49,11 +49,11 @@ func (c *cli) policiesCommand() *cobra.Command {
 type checkedCatalogue struct {
 	OK   bool   `json:"ok"`
 	File string `json:"file"`
-	// Version, Policies and Rules are null where it does not hold.
+	// Version, Policies and Rules are null if the catalogue is invalid.
 	Version  *string  `json:"version"`
 	Policies []string `json:"policies"`
 	Rules    *int     `json:"rules"`
-	// Problems, at most 20; so many more are not listed. Of a file that cannot be read there is one, on line 0.
+	// Problems holds at most 20; More counts the others. A file that cannot be read has one problem, on line 0.
 	Problems     []catalogue.Problem `json:"problems"`
 	MoreProblems int                 `json:"moreProblems"`
 }
@@ -120,7 +120,7 @@ type shownCatalogue struct {
 	Catalogue any    `json:"catalogue"`
 }
 
-// knownPolicy says that a catalogue has no policy of that name, if so.
+// knownPolicy returns a usageError if a catalogue has no policy of that name.
 func knownPolicy(from *catalogue.Catalogue, name string) error {
 	if from.Policies[name] != nil {
 		return nil
@@ -128,16 +128,16 @@ func knownPolicy(from *catalogue.Catalogue, name string) error {
 	return &usageError{fmt.Errorf("the policy is %q, expected one of %s", name, strings.Join(from.Policies.Names(), ", "))}
 }
 
-// policiesFileVariable names the catalogue for the worker and for every command that reads policies.
+// policiesFileVariable names the policies file for the worker and for every command that reads policies.
 const policiesFileVariable = "RETRY_WORKER_POLICIES_FILE"
 
-// policiesFileFlag lets a command read another catalogue than the worker does.
+// policiesFileFlag adds the flag for another policies file than the worker's.
 func policiesFileFlag(cmd *cobra.Command) *string {
 	return cmd.Flags().String("policies-file", "", "policy catalogue to read; left out: "+policiesFileVariable+", or else the built-in one")
 }
 
-// loadCatalogue returns the catalogue in file, or in the one that the environment names, or the built-in one. A wrong
-// one is wrong input, a line for each problem.
+// loadCatalogue returns the catalogue in file, or in the file that the environment names, or the built-in one. An
+// invalid one is a usageError with a line for each problem.
 func loadCatalogue(file string) (_ *catalogue.Catalogue, err error) {
 	if file == "" {
 		var settings config.Settings
@@ -174,13 +174,13 @@ func (c *cli) policiesDiffCommand() *cobra.Command {
 	return cmd
 }
 
-// builtInName names the built-in catalogue in place of a file.
+// builtInName stands for the built-in catalogue in place of a file.
 const builtInName = "built-in"
 
 // policiesDiff is what `policies diff -o json` prints.
 type policiesDiff struct {
 	Since string `json:"since"`
-	A     string `json:"a"` // the catalogues' versions
+	A     string `json:"a"` // the versions of both catalogues
 	B     string `json:"b"`
 	audit.Differences
 	Policies []policyDiff `json:"policies"`

@@ -19,14 +19,14 @@ import (
 	"retry-worker/internal/text"
 )
 
-// Characters of a value: in a table, and where it is to be read whole.
+// The longest value, in characters: in a table, and elsewhere.
 const (
 	maxCell  = 80
 	maxValue = 2000
 )
 
-// print prints v as one line of JSON with -o json. Otherwise it prints the same for people: a line for each member, and
-// a table for each list of objects. columns name the columns of those tables, each as "list: path path …".
+// print prints v as one line of JSON with -o json, otherwise for people: a line for each member, and a table for each
+// list of objects. columns holds the columns of those tables, each as "list: path path …".
 func (c *cli) print(v any, columns ...string) error {
 	encoded, is := v.([]byte)
 	if !is {
@@ -49,7 +49,7 @@ func (c *cli) print(v any, columns ...string) error {
 	return nil
 }
 
-// An object is a JSON object in its order.
+// An object is a JSON object with its members in order.
 type (
 	object []member
 	member struct {
@@ -58,7 +58,7 @@ type (
 	}
 )
 
-// get returns the value at a path of names with dots between them; nil where there is none.
+// get returns the value at a dotted path of names, or nil.
 func (o object) get(path string) any {
 	name, rest, deeper := strings.Cut(path, ".")
 	for _, m := range o {
@@ -73,7 +73,7 @@ func (o object) get(path string) any {
 	return nil
 }
 
-// decoded returns the value of a JSON text: an object, []any, string, json.Number, bool or nil.
+// decoded decodes a JSON text: an object, []any, string, json.Number, bool or nil.
 func decoded(encoded []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(encoded))
 	d.UseNumber()
@@ -111,8 +111,8 @@ func decode(d *json.Decoder) (any, error) {
 	return list, err
 }
 
-// sheet prints a line for each member that says something (further in, 0 and false do not), and below them the lists of
-// objects.
+// sheet prints a line for each member that is not empty, nor 0 or false in a nested object. Lists of objects follow as
+// tables.
 func (c *cli) sheet(v any, columns map[string]string) {
 	o, is := v.(object)
 	if !is {
@@ -136,7 +136,7 @@ func (c *cli) sheet(v any, columns map[string]string) {
 		}
 	}
 	walk("", o)
-	_ = w.Flush() // c.out remembers what could not be written
+	_ = w.Flush() // c.out remembers write errors
 	for _, list := range lists {
 		if lines > 0 || len(lists) > 1 {
 			fmt.Fprintf(c.out, "\n%s\n", worded(list.name))
@@ -145,7 +145,7 @@ func (c *cli) sheet(v any, columns map[string]string) {
 	}
 }
 
-// whole returns a value as it is.
+// whole returns a value in full, up to maxValue.
 func whole(v any) string {
 	s, is := v.(string)
 	if !is {
@@ -156,8 +156,8 @@ func whole(v any) string {
 
 func isObject(v any) bool { _, is := v.(object); return is }
 
-// table prints objects, a line each, with cells of at most so many characters; lines of short ones fit the terminal.
-// Without paths its columns are what is no object itself in the first of them.
+// table prints objects, one in a line, with cells of up to most characters. Lines of maxCell are cut to the terminal's
+// width. Without paths, the columns are the first object's members that are not objects.
 func (c *cli) table(items []any, paths string, head bool, most int) {
 	names := strings.Fields(paths)
 	if first, is := items[0].(object); is && paths == "" {
@@ -175,14 +175,14 @@ func (c *cli) table(items []any, paths string, head bool, most int) {
 			return worded(path[strings.LastIndex(path, ".")+1:])
 		}), "\t")))
 	}
-	least := 0 // the first column stays whole: it is what other commands take
+	least := 0 // the first column stays whole, as input for other commands
 	for _, item := range items {
 		o, _ := item.(object)
 		cells := each(names, func(name string) string { return inertLine(cell(o.get(name)), most) })
 		least = max(least, utf8.RuneCountInString(cells[0]))
 		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
-	_ = w.Flush() // printed takes everything
+	_ = w.Flush() // cannot fail
 	width := 0
 	if most == maxCell {
 		width = terminalWidth(c.out.w)
@@ -200,7 +200,7 @@ func (c *cli) table(items []any, paths string, head bool, most int) {
 	}
 }
 
-// each returns what of returns of each of them.
+// each returns of(item) for each item.
 func each[T any](all []T, of func(T) string) []string {
 	texts := make([]string, len(all))
 	for i := range all {
@@ -209,7 +209,7 @@ func each[T any](all []T, of func(T) string) []string {
 	return texts
 }
 
-// cell returns a value in one text, an instant without its seconds.
+// cell returns a value as one text, an instant without seconds.
 func cell(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -231,7 +231,7 @@ func cell(v any) string {
 	return fmt.Sprint(v)
 }
 
-// worded returns a member's name in words.
+// worded splits a member's name into words.
 func worded(name string) string {
 	var b strings.Builder
 	for _, r := range name {
@@ -247,12 +247,12 @@ func worded(name string) string {
 	return b.String()
 }
 
-// inertLine returns s as one line of at most most characters, without anything that a terminal would act on.
+// inertLine returns s as one line of up to most characters, without anything that a terminal acts on.
 func inertLine(s string, most int) string {
 	return cutLine(strings.Join(strings.Fields(text.Inert(s)), " "), most)
 }
 
-// cutLine returns a line, or its beginning where it is longer.
+// cutLine returns a line, cut to most characters.
 func cutLine(line string, most int) string {
 	if runes := []rune(line); len(runes) > most {
 		return string(runes[:max(0, most-1)]) + "…"
@@ -260,28 +260,28 @@ func cutLine(line string, most int) string {
 	return line
 }
 
-// terminalWidth returns how many characters a line of a terminal may have, COLUMNS where that is set; 0 for no terminal.
+// terminalWidth returns how many characters fit on a line of the terminal: COLUMNS, if set; 0 without a terminal.
 func terminalWidth(out io.Writer) int {
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
 		return n
 	}
 	if file, is := out.(*os.File); is {
-		width, _, _ := term.GetSize(int(file.Fd())) // 0 where it is no terminal
+		width, _, _ := term.GetSize(int(file.Fd())) // 0 without a terminal
 		return width
 	}
 	return 0
 }
 
-// progress is one line on a terminal, which it writes over again, about how far a long work has come.
+// progress shows the progress of a long task on one line of a terminal, which it overwrites.
 type progress struct {
-	w     io.Writer // nil where nobody looks
+	w     io.Writer // nil without a terminal
 	what  string
 	now   func() time.Time
 	began time.Time
 	drawn time.Time
 }
 
-// progress returns a line on standard error if that is a terminal.
+// progress returns a progress line on standard error, if that is a terminal.
 func (c *cli) progress(what string) *progress {
 	p := &progress{what: what, now: time.Now, began: time.Now()}
 	if f, is := c.errOut.(*os.File); is && term.IsTerminal(int(f.Fd())) {
@@ -290,7 +290,7 @@ func (c *cli) progress(what string) *progress {
 	return p
 }
 
-// show says how much is done of all, and how many of it count.
+// show shows how much is done, and how many things were counted.
 func (p *progress) show(done, of, counted int64) {
 	line := fmt.Sprintf("%d %s", counted, p.what)
 	if spent := p.now().Sub(p.began); done > 0 && of > 0 {
@@ -300,7 +300,7 @@ func (p *progress) show(done, of, counted int64) {
 	p.draw(line)
 }
 
-// draw writes the line, cut to the terminal, ten times a second at most.
+// draw writes the line, cut to the terminal, at most ten times a second.
 func (p *progress) draw(line string) {
 	now := p.now()
 	if p.w == nil || now.Sub(p.drawn) < 100*time.Millisecond {

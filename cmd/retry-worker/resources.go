@@ -18,21 +18,21 @@ import (
 	"retry-worker/internal/deadletter"
 )
 
-// An action is an operation of the API as a command. The API's description gives its flags and help.
+// An action is an operation of the API as a command. Its flags and help come from the API's description.
 type action struct {
-	use     string // its name, and what it takes: the last of the path's parameters
+	use     string // name and argument: the last of the path's parameters
 	request string
-	example string // what stands behind its name
-	columns string // of a list's table, paths in an item
+	example string // what follows the name
+	columns string // of a list's table; paths within an item
 }
 
-// A resource is a group of them.
+// A resource is a group of actions.
 type resource struct {
 	path, short string
 	actions     []action
 }
 
-// resources are the commands that are a row of this table.
+// resources holds the commands that this table describes fully.
 var resources = []resource{
 	{"dead-letters", "List what was given up, show one, send it again or let it go: one, or many at once", []action{
 		{"list", "GET /dead-letters", "--team cadastro --until 3d --sort deadline",
@@ -68,13 +68,13 @@ var resources = []resource{
 	}},
 }
 
-// Of the examples.
+// Ids for the examples.
 const (
 	anID   = "3fa85f64-5717-5562-b3fc-2c963f66afa6"
 	aCause = "0a1b2c3d4e5f6071"
 )
 
-// resource returns the group of a resource's commands, and more.
+// resource returns the command group of a resource, with more commands added.
 func (c *cli) resource(path string, more ...*cobra.Command) *cobra.Command {
 	i := slices.IndexFunc(resources, func(r resource) bool { return r.path == path })
 	var commands []*cobra.Command
@@ -113,7 +113,7 @@ func (c *cli) action(path string, a *action) *cobra.Command {
 	return cmd
 }
 
-// ask sends a request to the API and returns its answer. What it refuses for what was given is wrong use.
+// ask sends a request to the API and returns its answer. If the API refuses the input, the error is a usageError.
 func (c *cli) ask(ctx context.Context, r *request) ([]byte, error) {
 	client, err := c.server.client()
 	if err != nil {
@@ -134,12 +134,12 @@ func (c *cli) ask(ctx context.Context, r *request) ([]byte, error) {
 	return answer, err
 }
 
-// foreign says that something other than a retry-worker answered.
+// foreign returns the error of an answer that is not from a retry-worker.
 func (c *cli) foreign(why any) error {
 	return fmt.Errorf("the answer of %s is not that of a retry-worker's API: %v; check --server", c.server.made.Base, why)
 }
 
-// list prints a list, a page or all of them.
+// list prints one page of a list, or all.
 func (c *cli) list(ctx context.Context, r *request, columns string) error {
 	for first := true; ; first = false {
 		text, err := c.ask(ctx, r)
@@ -160,7 +160,7 @@ func (c *cli) list(ctx context.Context, r *request, columns string) error {
 		case first && !more:
 			fmt.Fprintln(c.out, "Nothing was found.")
 		}
-		if err != nil || !more || !c.all || c.out.err != nil { // nobody reads on where it cannot be written
+		if err != nil || !more || !c.all || c.out.err != nil { // stop if nothing more can be written
 			if more && !c.all && !c.json() {
 				fmt.Fprintln(c.out, "\nMore follow: --all lists them all.")
 			}
@@ -173,7 +173,7 @@ func (c *cli) list(ctx context.Context, r *request, columns string) error {
 	}
 }
 
-// instantOf reads an instant, a date (midnight UTC) or an age; the zero time where there is none.
+// instantOf parses an instant, a date (midnight UTC) or an age; an empty text is the zero time.
 func instantOf(flag, text string) (time.Time, error) {
 	t, ok := deadletter.ParseInstant(text, time.UTC, time.Now())
 	if !ok {

@@ -27,10 +27,10 @@ func (c *cli) serveCommand() *cobra.Command {
 	}
 }
 
-// helpWidth is how wide a help text is at most.
+// helpWidth is the width of help texts.
 const helpWidth = 100
 
-// settingsHelp lists the environment's settings by group: the variable with its default, and what it means below.
+// settingsHelp lists the settings by group: each variable with its default, and below it the meaning.
 func settingsHelp() string {
 	variables := config.Variables()
 	var b strings.Builder
@@ -47,7 +47,7 @@ func settingsHelp() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// wrapped returns the words of a text in lines of at most helpWidth characters, indent included.
+// wrapped wraps a text at helpWidth, with each line indented.
 func wrapped(text, indent string) string {
 	var b strings.Builder
 	line := indent
@@ -66,7 +66,7 @@ func (c *cli) serve() error {
 	if err != nil {
 		return &usageError{err}
 	}
-	signal.Ignore(syscall.SIGPIPE) // whoever reads the log may go; the work goes on
+	signal.Ignore(syscall.SIGPIPE) // keep working if the log's reader goes away
 	var log *zap.Logger
 	lines := app.NewLogLines(c.out.w, func(n int64) { log.Warn("lines of the log were lost: nobody read them", zap.Int64("lines", n)) })
 	defer lines.Stop()
@@ -85,7 +85,7 @@ func (c *cli) serve() error {
 	return a.Run(stop, kill)
 }
 
-// signals: the first asks for a stop, the second ends everything.
+// signals returns contexts that end at the first signal (stop) and at the second (kill).
 func signals(log *zap.Logger) (stop, kill context.Context) {
 	stop, stopNow := context.WithCancel(context.Background())
 	kill, killNow := context.WithCancel(context.Background())

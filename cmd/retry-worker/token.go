@@ -59,15 +59,15 @@ func (c *cli) tokenNewCommand() *cobra.Command {
 type madeToken struct {
 	Name string      `json:"name"`
 	Role access.Role `json:"role"`
-	// Teams that it is bound to; null: none.
+	// Teams that the token is bound to; null means none.
 	Teams *string `json:"teams"`
-	// Expires is the last day (UTC) on which it holds; null: it never ends.
+	// Expires is the last day (UTC) on which the token is valid; null means that it does not expire.
 	Expires *string `json:"expires"`
-	// Token is empty where --token-file has it.
+	// Token is empty if it went into --token-file.
 	Token string `json:"token"`
-	// Line is the token's in the tokens file.
+	// Line is the token's line for the tokens file.
 	Line string `json:"line"`
-	// File it was added to; null: none.
+	// File that the line was added to; null means none.
 	File *string `json:"file"`
 }
 
@@ -88,7 +88,7 @@ func (c *cli) tokenNew(f tokenFlags, now time.Time) error {
 		made.Token = secret
 		err = addToken(f.file, &t)
 	} else {
-		err = c.writeTo(f.tokenFile, func(to io.Writer) error { // both files or neither
+		err = c.writeTo(f.tokenFile, func(to io.Writer) error { // write both files or neither
 			_, err := fmt.Fprintln(to, secret)
 			return errors.Join(err, addToken(f.file, &t))
 		})
@@ -107,7 +107,7 @@ func (c *cli) tokenNew(f tokenFlags, now time.Time) error {
 	return nil
 }
 
-// make makes the token, or says everything that is wrong with the flags at once.
+// make makes the token, or returns everything that is wrong with the flags.
 func (f *tokenFlags) make(now time.Time) (string, access.Token, error) {
 	wrong := func(flag string, err error) error {
 		if err == nil {
@@ -132,7 +132,7 @@ func (f *tokenFlags) make(now time.Time) (string, access.Token, error) {
 	return secret, t, err
 }
 
-// addToken adds a token to a file, if one is named. A name that is taken, and a file that is wrong, are wrong input.
+// addToken adds a token to a file, if one is named. A name in use, and an invalid file, are usage errors.
 func addToken(file string, t *access.Token) error {
 	if file == "" {
 		return nil

@@ -1,4 +1,4 @@
-// Package bpmn holds the process models that the worker brings along, ready to be deployed.
+// Package bpmn holds the process models that come with the worker, ready to deploy.
 package bpmn
 
 import (
@@ -14,17 +14,16 @@ var files embed.FS
 
 // Model is one BPMN file with its one executable process.
 type Model struct {
-	// Name of the file, under which the engine keeps it.
+	// Name of the file in the engine.
 	Name string
-	// ProcessID that instances are created by.
+	// ProcessID is the id by which instances are created.
 	ProcessID string
-	// Content of the file; the caller's own copy.
+	// Content of the file; the caller may change it.
 	Content []byte
 }
 
-// Models returns all embedded models, ordered by file name. A model needs nothing but its file in this
-// folder. It panics if one of them is no model with exactly one executable process, which the tests
-// keep from being built. Safe for concurrent use.
+// Models returns all embedded models, ordered by file name. A model needs only its file in this folder. Models panics
+// if a file does not have exactly one executable process; the tests prevent that. It is safe for concurrent use.
 func Models() []Model {
 	models, err := read(files)
 	if err != nil {

@@ -108,7 +108,7 @@ func (s *API) Listen(
 func (s *API) Handler() http.Handler {
 	api := s.routes()
 	return s.recovering(s.gate.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// By the path that the gate goes by: what it took for a page is never answered by the API, nor the other way round.
+		// The same path that the gate went by: what it let in as a page is never answered by the API, nor the reverse.
 		if s.pages != nil && !strings.HasPrefix(r.URL.Path, "/api/") {
 			s.pages.ServeHTTP(w, r)
 			return

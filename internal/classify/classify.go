@@ -58,7 +58,7 @@ type Rule struct {
 	Hint text.Translated
 
 	// Codes are upper-case letters, digits and single underscores. A code of digits matches whole numbers of the
-	// message as it came; any other matches the message's normal form (R3).
+	// original message; any other matches the message's normal form (R3).
 	Codes []string
 	// Statuses are HTTP statuses ("404") or a hundred of them ("5xx"). They match the status beside the text; if there
 	// is none, a number in the text that stands like a status.
@@ -140,7 +140,7 @@ type Classifier struct {
 	rules []Rule
 	// matchers in order of strength.
 	matchers []matcher
-	// words are searched in the text as read, codes in the message as it came (R3).
+	// words are searched in the text as read, codes in the original message (R3).
 	words, codes automaton
 	numbers      map[string]*numberRules
 	patterns     []pattern
@@ -162,8 +162,8 @@ func (c *Classifier) Rules() []Rule {
 	return slices.Clone(c.rules)
 }
 
-// Classify is analyzeError of RN-BIL-005 §12.4. message is the text as it came; status is the HTTP status beside it, 0
-// if there is none.
+// Classify is analyzeError of RN-BIL-005 §12.4. message is the original text; status is the HTTP status beside it, 0 if
+// there is none.
 func (c *Classifier) Classify(message string, status int) Match {
 	words := text.ReadWords(message)
 	defer words.Free()

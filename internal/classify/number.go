@@ -16,7 +16,7 @@ type numberRules [5]int
 type numberKind int
 
 const (
-	asItCame   numberKind = iota // a whole number of the message as it came (R3)
+	asItCame   numberKind = iota // a whole number of the original message (R3)
 	besideText                   // the status beside the text
 	inText                       // a status in the text
 	tissCode                     // a code of table 38

@@ -46,8 +46,9 @@ func (v *visit) assigned(o *open, d *journal.DeadLetter, s *sent) assigned {
 	return a
 }
 
-// assign carries out POST /dead-letters/{id}/assignment with assignee (me, nobody or a name) and, but by the buttons that
-// take it and give it back, followUp (a day) and text. It changes nothing where another has it than the page showed (was).
+// assign carries out POST /dead-letters/{id}/assignment with assignee (me, nobody or a name). Its form also sends
+// followUp (a day) and text; the buttons to take and to give back do not. It changes nothing if the assignee is no longer
+// the one that the page showed (was).
 func (p *Pages) assign(v *visit, o *open) (*page, error) {
 	item, err := o.Reviewing(v.r.Context(), v.r.PathValue("id"), false)
 	if err != nil {
@@ -81,8 +82,8 @@ func (p *Pages) handover(v *visit, o *open) (*page, error) {
 	return &page{redirect: listURL(journal.DeadLetterFilter{Assignee: of})}, nil
 }
 
-// whose returns the open dead letters of a filter that the reader has, that nobody has, and that are to be looked at again
-// today. A search does not count them: it would look at all there is once more.
+// whose returns links to the filter's open dead letters that the reader has, that nobody has, and whose follow-up is
+// today. With a search they have no counts, which would cost a second search.
 func (v *visit) whose(o *open, f journal.DeadLetterFilter) ([]viewLink, error) {
 	all, ends := f, deadletter.EndOfDay(v.zone, v.now)
 	all.Assignee, all.FollowUp = "", time.Time{}

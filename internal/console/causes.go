@@ -93,8 +93,8 @@ func (v *visit) causeRow(g *deadletter.Group, f journal.DeadLetterFilter) causeR
 	return row
 }
 
-// causeName returns a cause's reason in words: that of the rule that matched, otherwise what its dead letters were given up
-// for, unless that is only that their retries were used up.
+// causeName returns a cause's reason in words. If there are none for it, it is why its dead letters were given up, unless
+// that is only the limit of retries or of time.
 func (v *visit) causeName(g *deadletter.Group) string {
 	reason, given := g.Cause.Reason, g.Sample.Reason
 	if v.Or("reason."+string(reason), "") == "" && given != "" &&
@@ -244,7 +244,7 @@ func (v *visit) news(n *journal.News) string {
 	return says
 }
 
-// newCauses returns those that were told of as new, or back, within a day.
+// newCauses returns the causes that were reported as new, or as back, within the last day.
 func (v *visit) newCauses(o *open) (rows []newCause, err error) {
 	f := journal.CauseFilter{Told: v.now.Add(-statistics.Daily)}
 	causes, _, err := o.ListCauses(v.r.Context(), f, "", mostCauses)

@@ -25,8 +25,8 @@ func (l Lang) Money(cents int64) string {
 	return l.money(cents)
 }
 
-// ContextOf returns who has a claim and what is known of it, in a line of the list. Each leads to the list of those with the same, but where
-// few would be.
+// ContextOf returns the assignee and the context of a claim for its line of the list. Each links to the claims that share
+// it, unless few would.
 func (d *listData) ContextOf(i deadletter.Item) (links []factLink) {
 	links = d.V.assignedFacts(&i.Assigned)
 	for _, c := range d.V.told(i.Context) {
@@ -65,7 +65,7 @@ func (v *visit) contextFact(policy string, c *decision.ContextValue) fact {
 	return fact{v.contextLabel(policy, c.Variable), v.contextValue(c)}
 }
 
-// contextLabel returns what people call a variable of a policy, or of any; the variable where nobody said.
+// contextLabel returns the label of a policy's variable, or of any policy's; the variable itself if it has none.
 func (v *visit) contextLabel(policy, variable string) string {
 	for _, f := range v.contextFields(policy) {
 		if f.Variable == variable {
@@ -75,7 +75,7 @@ func (v *visit) contextLabel(policy, variable string) string {
 	return variable
 }
 
-// contextFields returns those of a policy, or, where it is empty, of all, each variable once.
+// contextFields returns the fields of a policy, or of all if policy is empty, each variable once.
 func (v *visit) contextFields(policy string) (fields []decision.ContextField) {
 	if p := v.catalogue.Policies[policy]; p != nil {
 		return p.Context

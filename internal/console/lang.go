@@ -43,7 +43,7 @@ var texts = sync.OnceValue(func() (all map[string]map[Lang]string) {
 	return all
 })
 
-// T returns the text of a key with its arguments filled in. A key that does not exist is a mistake of ours; a test finds it.
+// T returns the text of a key with its arguments filled in. A test finds keys that do not exist.
 func (l Lang) T(key string, args ...any) string {
 	s, ok := texts()[key][l]
 	if !ok {

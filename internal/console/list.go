@@ -48,8 +48,8 @@ type listData struct {
 	Wrong, WrongField string
 	// Act on all that the filter lets through; nil where that cannot be.
 	Act *link
-	// Sorts are the orders. Why tells that a row has a deadline or an amount, Processes that one has something to say of its
-	// process, Who and Mixed that rows differ in who acts, and in their policies.
+	// Sorts are links to the orders. Why reports whether a row has a deadline or an amount, Processes whether one has a
+	// Process badge, Who whether rows differ in their teams, Mixed whether they differ in their policies.
 	Sorts                      []viewLink
 	Why, Processes, Who, Mixed bool
 	// Worth of all that is counted, and what of the open ones is late or due today.
@@ -57,8 +57,8 @@ type listData struct {
 	Due   []link
 	// File is the list as a spreadsheet.
 	File string
-	// Whose lead to the reader's, to nobody's and to what is to be looked at again today. Handover are those whom all that
-	// one other has can be given; nil where the list is not of one other, or the reader may not.
+	// Whose are links to the reader's dead letters, to nobody's and to those whose follow-up is today. Handover are the
+	// accounts that can take all of the filter's assignee; nil if it names no other person, or the reader may not do that.
 	Whose    []viewLink
 	Handover *guard.Colleagues
 }
@@ -324,8 +324,8 @@ func options(values []string, selected string, name func(string) string) []optio
 	return all
 }
 
-// Process says that no process waits for a decision on a dead letter, or what became of that decision; nil where all is as
-// it should be.
+// Process returns a badge if no process waits for a decision on an open dead letter, or one that says where the decision's
+// delivery stands; nil for neither.
 func (v *visit) Process(d *deadletter.Item) *Badge {
 	switch {
 	case d.State == journal.DeadLetterOpen && d.Process != deadletter.Waiting:

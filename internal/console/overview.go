@@ -38,7 +38,7 @@ type overviewData struct {
 	Runs   []runRow
 	Causes []causeRow
 	Groups string
-	// New are the causes that were told of within a day.
+	// New are the causes that were reported as new, or as back, within the last day.
 	New []newCause
 	// Whose are a list's, of the reader's team.
 	Whose []viewLink
@@ -271,7 +271,7 @@ func (v *visit) outbox(backlog map[string]int64) healthRow {
 // mostUntold teams are named on the overview.
 const mostUntold = 3
 
-// untold returns the teams that do not know yet what waits for them.
+// untold returns a row for each of the first notices that have not reached their team.
 func (v *visit) untold(notices []Notice) []healthRow {
 	rows := make([]healthRow, 0, mostUntold)
 	for _, n := range notices[:min(len(notices), mostUntold)] {

@@ -185,8 +185,8 @@ func (p *Pages) portal(v *visit, o *open) (*page, error) {
 		summary: d.State.Word + ". " + d.Says}, nil
 }
 
-// order answers POST /destinations/{name}/hold, …/probe, …/release and …/up with reason, until and perMinute, and leads
-// back to the destination's page. What is no instant and no number is refused as none.
+// order answers POST /destinations/{name}/hold, …/probe, …/release and …/up with reason, until and perMinute. It
+// leads back to the destination's page. An until or perMinute that cannot be read counts as missing.
 func (p *Pages) order(verb destination.Verb) http.HandlerFunc {
 	return p.reading(func(v *visit, o *open) (*page, error) {
 		name, form := v.r.PathValue("name"), v.r.PostForm

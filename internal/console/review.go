@@ -13,9 +13,9 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// decide carries out POST /dead-letters/{id}/retry, …/discard and …/accept with a person's decision. It leads to the next
-// of the list that the reader came from, or else to the subject's page: both say what was done. What is wrong stands
-// beside the form, with what was written. A retry and a discard can be undone for journal.UndoFor.
+// decide carries out POST /dead-letters/{id}/retry, …/discard and …/accept with a person's decision. It
+// leads to the next dead letter of the reader's list, or else to the subject's page, which says what was done. A refusal
+// stands beside the form, which keeps what was written. A retry and a discard can be undone for journal.UndoFor.
 func (p *Pages) decide(verb journal.BulkAction) http.HandlerFunc {
 	return p.reading(func(v *visit, o *open) (*page, error) {
 		f := v.decision(verb)

@@ -105,7 +105,7 @@ func (v *visit) counts(r *journal.BulkRun, outcomes []journal.BulkOutcome) strin
 	return strings.Join(words, ", ")
 }
 
-// activeRuns returns those that have not ended, the newest first.
+// activeRuns returns the runs that have not ended, the newest first.
 func (v *visit) activeRuns(o *open) ([]runRow, error) {
 	all, _, err := o.Runs(v.r.Context(), "", recentRuns)
 	if err != nil {
@@ -139,14 +139,13 @@ const itemPage = 50
 type runData struct {
 	runRow
 	V *visit
-	// Means is what the state means, as a sentence, and HeldFor why nothing is decided for the moment; empty where that is
-	// not so.
+	// Means says in a sentence what the state means. HeldFor says why a running run decides nothing now; empty if it does.
 	Means, HeldFor string
 	Facts          []fact
 	// Changed is who paused, resumed or cancelled it last.
 	Changed string
-	// Left are not decided yet; Lasts is how long the deciding takes at its pace, until about Ends; empty where nothing is
-	// left to decide, or nobody knows when.
+	// Left is the number of dead letters that are not decided yet. Lasts is how long they take at the run's pace, and Ends
+	// when that will be; empty if none are left or the end is not known.
 	Left        int64
 	Lasts, Ends string
 	Outcomes    []outcomeRow

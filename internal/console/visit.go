@@ -50,7 +50,7 @@ func (p *Pages) visit(w http.ResponseWriter, r *http.Request) *visit {
 	return v
 }
 
-// Token returns that of the reader's forms.
+// Token returns the token of the reader's forms.
 func (v *visit) Token() string { return access.FormToken(v.r.Context()) }
 
 // Now returns when the page is made.
@@ -70,7 +70,7 @@ func (v *visit) portal(name string) string {
 // Role of the reader, in words.
 func (v *visit) Role() string { return v.Or("role."+v.who.Role.String(), v.who.Role.String()) }
 
-// ownTeams returns those that the reader is bound to, in words.
+// ownTeams names the teams that the reader is bound to.
 func (v *visit) ownTeams() string {
 	names := strings.Split(string(v.who.Teams), ",")
 	for i := range names {
@@ -258,8 +258,8 @@ func problemOf(err error) *problem {
 	return &problem{status: http.StatusServiceUnavailable, key: "unreadable", cause: err}
 }
 
-// unsure returns a problem for a change that may have been made although err came. A refusal is returned as it is: nothing
-// was done then.
+// unsure returns a problem for a change that may have been made in spite of err. A refusal is returned as it is, because
+// it changed nothing.
 func unsure(key string, err error) error {
 	if _, denied := errors.AsType[*access.Refusal](err); denied {
 		return err

@@ -115,7 +115,7 @@ func (s *Service) Run(ctx context.Context, id string) (journal.BulkRun, error) {
 	return run, nil
 }
 
-// Runs returns all of them, the newest first, from behind the cursor on: at most limit. next is empty where no more follow.
+// Runs returns at most limit bulk runs behind the cursor, the newest first. next is empty if no more follow.
 func (s *Service) Runs(ctx context.Context, cursor string, limit int) (runs []journal.BulkRun, next string, err error) {
 	list, after := []byte("bulk runs"), ""
 	if cursor != "" {
@@ -132,7 +132,7 @@ func (s *Service) Runs(ctx context.Context, cursor string, limit int) (runs []jo
 	return runs, next, nil
 }
 
-// Items returns those of a run with that outcome (all where it is empty) and a number above after, in order: at most limit.
+// Items returns, in order, at most limit items of a run with a number above after and that outcome; empty means any.
 func (s *Service) Items(
 	ctx context.Context, id string, outcome journal.BulkOutcome, after int64, limit int,
 ) ([]journal.BulkItem, error) {

@@ -68,20 +68,20 @@ func (c *Count) Add(o *Count) {
 type Reader interface {
 	// DeadLetter is the one with that id; false where there is none.
 	DeadLetter(ctx context.Context, id string) (Item, bool, error)
-	// DeadLetterPage are dead letters that the filter lets through, in its order, from behind the cursor on (empty: from the
-	// first on): at most limit, which is held in 1 to MostItems. next is empty where no more follow. What Weigh changes
+	// DeadLetterPage returns dead letters that match the filter, in its order, behind the cursor (empty: from the first
+	// on): at most limit, which is held in 1 to MostItems. next is empty if no more follow. A dead letter that Weigh moves
 	// between two pages may come twice or not at all. The error is ErrBadCursor, or holds a *journal.StoreError.
 	DeadLetterPage(
 		ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
 	) (items []Item, next string, err error)
-	// DeadLetterGroups are the causes of dead letters that the filter lets through, those with the most first, from
-	// behind the cursor on: at most limit, which is held in 1 to MostItems. Dead letters of which no cause is known are in
-	// no group. What is written between two pages may bring a group twice or not at all. The error is as DeadLetterPage's.
+	// DeadLetterGroups returns the causes of dead letters that match the filter, those with the most first, behind the
+	// cursor: at most limit, which is held in 1 to MostItems. Dead letters without a known cause are in no group. A group
+	// that changes between two pages may come twice or not at all. The error is as DeadLetterPage's.
 	DeadLetterGroups(
 		ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
 	) (groups []Group, next string, err error)
-	// DeadLetterCounts are how many the filter lets through, in the order of Count's fields; its cost grows with how many
-	// are in the filter's state.
+	// DeadLetterCounts counts the dead letters that match the filter, in the order of Count's fields. Its cost grows with
+	// the number of dead letters in the filter's state.
 	DeadLetterCounts(ctx context.Context, f journal.DeadLetterFilter) ([]Count, error)
 }
 
@@ -96,8 +96,7 @@ type BulkStore interface {
 	) (open []Item, upTo int64, err error)
 	// BulkRun is the run of that id; false where there is none.
 	BulkRun(ctx context.Context, id string) (journal.BulkRun, bool, error)
-	// BulkRuns are all runs, those with the greatest ids first, from behind the one with that id on (empty: from the first
-	// on), at most limit.
+	// BulkRuns returns at most limit runs with ids below after (empty: of all runs), those with the greatest ids first.
 	BulkRuns(ctx context.Context, after string, limit int) ([]journal.BulkRun, error)
 	// ActiveBulkRuns are those that are running or paused, the oldest first.
 	ActiveBulkRuns(ctx context.Context) ([]journal.BulkRun, error)
@@ -220,7 +219,7 @@ const (
 	RunNotFound     Code = "run_not_found"
 	InvalidRunState Code = "invalid_run_state" // not any more, or not yet
 	PlanOutdated    Code = "plan_outdated"     // what the filter lets through is no longer what was planned
-	NothingToDo     Code = "nothing_to_do"     // nothing is let through, or nothing that would not be refused
+	NothingToDo     Code = "nothing_to_do"     // the filter matches nothing, or each match would be refused
 	InvalidAction   Code = "invalid_action"
 	InvalidPace     Code = "invalid_pace"
 	InvalidPlan     Code = "invalid_plan"

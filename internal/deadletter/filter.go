@@ -32,10 +32,10 @@ const (
 type Query struct {
 	Filter journal.DeadLetterFilter
 	States []journal.DeadLetterState
-	// Sort is the order. Now is the instant, in milliseconds, by which the deadlines of all its pages go: the first page's.
+	// Sort is the order. Now is the first page's instant, in milliseconds: all pages weigh deadlines by it.
 	Sort string
 	Now  int64
-	// Before is the record that all that are asked for lie before.
+	// Before is a record: only dead letters with a smaller one match.
 	Before int64
 	// After is where the list goes on; nil from its beginning on.
 	After *journal.Place
@@ -169,8 +169,8 @@ func readCursor(list []byte, text string, place ...any) error {
 
 // The orders of a list of dead letters, which journal.DeadLetterFilter names by Sort. What has no deadline comes last.
 const (
-	// Urgent is what to decide first: what is overdue, then what is due within Near, then the rest; among these the largest
-	// amount × chance that a retry is accepted first, then what waits longest.
+	// Urgent lists what is overdue, then what is due within Near, then the rest; in each of them the largest amount ×
+	// chance of a retry first, then what waits longest.
 	Urgent     = ""
 	Newest     = "newest"   // the newest first
 	ByAge      = "age"      // what waits longest first

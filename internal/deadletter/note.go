@@ -14,8 +14,8 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// Note takes what a person says of a dead letter without deciding on it at once; of c it looks at ID, Reason and By, and for
-// RetryLater at all that a retry has. Its errors are Decide's.
+// Note records what a person says of a dead letter without deciding on it at once. It reads ID, Reason and By of c, and
+// for RetryLater all that a retry has. Its errors are Decide's.
 func (s *Service) Note(ctx context.Context, c Command, verb journal.NoteVerb) (Item, error) {
 	n := &journal.Note{Verb: verb, By: c.By, When: c.When}
 	var err error
@@ -112,7 +112,7 @@ func (s *Service) decideLater(ctx context.Context, m *journal.Message) error {
 	return err
 }
 
-// RunLater carries out the decisions that can be undone as they come due, until ctx ends. What fails is tried again, and told
+// RunLater carries out undoable decisions as they come due, until ctx ends. It tries again what fails, and logs a failure
 // once.
 func (s *Service) RunLater(ctx context.Context, box journal.Outbox, log *zap.Logger) {
 	for told := ""; ctx.Err() == nil; rest(ctx, time.Second) {
@@ -207,13 +207,13 @@ func NoticeOf(counts []Count, top int) (sum NoticeCount) {
 type NoticeStore interface {
 	// Watermarks are all that were kept, in the order of team, channel and kind.
 	Watermarks(ctx context.Context) ([]Watermark, error)
-	// OpenDeadLetters are those of a team with a record above after that are open. Its cost grows with how many those are.
+	// OpenDeadLetters counts a team's open dead letters with a record above after. Its cost grows with their number.
 	OpenDeadLetters(ctx context.Context, team decision.Team, after int64, top int, older ...time.Time) (NoticeCount, error)
-	// MoveWatermark keeps to in place of from, of the same team, channel and kind, and puts m in the outbox (nil: nothing),
-	// both or neither. It does nothing, and returns false, where the watermark is not from any more, or m is given and a
-	// message with its queue and key waits still: news gather, they do not pile up.
+	// MoveWatermark replaces from by to, of the same team, channel and kind, and puts m in the outbox unless it is nil:
+	// both or neither. It does nothing and returns false if the watermark is no longer from, or if a message with m's queue
+	// and key still waits: news gather, they do not pile up.
 	MoveWatermark(ctx context.Context, from, to Watermark, m *journal.Message) (bool, error)
-	// TellCause keeps c.News as what was told of a cause (R34), and sets its At behind that of every other. It does nothing,
-	// and returns false, where the cause did not begin at c.Began, or somebody has told of that.
+	// TellCause keeps c.News as what was reported of a cause (R34), and sets its At behind that of every other. It does
+	// nothing and returns false if the cause did not begin at c.Began, or that was reported already.
 	TellCause(ctx context.Context, c *journal.Cause) (bool, error)
 }

@@ -178,8 +178,7 @@ func (s *Service) delay(ctx context.Context, c *Command, d *Item, policy *decisi
 	return policy.Manual(d.Subject.ID, own, count).Delay, err
 }
 
-// ownPolicy returns the delay that the job asked for, where its policy lets jobs do so (R15): that of the last retry there
-// was for it.
+// ownPolicy returns the delay that the job asked for, if its policy lets jobs do so (R15): that of its last retry.
 func (s *Service) ownPolicy(ctx context.Context, p *decision.Policy, d *Item) (own decision.OwnPolicy, err error) {
 	if p.Own == nil {
 		return own, nil
@@ -207,8 +206,7 @@ func (s *Service) record(ctx context.Context, d *Item, wanted *journal.Review) (
 	return *d, nil
 }
 
-// refusal returns what the journal says to a decision, in words: what it finds may be newer than d. wanted is nil where none is
-// asked for.
+// refusal puts the journal's error into words; the journal may know more than d. wanted is the decision, nil for a note.
 func (s *Service) refusal(err error, d *Item, wanted *journal.Review) error {
 	decided, _ := errors.AsType[*journal.DecidedError](err)
 	switch {

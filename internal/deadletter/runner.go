@@ -25,14 +25,13 @@ const (
 	lookEvery = time.Second
 	// storeTime bounds the calls of the store that go before a decision.
 	storeTime = 10 * time.Second
-	// engineGrace is how long a process that has just begun waits for the engine's first answer before it says so.
+	// engineGrace is how long a new process waits for the engine's first answer before it says that runs are held.
 	engineGrace = 5 * time.Second
 	// refusalRest follows a refusal, which costs the journal a commit and takes no turn of the pace.
 	refusalRest = 5 * time.Millisecond
-	// mostAtOnce decisions of one run are made together: a commit may take longer than the pace allows for one.
+	// mostAtOnce bounds the decisions of one run that are made together, as a commit may take longer than the pace allows.
 	mostAtOnce = 32
-	// mostLate is how far behind its schedule a run that catches up is at most, so that no more than a second's worth comes
-	// together after a stall.
+	// mostLate bounds how far a run may be behind its schedule: after a stall it catches up a second's worth at most.
 	mostLate = time.Second
 	// batchTime is how much of a fast pace is decided at once: the run is read for each batch.
 	batchTime = 100 * time.Millisecond
@@ -64,9 +63,9 @@ func NewRunner(
 	return &Runner{items, decide, memory, c, engineUp, log}
 }
 
-// Run carries runs out until stop ends; then it begins nothing more, awaits what is on its way and returns. When hard
-// ends it gives that up: whoever comes next finds out what became of it. One Runner at a time works on a store
-// (BulkLease); a second one would do no harm but to the pace. Not for concurrent use with itself.
+// Run carries runs out until stop ends. Then it waits for decisions under way, until hard ends, and returns; the next
+// Runner finds out what became of the others. One Runner at a time works on a store (BulkLease); a second one would only
+// spoil the pace. Run must not be called concurrently.
 func (r *Runner) Run(stop, hard context.Context) {
 	stop, cancel := context.WithCancel(stop)
 	defer cancel()

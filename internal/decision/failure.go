@@ -68,7 +68,7 @@ type Failure struct {
 	ID string
 	// Error is the text; empty if it has nothing but white space and characters of no width (R11).
 	Error string
-	// OriginalError is the error as it came; the process gets it back unchanged.
+	// OriginalError is the unread error; the process gets it back unchanged.
 	OriginalError Value
 	// RetryCount is the number of retries already made, at least 0; meaningful if HasRetryCount (R9).
 	RetryCount    int64

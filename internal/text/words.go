@@ -8,7 +8,7 @@ import (
 
 // Words is a text as people read it: in lower case without accents, with entities and escapes decoded.
 type Words struct {
-	// Text as it came.
+	// Text is the original text.
 	Text string
 	// Plain has one byte for each character, and one blank for each run of white space.
 	Plain []byte

@@ -34,12 +34,8 @@ func (b *bench) purged(ctx context.Context, out io.Writer, p *place) error {
 		return fmt.Errorf("fill the journal: %w", err)
 	}
 	table(out, fmt.Sprintf("a purge of the oldest two fifths of %d attempts", b.attempts/2), "before", "meanwhile or after", "goal")
-	before, err := b.verify(ctx, url)
+	before, err := b.verify(ctx, p, url)
 	if err != nil {
-		return err
-	}
-	grew := []int64{0, 0}
-	if grew[0], err = p.size(ctx, url); err != nil {
 		return err
 	}
 	var records int
@@ -60,28 +56,28 @@ func (b *bench) purged(ctx context.Context, out io.Writer, p *place) error {
 	}); err != nil {
 		return fmt.Errorf("purge: %w", err)
 	}
-	after, err := b.verify(ctx, url)
+	after, err := b.verify(ctx, p, url)
 	if err != nil {
 		return err
 	}
-	if grew[1], err = p.size(ctx, url); err != nil {
-		return err
-	}
 	row(out, strconv.Itoa(records)+" records went in", "", fmt.Sprintf("%.0f s", took.Seconds()), "")
-	row(out, "size", fmt.Sprintf("%d MB", grew[0]>>20), fmt.Sprintf("%d MB", grew[1]>>20), "no more")
+	row(out, "size", fmt.Sprintf("%d MB", before.size>>20), fmt.Sprintf("%d MB", after.size>>20), "no more")
 	row(out, "`audit verify`, peak of memory", fmt.Sprintf("%d MB", before.peak>>20), fmt.Sprintf("%d MB", after.peak>>20), "≤ 128 MB")
 	row(out, "`audit verify`, records a second of its CPU", fmt.Sprintf("%.0f", before.rate), fmt.Sprintf("%.0f", after.rate), "≥ 60,000")
 	return nil
 }
 
-// verified is what an `audit verify` took.
+// verified is a journal's size, and what an `audit verify` of it took.
 type verified struct {
-	peak int64   // bytes
-	rate float64 // records a CPU second
+	size, peak int64   // bytes
+	rate       float64 // records a CPU second
 }
 
-// verify has the audit of the journal at url verified by the worker's binary.
-func (b *bench) verify(ctx context.Context, url string) (v verified, err error) {
+// verify measures the journal at url and runs the worker's `audit verify` on it.
+func (b *bench) verify(ctx context.Context, p *place, url string) (v verified, err error) {
+	if v.size, err = p.size(ctx, url); err != nil {
+		return v, err
+	}
 	cmd := exec.CommandContext(ctx, b.worker, "audit", "verify", "-o", "json")
 	cmd.Env = append(os.Environ(), "RETRY_WORKER_DATABASE_URL="+url)
 	text, err := cmd.Output()

@@ -321,7 +321,7 @@ func (s *Server) round(batch []*request) {
 		return
 	}
 	happened := s.unsaid
-	unwritten := len(happened) // write(nil) above has written these
+	written := len(happened) // by write(nil) above
 	s.unsaid = nil
 	const mostTicks = 50 // then requests get a turn
 	for n := 0; n < mostTicks && s.isDue(s.core); n++ {
@@ -353,7 +353,7 @@ func (s *Server) round(batch []*request) {
 	for _, of := range s.core.Woken() {
 		served = append(served, s.serve(of, apply)...)
 	}
-	err := s.log.write(happened[unwritten:])
+	err := s.log.write(happened[written:])
 	if err != nil {
 		s.unsaid = happened
 	} else {

@@ -64,8 +64,7 @@ type parts struct {
 	InsecureConnection string `env:"ZEEBE_INSECURE_CONNECTION" desc:"true: no TLS for gRPC; an address with a scheme says it by itself"`
 	AuthStrategy       string `env:"CAMUNDA_AUTH_STRATEGY" desc:"NONE, BASIC or OAUTH; empty: by what is set of user and client"`
 	OAuth              zeebe.OAuth
-	TenantID           string `env:"CAMUNDA_TENANT_ID" desc:"tenant to take jobs from where RETRY_WORKER_TENANT_IDS is empty"`
-	DefaultTenantID    string `env:"CAMUNDA_DEFAULT_TENANT_ID" desc:"another name of CAMUNDA_TENANT_ID"`
+	TenantID           string `env:"CAMUNDA_TENANT_ID" also:"CAMUNDA_DEFAULT_TENANT_ID" desc:"tenant to take jobs from where RETRY_WORKER_TENANT_IDS is empty"`
 
 	Traces otelEnv
 }
@@ -90,7 +89,7 @@ func Load(only ...string) (Settings, error) {
 	c.console(&s, &p)
 	c.journal(&s)
 	c.notify(&s.Notify, &p)
-	s.TenantIDs = c.tenants(s.TenantIDs, &p)
+	s.TenantIDs = c.tenants(s.TenantIDs, p.TenantID)
 	c.engine(&s.Engine, &p)
 	s.TraceProtocol = c.tracing(&p.Traces)
 	s.WorkerName = cmp.Or(s.WorkerName, defaultWorkerName())

@@ -64,21 +64,14 @@ func (c *checker) clientCertificate(e *zeebe.Options) {
 
 // tenants returns the tenants to take jobs from; none means the engine's default. RETRY_WORKER_TENANT_IDS wins over the
 // SDKs' setting, which must be among them (R36).
-func (c *checker) tenants(all []string, p *parts) []string {
-	if p.TenantID != "" && p.DefaultTenantID != "" && p.TenantID != p.DefaultTenantID {
-		c.both("CAMUNDA_TENANT_ID", "CAMUNDA_DEFAULT_TENANT_ID")
-	}
-	name, tenant := "CAMUNDA_TENANT_ID", p.TenantID
-	if tenant == "" {
-		name, tenant = "CAMUNDA_DEFAULT_TENANT_ID", p.DefaultTenantID
-	}
+func (c *checker) tenants(all []string, tenant string) []string {
 	switch {
 	case tenant == "":
 	case all == nil:
 		return []string{tenant}
 	case !slices.Contains(all, tenant):
-		c.add(name, strconv.Quote(tenant), "one of RETRY_WORKER_TENANT_IDS, "+strconv.Quote(strings.Join(all, ","))+
-			", or nothing")
+		c.add("CAMUNDA_TENANT_ID", strconv.Quote(tenant), "one of RETRY_WORKER_TENANT_IDS, "+
+			strconv.Quote(strings.Join(all, ","))+", or nothing")
 	}
 	return all
 }

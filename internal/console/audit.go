@@ -37,7 +37,6 @@ type auditData struct {
 	HeadAt            Moment
 }
 
-// auditRow is one record.
 type auditRow struct {
 	Record  string
 	At      Moment

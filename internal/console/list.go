@@ -57,10 +57,10 @@ type listData struct {
 	Due   []link
 	// File is the list as a spreadsheet.
 	File string
-	// Whose are links to the reader's dead letters, to nobody's and to those whose follow-up is today. Handover are the
-	// accounts that can take all of the filter's assignee; nil if it names no other person, or the reader may not do that.
-	Whose    []viewLink
-	Handover *guard.Colleagues
+	// Shortcuts lead to the reader's dead letters, to nobody's, and to those whose follow-up is today. Handover holds the
+	// accounts that can take all of the filter's assignee; nil if it names no other person, or the reader may not do it.
+	Shortcuts []viewLink
+	Handover  *guard.Colleagues
 }
 
 // viewLink is one way to look at dead letters; N is how many it shows, where that is Known.
@@ -232,7 +232,7 @@ func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
 		}
 	}
 	if f.State == states[0] {
-		if d.Whose, err = v.whose(o, f); err != nil {
+		if d.Shortcuts, err = v.shortcuts(o, f); err != nil {
 			return nil, err
 		}
 		if !searched(&f) {

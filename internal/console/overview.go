@@ -40,8 +40,8 @@ type overviewData struct {
 	Groups string
 	// New are the causes that were reported as new, or as back, within the last day.
 	New []newCause
-	// Whose are a list's, of the reader's team.
-	Whose []viewLink
+	// Shortcuts are a list's, of the reader's team.
+	Shortcuts []viewLink
 	// Health, Grafana, where the board is, and Untold, the teams that are told by no way, are shown to admins alone.
 	Health          []healthRow
 	Grafana, Untold string
@@ -111,7 +111,7 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	if len(d.Teams) > 0 && d.Teams[0].Team == v.mine {
 		d.Own = &d.Teams[0]
 	}
-	var health, fresh, runs, whose error
+	var health, fresh, runs, shortcuts error
 	if v.who.Role == access.Admin {
 		d.Grafana, d.Untold = p.Grafana, v.teams(v.catalogue.Untold())
 		d.Health, health = p.health(v, o)
@@ -120,11 +120,11 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	d.Causes = v.causeRows(biggest, own)
 	d.New, fresh = v.newCauses(o)
 	d.Runs, runs = v.activeRuns(o)
-	d.Whose, whose = v.whose(o, own)
+	d.Shortcuts, shortcuts = v.shortcuts(o, own)
 	return &page{
 		name: "overview", section: "overview", title: v.T("overview.title"), data: d,
 		summary: v.Count("letters.open", d.Open),
-	}, errors.Join(health, causes, fresh, runs, whose)
+	}, errors.Join(health, causes, fresh, runs, shortcuts)
 }
 
 // figuresKept for so long: they are made of ten thousands of sums, and every change of the journal asks for them.

@@ -19,8 +19,7 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// auditPage is the number of records on a page.
-const auditPage = 50
+const auditPage = 50 // records on a page
 
 // auditData is one page of the audit's records.
 type auditData struct {

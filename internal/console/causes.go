@@ -13,10 +13,8 @@ import (
 )
 
 const (
-	// groupPage is the number of causes on a page.
-	groupPage = 50
-	// mostCauses is the number of causes that the overview names.
-	mostCauses = 5
+	groupPage  = 50 // causes on a page
+	mostCauses = 5  // on the overview
 )
 
 // groupsData is one page of the open dead letters by their causes.
@@ -195,7 +193,6 @@ func (p *Pages) causePage(v *visit, o *open) (*page, error) {
 		summary: strings.TrimSuffix(name+". "+d.Learnt, ". ")}, nil
 }
 
-// learnt says what became of the retries of a cause.
 func (l Lang) learnt(p journal.Prospects) string {
 	return l.T("cause.learnt", l.Number(p.Recovered), l.Number(p.Closed()))
 }

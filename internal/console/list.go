@@ -15,8 +15,7 @@ import (
 )
 
 const (
-	// listPage is the number of dead letters on a page.
-	listPage = 50
+	listPage = 50 // dead letters on a page
 	// maxQueryBytes bounds a search and the other fields of the filter.
 	maxQueryBytes = 200
 )
@@ -70,7 +69,6 @@ type viewLink struct {
 	N              int64
 }
 
-// views returns links to the dead letters one by one, and by cause.
 func (v *visit) views(current string, f journal.DeadLetterFilter) []viewLink {
 	return []viewLink{
 		{Name: v.T("view.list"), URL: listURL(f), Current: current == "list"},
@@ -165,8 +163,7 @@ type found struct {
 	standing
 }
 
-// mostFound bounds the claims that a search finds.
-const mostFound = 20
+const mostFound = 20 // claims that a search names
 
 // find returns the claims whose id contains part.
 func (v *visit) find(o *open, part string) (all []found, err error) {

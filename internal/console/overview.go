@@ -47,7 +47,6 @@ type overviewData struct {
 	Grafana, Untold string
 }
 
-// newCause is a cause that is new, or has come back.
 type newCause struct {
 	link
 	Pattern, Says string
@@ -61,7 +60,6 @@ type teamRow struct {
 	Reasons     []reasonRow
 }
 
-// reasonRow is what waits for one team for one reason.
 type reasonRow struct{ deadletter.Count }
 
 // Waiting returns the address of the list of what waits for a team and a reason; empty means any.
@@ -228,7 +226,6 @@ func rowOf[T any](rows *[]T, wanted func(*T) bool) *T {
 	return &(*rows)[len(*rows)-1]
 }
 
-// teams returns the names of the teams, as one text.
 func (v *visit) teams(teams []decision.Team) string {
 	names := make([]string, 0, len(teams))
 	for _, team := range teams {
@@ -237,7 +234,6 @@ func (v *visit) teams(teams []decision.Team) string {
 	return strings.Join(names, ", ")
 }
 
-// health returns a row for each part of the worker.
 func (p *Pages) health(v *visit, o *open) ([]healthRow, error) {
 	backlog, err := o.Backlog(v.r.Context())
 	if err != nil {
@@ -255,7 +251,6 @@ func (p *Pages) health(v *visit, o *open) ([]healthRow, error) {
 	return append(rows, v.untold(h.Notices)...), nil
 }
 
-// outbox returns the row of the outbox: how many messages wait in each queue.
 func (v *visit) outbox(backlog map[string]int64) healthRow {
 	row := healthRow{Name: v.T("health.outbox"), Badge: Badge{"ok", v.T("health.empty")}}
 	waiting, queues := int64(0), make([]string, 0, len(backlog))

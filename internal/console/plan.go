@@ -60,7 +60,6 @@ type refusedRow struct {
 // LeftOut returns how many would not be decided.
 func (p *planShown) LeftOut() int64 { return p.Total - p.Ready }
 
-// address returns the address of the plan that f asks for.
 func (f *planForm) address() string {
 	settings := []field{{"action", f.Action}, {"how", f.How}, {"when", f.When}, {"perMinute", f.PerMinute}}
 	return address("/bulk-runs/new", append(fieldsOf(&f.filter), settings...)...) + "#result"
@@ -139,7 +138,6 @@ func (v *visit) planForm(q url.Values) (f *planForm, wrong string) {
 	return f, wrong
 }
 
-// command returns the command that f asks for.
 func (f *planForm) command() journal.BulkCommand {
 	pace, err := strconv.ParseInt(f.PerMinute, 10, 64)
 	if err != nil || pace == 0 {

@@ -56,7 +56,6 @@ func (v *visit) Limits(p *decision.Policy) []fact {
 	}
 }
 
-// backoff returns a backoff rule in words.
 func (v *visit) backoff(r *decision.BackoffRule) string {
 	var s string
 	switch {

@@ -25,7 +25,6 @@ type portalRow struct {
 	Says string
 }
 
-// portalsData is the page of all destinations.
 type portalsData struct {
 	V    *visit
 	Rows []portalRow

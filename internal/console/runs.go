@@ -14,13 +14,11 @@ import (
 )
 
 const (
-	// runPage is the number of bulk runs on a page.
-	runPage = 25
+	runPage = 25 // bulk runs on a page
 	// recentRuns is how many of the newest runs are searched for those that have not ended.
 	recentRuns = 50
 )
 
-// runsData is one page of bulk runs.
 type runsData struct {
 	V    *visit
 	Rows []runRow
@@ -39,7 +37,6 @@ type runRow struct {
 	Came string
 }
 
-// runURL returns the address of a bulk run's page.
 func runURL(id string) string { return "/bulk-runs/" + segment(id) }
 
 // Held reports whether a running run decides nothing for the moment.
@@ -131,8 +128,7 @@ func (l Lang) lasting(d time.Duration) string {
 	return l.fine(d.Round(time.Second))
 }
 
-// itemPage is the number of a run's dead letters on a page.
-const itemPage = 50
+const itemPage = 50 // dead letters of a run on a page
 
 // runData is one bulk run: how far it is, what became of each, and what can be done.
 type runData struct {
@@ -232,7 +228,6 @@ func (v *visit) pacing(d *runData, r *journal.BulkRun) {
 	}
 }
 
-// outcomes returns a row for each outcome that a run has.
 func (v *visit) outcomes(r *journal.BulkRun) (rows []outcomeRow) {
 	for _, outcome := range outcomeOrder {
 		n := r.Counts[outcome]

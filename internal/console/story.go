@@ -134,7 +134,6 @@ func (e *event) again() {
 	e.Why = &why{Team: e.Why.Team}
 }
 
-// attempt returns an attempt as an event.
 func (v *visit) attempt(policy string, a *journal.Attempt) event {
 	d := &a.Decision
 	e := event{Record: a.Record, Mark: markRetry, At: v.At(d.AnalysedAt), at: d.AnalysedAt, Number: v.Number(a.Number), Title: v.T("event.attempt", v.Number(a.Number)),
@@ -195,7 +194,6 @@ func (v *visit) protocol(b *entryBody) []fact {
 	return []fact{{v.T("event.fact.protocol"), b.Accepted.Protocol}}
 }
 
-// entry returns an entry of the audit as an event.
 func (v *visit) entry(from *journal.Entry, b *entryBody) event {
 	e := event{Record: from.Record, Mark: markNote, At: v.At(from.At), at: from.At}
 	if b.Run != "" {

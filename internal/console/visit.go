@@ -53,10 +53,8 @@ func (p *Pages) visit(w http.ResponseWriter, r *http.Request) *visit {
 // Token returns the token that protects the reader's forms.
 func (v *visit) Token() string { return access.FormToken(v.r.Context()) }
 
-// Now returns the time at which the page is made.
 func (v *visit) Now() time.Time { return v.now }
 
-// Reader returns the reader's name.
 func (v *visit) Reader() string { return v.who.Name }
 
 // Says returns a text of the catalogue in the reader's language.
@@ -67,7 +65,6 @@ func (v *visit) portal(name string) string {
 	return cmp.Or(v.Says(v.catalogue.Destination(name).Label), name)
 }
 
-// Role returns the reader's role in words.
 func (v *visit) Role() string { return v.Or("role."+v.who.Role.String(), v.who.Role.String()) }
 
 // ownTeams names the teams that the reader is bound to.

@@ -8,7 +8,7 @@ import (
 	"retry-worker/internal/catalogue"
 )
 
-// Problems returns what keeps teams from being told that can be known before, a line each: e-mail without a mail
+// Problems returns, a line each, what is known beforehand to keep teams from being told: e-mail without a mail
 // server, secrets that cannot be read.
 func Problems(c *catalogue.Catalogue, mail bool) []string {
 	var all []string

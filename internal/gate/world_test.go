@@ -293,8 +293,8 @@ func (w *world) arrive(n int, apart time.Duration) {
 	}
 }
 
-// check checks that n claims have ended, at most mostGiven of them given up, and that the pace and the canaries' was
-// kept.
+// check checks that n claims have ended, at most mostGiven of them given up, and that claims and canaries kept their
+// pace.
 func (w *world) check(n, mostGiven int) {
 	w.t.Helper()
 	if len(w.ended) != n {

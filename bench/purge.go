@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// purged fills a journal with half as many attempts as the full one, takes the oldest two fifths while decisions go on
-// at a busy hospital's rate, and has the audit verified before and after.
+// purged fills a journal with half as many attempts as the full one and purges the oldest two fifths, while decisions
+// go on at a busy hospital's rate. It verifies the audit before and after.
 func (b *bench) purged(ctx context.Context, out io.Writer, p *place) error {
 	url, err := p.fresh(ctx)
 	if err != nil {
@@ -67,10 +67,10 @@ func (b *bench) purged(ctx context.Context, out io.Writer, p *place) error {
 	return nil
 }
 
-// verified is a journal's size, and what an `audit verify` of it took.
+// verified is a journal's size, and what `audit verify` took.
 type verified struct {
 	size, peak int64   // bytes
-	rate       float64 // records a CPU second
+	rate       float64 // records per CPU second
 }
 
 // verify measures the journal at url and runs the worker's `audit verify` on it.

@@ -288,11 +288,7 @@ func (o Order) apply(g *Gate) {
 	until := o.Until.UTC().Round(0)
 	switch o.Verb {
 	case HoldClaims:
-		if g.Phase == Up {
-			g.down(CausePerson)
-		} else {
-			g.enter(Down)
-		}
+		g.down(CausePerson)
 		g.Outage.Cause, g.Outage.By = CausePerson, o.By
 		g.UpUntil, g.HeldUntil, g.NextTest = time.Time{}, until, until
 	case SendCanary:

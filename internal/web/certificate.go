@@ -11,20 +11,20 @@ import (
 	"retry-worker/internal/smallfile"
 )
 
-// Certificate returns what a server shows that speaks TLS, at the moment.
+// Certificate returns the certificate that a TLS server presents now.
 type Certificate = func() *tls.Certificate
 
-// OpenCertificate reads a certificate (with the authorities between it and the root behind it) and its key: two PEM
-// files, taken up again when they change, so that a renewed certificate needs no restart. Its error is one line that
-// names the file.
+// OpenCertificate reads a certificate, with its intermediate authorities, and its key from two PEM files. The watcher
+// reads them again when they change, so a renewed certificate needs no restart. The error is one line that names the
+// file.
 func OpenCertificate(certFile, keyFile string) (*smallfile.Watcher[tls.Certificate], error) {
 	return smallfile.Watch(certFile,
 		func(path string) ([]byte, error) { return readPair(path, keyFile) },
 		func(path string, pair []byte) (*tls.Certificate, error) { return parsePair(path, keyFile, pair) })
 }
 
-// authenticated are the suites of TLS 1.2 that encrypt and authenticate in one (AEAD), with forward secrecy; those of
-// TLS 1.3 are no other.
+// authenticated lists the TLS 1.2 cipher suites with authenticated encryption (AEAD) and forward secrecy. All suites of
+// TLS 1.3 have both.
 var authenticated = []uint16{
 	tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
 	tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
@@ -32,7 +32,7 @@ var authenticated = []uint16{
 	tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
 }
 
-// configOf returns the configuration of a server that shows the certificate in force.
+// configOf returns the TLS configuration of a server that presents c.
 func configOf(c Certificate) *tls.Config {
 	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,
@@ -41,7 +41,7 @@ func configOf(c Certificate) *tls.Config {
 	}
 }
 
-// readPair returns the certificate's text and the key's, one behind the other: they change together or not at all.
+// readPair returns the certificate's text followed by the key's, so that the watcher takes up both or neither.
 func readPair(certFile, keyFile string) ([]byte, error) {
 	cert, err := smallfile.Read(certFile, maxPEMBytes)
 	if err != nil {
@@ -54,7 +54,7 @@ func readPair(certFile, keyFile string) ([]byte, error) {
 	return slices.Concat(cert, []byte("\n"), key), nil
 }
 
-// maxPEMBytes of a certificate with those behind it, or of a key.
+// maxPEMBytes bounds each of the two files.
 const maxPEMBytes = 1 << 20
 
 func parsePair(certFile, keyFile string, pair []byte) (*tls.Certificate, error) {
@@ -66,12 +66,12 @@ func parsePair(certFile, keyFile string, pair []byte) (*tls.Certificate, error) 
 	return &c, nil
 }
 
-// plain returns err without what it may quote of a key.
+// plain returns err without any part of a key that it may quote.
 func plain(err error) error {
 	if _, of := errors.AsType[x509.CertificateInvalidError](err); of {
 		return err
 	}
-	// crypto/tls says first what is wrong, and behind a quote or on the next line what it found.
+	// crypto/tls says what is wrong first; what it found follows a quote or a line break.
 	words := err.Error()
 	if end := strings.IndexAny(words, "\"\n"); end >= 0 {
 		words = words[:end]

@@ -17,12 +17,12 @@ import (
 const (
 	// connectTime bounds one connection.
 	connectTime = 10 * time.Second
-	// maxHead is the bytes that are read of an answer's head.
+	// maxHead bounds a response's header, in bytes.
 	maxHead = 16 << 10
 )
 
-// NewClient returns a client that goes to public addresses and to those that are allowed; version is what it says it is. It
-// uses no proxy, follows no redirect, and keeps no connection.
+// NewClient returns a client that connects to public addresses and to those that are allowed. It names version in its
+// User-Agent, uses no proxy, follows no redirect, and keeps no connection.
 func NewClient(allowed Allowed, version string) *http.Client {
 	return &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -34,7 +34,7 @@ func NewClient(allowed Allowed, version string) *http.Client {
 	}
 }
 
-// agent says what sends.
+// agent sets the User-Agent of each request.
 type agent struct {
 	version string
 	next    http.RoundTripper
@@ -45,16 +45,16 @@ func (a agent) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.next.RoundTrip(r)
 }
 
-// Allowed are where requests may go beside public addresses.
+// Allowed says where requests may go beside public addresses.
 type Allowed struct {
 	Networks []netip.Prefix
-	// Hosts by their names in small letters, whatever addresses they have.
+	// Hosts are names in lower case, allowed whatever their addresses are.
 	Hosts []string
-	// Dial connects wherever a request goes; nil: by TCP, where that is allowed.
+	// Dial replaces the check and the TCP connection; it may be nil.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// public lets addresses of the Internet through: no special ones (RFC 6890), and none that carry an IPv4 address.
+// public accepts addresses of the Internet: no special ones (RFC 6890), and no IPv6 address that embeds an IPv4 one.
 var public = ssrf.New()
 
 // allows reports whether a request may go to an address.
@@ -64,15 +64,15 @@ func (a *Allowed) allows(ip netip.Addr) bool {
 		slices.ContainsFunc(a.Networks, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
-// BlockedError is of an address that a request may not go to.
+// BlockedError reports an address that a request may not go to.
 type BlockedError struct{ address string }
 
 func (e *BlockedError) Error() string {
 	return "the host's address " + e.address + " is not public; RETRY_WORKER_WEBHOOK_ALLOW may allow it"
 }
 
-// dial connects where that is allowed. It is looked at when the name is resolved, for each address that is tried: what
-// a name stands for may change at any time.
+// dial connects to an allowed address. It checks each address that the name resolves to just before connecting, since
+// that may change at any time.
 func (a *Allowed) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if a.Dial != nil {
 		return a.Dial(ctx, network, address)

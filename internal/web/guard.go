@@ -13,33 +13,33 @@ import (
 )
 
 const (
-	// mostConnections of one port at once: who opens many takes no file from the rest of the process, and none from
-	// another port.
+	// mostConnections bounds one port's open connections, so that they leave file descriptors to the rest of the
+	// process.
 	mostConnections = 1000
-	// mostOfOneAddress are enough for many people behind one: a browser opens six, and idle ones make room.
+	// mostOfOneAddress is enough for many people behind one address: a browser opens six, and idle ones make room.
 	mostOfOneAddress = 100
 )
 
-// Peers are who may connect. The zero value trusts nobody and tells nobody.
+// Peers says which peers are trusted, and whom to tell of crowding. The zero value trusts nobody and tells nobody.
 type Peers struct {
-	// Proxies have no share of their own of the connections, and are believed whom they ask for: their requests'
-	// RemoteAddr is that client's.
+	// Proxies may open more than mostOfOneAddress, and their X-Forwarded-For is believed: it becomes a request's
+	// RemoteAddr.
 	Proxies []netip.Prefix
-	// Crowded is called for a connection that comes where there is no place left; nil: nothing is. It must not block.
+	// Crowded is called for each connection that finds no place free. It may be nil, and must not block.
 	Crowded func(netip.Addr)
 }
 
-// guard is a listener of which no peer gets all. Where it is full, or a network has its share, the connection that has
-// been idle longest, or has served nobody's request that Keep knows for longest, is closed for the new one: who dawdles
-// keeps nobody out. Where there is none, the new one is. Safe for concurrent use.
+// guard is a listener that no peer can occupy. When it is full, or a network has its share, it closes the connection
+// that has been longest without a request marked by Keep; if all have one, it refuses the new one. Safe for concurrent
+// use.
 type guard struct {
 	net.Listener
 	peers Peers
 
 	mu    sync.Mutex
 	count int
-	of    map[netip.Prefix]int // each network's part of count
-	spare list.List            // of *conn, those that may be closed, the oldest in front
+	of    map[netip.Prefix]int // each network's share of count
+	spare list.List            // the *conn that may be closed, the oldest in front
 }
 
 // conn is a connection that the guard let in.
@@ -47,11 +47,11 @@ type conn struct {
 	net.Conn
 	guard  *guard
 	from   netip.Prefix
-	spare  *list.Element // nil while a request is kept, and at the end
+	spare  *list.Element // nil while a request is kept, and once closed
 	closed bool
 }
 
-// Accept returns the next connection that there is room for.
+// Accept returns the next connection that admit lets in, and closes the others.
 func (g *guard) Accept() (net.Conn, error) {
 	for {
 		c, err := g.Listener.Accept()
@@ -67,11 +67,11 @@ func (g *guard) Accept() (net.Conn, error) {
 		if admitted {
 			return t, nil
 		}
-		_ = c.Close() // nothing was said yet
+		_ = c.Close() // nothing was sent yet
 	}
 }
 
-// admit counts a connection where there is room; crowded reports whether room had to be made.
+// admit counts a connection if there is room or room can be made; crowded reports whether there was none.
 func (g *guard) admit(t *conn, proxy bool) (admitted, crowded bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -91,7 +91,7 @@ func (g *guard) admit(t *conn, proxy bool) (admitted, crowded bool) {
 	return true, crowded
 }
 
-// makeRoom closes the oldest of those connections that may be closed, and reports whether there was one.
+// makeRoom closes the oldest spare connection among those, and reports whether there was one.
 func (g *guard) makeRoom(those func(*conn) bool) bool {
 	for e := g.spare.Front(); e != nil; e = e.Next() {
 		if t := e.Value.(*conn); those(t) {
@@ -103,7 +103,7 @@ func (g *guard) makeRoom(those func(*conn) bool) bool {
 	return false
 }
 
-// drop counts a connection no longer.
+// drop stops counting a connection.
 func (g *guard) drop(t *conn) {
 	if t.closed {
 		return
@@ -131,7 +131,7 @@ func (t *conn) Close() error {
 	return t.Conn.Close()
 }
 
-// setSpare notes whether a connection may be closed for another.
+// setSpare records whether a connection may be closed for another.
 func (t *conn) setSpare(is bool) {
 	t.guard.mu.Lock()
 	defer t.guard.mu.Unlock()
@@ -141,8 +141,8 @@ func (t *conn) setSpare(is bool) {
 	}
 }
 
-// Keep says that a request is of somebody who may come in: until it is answered, its connection is not closed for
-// another. It does nothing for a request that no Server of this package serves.
+// Keep marks a request as coming from somebody who is let in: its connection is not closed for another until it is
+// answered. Keep does nothing for a request that no Server of this package serves.
 func Keep(r *http.Request) {
 	if t, is := r.Context().Value(connKey{}).(*conn); is {
 		t.setSpare(false)
@@ -151,7 +151,7 @@ func Keep(r *http.Request) {
 
 type connKey struct{}
 
-// connOf returns the guard's connection that a server speaks to, by TLS or without.
+// connOf returns the guard's connection under c, with TLS or without.
 func connOf(c net.Conn) *conn {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
@@ -159,20 +159,20 @@ func connOf(c net.Conn) *conn {
 	return c.(*conn)
 }
 
-// watch has a server say which connections are idle, and whose requests they are.
+// watch makes s report idle connections, link each request to its connection, and believe the proxies' header.
 func (g *guard) watch(s *http.Server) {
 	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		return context.WithValue(ctx, connKey{}, connOf(c))
 	}
 	s.ConnState = func(c net.Conn, state http.ConnState) {
-		if state == http.StateIdle { // what was answered has been sent
+		if state == http.StateIdle { // the answer has been sent
 			connOf(c).setSpare(true)
 		}
 	}
 	next := s.Handler
 	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.TransferEncoding) > 0 {
-			// A Content-Length may have stood beside it, which net/http takes out: what follows may be smuggled.
+			// net/http removes a Content-Length beside it, so what follows may be a smuggled request.
 			w.Header().Set("Connection", "close")
 		}
 		if from := g.client(r); from.IsValid() {
@@ -182,8 +182,8 @@ func (g *guard) watch(s *http.Server) {
 	})
 }
 
-// client returns whom a proxy asks for: the last address of X-Forwarded-For that is no proxy's. It is the zero one
-// where that is not known, and where the peer is no proxy, since anybody can send that header.
+// client returns the client that a proxy asks for: the last address of X-Forwarded-For that is no proxy's. It returns
+// the zero address if there is none, or if the peer is no proxy, since anybody can send that header.
 func (g *guard) client(r *http.Request) netip.Addr {
 	if !within(g.peers.Proxies, Address(r.RemoteAddr)) {
 		return netip.Addr{}
@@ -200,14 +200,14 @@ func within(networks []netip.Prefix, a netip.Addr) bool {
 	return slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// Address returns the one of a request's RemoteAddr; the zero one for what is no address and port.
+// Address returns the address in a request's RemoteAddr, or the zero one if it is not an address and port.
 func Address(remoteAddr string) netip.Addr {
 	at, _ := netip.ParseAddrPort(remoteAddr)
 	return at.Addr().Unmap().WithZone("")
 }
 
-// Network returns what counts as one peer: an IPv4 address, or the network of 64 bits of which a machine has all IPv6
-// addresses; the zero one for the zero address.
+// Network returns what counts as one peer: an IPv4 address, or an IPv6 /64, of which one machine may use every address.
+// It returns the zero prefix for the zero address.
 func Network(a netip.Addr) netip.Prefix {
 	p, _ := a.Prefix(min(64, a.BitLen()))
 	return p

@@ -20,11 +20,11 @@ type Prober struct {
 	log    *zap.Logger
 }
 
-// NewProber prepares a Prober that asks by client.
+// NewProber returns a Prober that sends its requests through client.
 func NewProber(client *http.Client, log *zap.Logger) *Prober { return &Prober{client, log} }
 
-// OK reports whether a GET of that URL is answered with one of those statuses; the log says why not, unless nobody
-// waits for it any more, and names the host alone. The body is not read.
+// OK reports whether a GET of address answers with one of the expected statuses. It does not read the body. If not, it
+// logs why, naming the host alone, unless ctx was cancelled.
 func (p *Prober) OK(ctx context.Context, address string, expect []int) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
@@ -35,7 +35,7 @@ func (p *Prober) OK(ctx context.Context, address string, expect []int) bool {
 	}
 	answer, err := p.client.Do(request)
 	if err != nil {
-		if u, ok := errors.AsType[*url.Error](err); ok { // which names the whole address
+		if u, ok := errors.AsType[*url.Error](err); ok { // it names the whole address
 			err = u.Err
 		}
 		p.failed(request, zap.Error(err))

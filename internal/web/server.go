@@ -1,5 +1,5 @@
-// Package web opens ports for handlers, bounded in every direction, and makes requests to addresses that stand in the
-// policies: webhooks, and probes of destinations.
+// Package web serves handlers on ports with bounded connections, times and sizes, and makes requests to the addresses
+// that policies name: webhooks, and probes of destinations.
 package web
 
 import (
@@ -18,15 +18,14 @@ type Server struct {
 	what     string
 	http     *http.Server
 	listener net.Listener
-	served   chan struct{} // closed when nothing is accepted any more
+	served   chan struct{} // closed when serving has ended
 }
 
 // Opener opens an address to listen on, as [net.Listen] does.
 type Opener func(network, address string) (net.Listener, error)
 
-// Listen has open open addr (host:port; port 0 picks one) and serves handler in the background until Close: by TLS with
-// that certificate, in plaintext where it is nil. what is served and the setting that names its address stand in the
-// errors.
+// Listen opens addr (host:port; port 0 picks one) and serves handler in the background until Close: over TLS with c, in
+// plain text if c is nil. Errors name what is served and the setting that holds its address.
 func Listen(open Opener, addr, what, setting string, handler http.Handler, c Certificate, peers Peers) (*Server, error) {
 	listener, err := open("tcp", addr)
 	if err != nil {
@@ -36,8 +35,8 @@ func Listen(open Opener, addr, what, setting string, handler http.Handler, c Cer
 	s := &Server{what: what, listener: guarded, served: make(chan struct{}), http: &http.Server{
 		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10,
-		// What a connection may have the process hold: the defaults allow megabytes, and hundreds of streams. Six at
-		// once are what browsers have had by HTTP/1.1.
+		// These bound a connection's memory: the defaults allow megabytes, and hundreds of streams. Browsers open six
+		// connections at once over HTTP/1.1.
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 6, MaxReadFrameSize: 16 << 10,
 			MaxReceiveBufferPerConnection: 64 << 10, MaxReceiveBufferPerStream: 32 << 10},
 	}}
@@ -45,7 +44,7 @@ func Listen(open Opener, addr, what, setting string, handler http.Handler, c Cer
 	serve := s.http.Serve
 	if c != nil {
 		s.http.TLSConfig = configOf(c)
-		s.http.ErrorLog = log.New(io.Discard, "", 0) // a line for each scanner that speaks no TLS
+		s.http.ErrorLog = log.New(io.Discard, "", 0) // it would have a line for each scanner that speaks no TLS
 		serve = func(l net.Listener) error { return s.http.ServeTLS(l, "", "") }
 	}
 	go func() {
@@ -55,13 +54,13 @@ func Listen(open Opener, addr, what, setting string, handler http.Handler, c Cer
 	return s, nil
 }
 
-// Addr returns the address that was opened.
+// Addr returns the address that s listens on.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
-// Close stops serving and frees the port. Requests under way are given until ctx ends and are then cut
-// off, which is no error: a client that says nothing must not make a clean stop a failed one. Idempotent.
+// Close stops serving and frees the port. It cuts off requests that outlast ctx, which is no error: a silent client
+// must not make a clean stop fail. Idempotent.
 func (s *Server) Close(ctx context.Context) error {
-	// A server that is closed before it began to serve frees its port a moment later.
+	// A server closed before it began to serve frees its port a moment later.
 	defer func() { <-s.served }()
 	if s.http.Shutdown(ctx) == nil {
 		return nil

@@ -11,22 +11,22 @@ import (
 	"retry-worker/e2e/harness"
 )
 
-// What is in a server's folder.
+// Names in the server's folder.
 const (
 	configuration = "exim.conf"
 	inbox         = "inbox"
 	certificate   = "certificate.pem"
 	privateKey    = "key.pem"
-	// A file of this name makes the server behave so.
+	// While a file of this name exists, the server defers mail.
 	deferring = "deferring"
 )
 
-// settings of Exim: nothing of the machine's, everything in one folder, as a user without rights.
+// settings are Exim's: nothing of the machine's, everything in one folder, as a user without rights.
 //
 //go:embed exim.conf.tmpl
 var settings string
 
-// configure writes what the server reads when it starts.
+// configure writes what the server reads at its start.
 func (s *Server) configure() error {
 	uid, gid := account()
 	var text strings.Builder
@@ -40,7 +40,7 @@ func (s *Server) configure() error {
 	return s.give(configuration, text.String())
 }
 
-// give the server a file.
+// give replaces a file of the server's.
 func (s *Server) give(name, content string) error {
 	temporary := s.path(name + ".new")
 	if err := os.WriteFile(temporary, []byte(content), 0o600); err != nil {
@@ -52,7 +52,7 @@ func (s *Server) give(name, content string) error {
 	return os.Rename(temporary, s.path(name))
 }
 
-// account that the server runs as.
+// account returns the user and group that the server runs as.
 func account() (uid, gid int) {
 	if u := harness.Nobody(); u != nil {
 		return int(u.Uid), int(u.Gid)

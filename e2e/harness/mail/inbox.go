@@ -18,20 +18,20 @@ import (
 	"strings"
 )
 
-// Message is a mail that the server has delivered into its inbox.
+// Message is a mail in the server's inbox.
 type Message struct {
-	// To are the addresses of its envelope, From that of who sent it.
+	// To are the addresses of its envelope, From is the sender's.
 	To   []string
 	From string
-	// Subject, decoded.
+	// Subject is decoded.
 	Subject string
-	// Text of all its parts, decoded.
+	// Text is that of all its parts, decoded.
 	Text string
-	// Raw is all of it, as it came.
+	// Raw is the whole mail as it came.
 	Raw []byte
 }
 
-// Messages of the inbox, the oldest first.
+// Messages returns the mails in the inbox, the oldest first.
 func (s *Server) Messages() ([]Message, error) {
 	files, err := filepath.Glob(s.folder.Join(inbox, "new", "*"))
 	if err != nil {
@@ -53,23 +53,23 @@ func (s *Server) Messages() ([]Message, error) {
 	return all, nil
 }
 
-// delivered is when a file of the inbox was, in microseconds: its name is SECOND.MmicrosecondPprocess.HOST, with no zeros
-// before the microsecond.
+// delivered returns when a file of the inbox was delivered, in microseconds. Its name is
+// SECOND.MmicrosecondPprocess.HOST, without leading zeros in the microsecond.
 func delivered(file string) (at int64) {
 	var second, micro int64
 	if n, _ := fmt.Sscanf(filepath.Base(file), "%d.M%dP", &second, &micro); n < 2 {
-		return 0 // a name that Exim does not give
+		return 0 // not a name of Exim's
 	}
 	return second*1_000_000 + micro
 }
 
-// Log is what the server wrote about connections and deliveries.
+// Log returns what the server wrote about connections and deliveries.
 func (s *Server) Log() string {
-	text, _ := os.ReadFile(s.path("main.log")) // none before the first connection
+	text, _ := os.ReadFile(s.path("main.log")) // no file before the first connection
 	return string(text)
 }
 
-// Defer has the server answer 451 to each mail from now on, until Accept.
+// Defer makes the server answer 451 to each mail until Accept.
 func (s *Server) Defer() error { return s.give(deferring, "") }
 
 // Accept ends Defer.
@@ -99,7 +99,7 @@ func parse(raw []byte) (Message, error) {
 	return parsed, err
 }
 
-// decode adds the text of a body, or of each of its parts.
+// decode adds the text of a body, or of all its parts.
 func decode(text *strings.Builder, header textproto.MIMEHeader, body io.Reader) error {
 	switch strings.ToLower(header.Get("Content-Transfer-Encoding")) {
 	case "quoted-printable":

@@ -1,5 +1,5 @@
-// Package mail runs a real mail server, Exim, on this machine, for tests of what is sent by SMTP: with STARTTLS, passwords, and
-// an inbox that a test reads.
+// Package mail runs a real mail server, Exim, for tests of SMTP: with STARTTLS, passwords, and an inbox that a test
+// reads.
 package mail
 
 import (
@@ -22,28 +22,29 @@ import (
 )
 
 const (
-	// startTime bounds a start, which takes 30 ms on an idle machine; pollEvery is how often the inbox is looked at.
+	// startTime bounds a start, which takes 30 ms on an idle machine. pollEvery is the pause between two looks at the
+	// inbox.
 	startTime = 30 * time.Second
 	pollEvery = 10 * time.Millisecond
-	// stopTime is what a stop may take before the server is killed.
+	// stopTime is how long a stop may take before the server is killed.
 	stopTime = 5 * time.Second
 )
 
-// Password is what clients must show, over TLS only, beside the user in the server's URL.
+// Password is what clients must give, over TLS only, with the user in the server's URL.
 const Password = "segredo"
 
 const user = "retry-worker"
 
-// program is an Exim that has TLS, by what it says with no settings of the machine's. On a machine that has a mail server none is
-// installed: that would change what the machine does with its mail.
+// program is an Exim with TLS, as it says without the machine's settings. None is installed on a machine that has a
+// mail server: that would change how the machine handles its mail.
 var program = &fetch.Program{
 	Name: "Exim", Places: []string{"exim4", "exim", "/usr/sbin/exim4", "/usr/sbin/exim", "/opt/homebrew/bin/exim"},
 	Args: []string{"-C", os.DevNull, "-bV"}, Version: regexp.MustCompile(`(?s)Exim version (\d[\w.]*).*Support for:[^\n]* (?:GnuTLS|OpenSSL)`),
 	Packages: []string{"exim4-daemon-light"}, Unless: []string{"/usr/sbin/sendmail", fetch.Services},
 }
 
-// Server is a running Exim on 127.0.0.1 that takes mail for everybody into one inbox, and sends none. Its methods may be
-// called by several goroutines, but for those that start and end it.
+// Server is a running Exim on 127.0.0.1 that takes all mail into one inbox and sends none. Its methods may be called
+// by several goroutines, except those that start and end it.
 type Server struct {
 	install   fetch.Install
 	folder    *harness.Folder
@@ -52,7 +53,7 @@ type Server struct {
 	process   *harness.Process
 }
 
-// Open runs a server for the time of a test, which ends as [harness.Require] says where there is no Exim to be had. No server
+// Open runs a server until the test ends. If there is no Exim, the test ends as [harness.Require] says. No server
 // outlives this process.
 func Open(t *testing.T) *Server {
 	t.Helper()
@@ -74,7 +75,7 @@ func Open(t *testing.T) *Server {
 	return s
 }
 
-// Restart starts a server that was stopped or killed: with the same ports, inbox and queue.
+// Restart starts a server that was stopped or killed, with the same ports, inbox and queue.
 func (s *Server) Restart(ctx context.Context) error {
 	p, err := harness.StartServer(ctx, startTime, harness.Command{
 		Path: s.install.Path, Args: []string{"-C", s.path(configuration), "-bdf", "-q1m"},
@@ -95,19 +96,20 @@ func (s *Server) listens(*harness.Process) bool {
 	})
 }
 
-// URL is where clients send by STARTTLS, without the password: "smtp://user@127.0.0.1:…".
+// URL returns the server's address with STARTTLS, without the password: "smtp://user@127.0.0.1:…".
 func (s *Server) URL() string {
 	u := url.URL{Scheme: "smtp", User: url.User(user), Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(s.ports[0]))}
 	return u.String()
 }
 
-// CertificateFile is a PEM file of the authority that the server's certificate, for 127.0.0.1 and localhost, is signed by.
+// CertificateFile returns a PEM file with the authority of the server's certificate, which is for 127.0.0.1 and
+// localhost.
 func (s *Server) CertificateFile() string { return s.authority.File }
 
 // Kill ends the server at once. Its inbox and queue stay for Restart.
 func (s *Server) Kill() { s.process.Kill() }
 
-// stop ends the server and removes all it has.
+// stop ends the server and removes its folder.
 func (s *Server) stop(ctx context.Context) error {
 	var err error
 	if s.process != nil {

@@ -1,4 +1,4 @@
-// Package attacks does to the built program what attackers did, from outside.
+// Package attacks attacks the built program from outside.
 package attacks_test
 
 import (
@@ -21,19 +21,19 @@ func TestMain(m *testing.M) { harness.Main(m) }
 
 const (
 	form = "application/x-www-form-urlencoded"
-	// patience with an answer. The goal is a second, which a busy machine may miss; what it takes is reported.
+	// patience bounds an answer. The goal is a second, which a busy machine may miss; the time taken is reported.
 	patience = 20 * time.Second
 	// attacker and other are addresses of this machine.
 	attacker, other = "127.0.0.9", "127.0.1.1"
 )
 
-// worker is one with a tokens file that nothing else is done to.
+// worker is a worker with a tokens file, for one test.
 type worker struct {
 	*harness.Worker
 	t        *testing.T
 	engine   *gateway.Gateway
 	settings []string
-	secret   string // of an admin
+	secret   string // an admin's
 }
 
 func start(t *testing.T, more ...string) *worker {
@@ -46,37 +46,37 @@ func start(t *testing.T, more ...string) *worker {
 	return w
 }
 
-// begin a life of the worker's process, on the journal of the one before.
+// begin starts the worker's process on the journal of the one before.
 func (w *worker) begin(binary string) {
 	w.t.Helper()
 	w.Worker = harness.StartWorker(w.t, binary, w.settings)
-	w.t.Cleanup(w.Kill) // nothing is left that a stop would wait for
+	w.t.Cleanup(w.Kill) // a stop would wait for nothing
 }
 
-// dialer connects from an address of this machine.
+// dialer returns a dialer that connects from an address of this machine.
 func dialer(from string) *net.Dialer {
 	return &net.Dialer{Timeout: patience, LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 }
 
-// client asks from an address, and follows no redirect.
+// client returns a client that connects from an address and follows no redirect.
 func (w *worker) client(from string) *http.Client {
 	transport := &http.Transport{DialContext: dialer(from).DialContext}
 	w.t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Timeout: patience, Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// connect from an address, and send that.
+// connect connects from one address to another, and sends a text.
 func (w *worker) connect(from, to, send string) net.Conn {
 	w.t.Helper()
 	c, err := dialer(from).DialContext(context.Background(), "tcp", to)
 	testkit.Must(w.t, err)
 	w.t.Cleanup(func() { c.Close() })
 	testkit.Must(w.t, c.SetDeadline(time.Now().Add(patience)))
-	_, _ = c.Write([]byte(send)) // what is refused shows when it is read
+	_, _ = c.Write([]byte(send)) // a refusal shows on reading
 	return c
 }
 
-// request to the console, or by a whole URL.
+// request returns a request to the console, or to a whole URL.
 func (w *worker) request(method, to, kind, body string) *http.Request {
 	w.t.Helper()
 	if strings.HasPrefix(to, "/") {
@@ -95,7 +95,7 @@ func (w *worker) send(c *http.Client, r *http.Request) (status int, body string)
 	return status, body
 }
 
-// logIn with a token, and return the status.
+// logIn logs in with a token, and returns the status.
 func (w *worker) logIn(c *http.Client, token string) int {
 	w.t.Helper()
 	status, _ := w.send(c, w.request(http.MethodPost, "/login", form, url.Values{"token": {token}}.Encode()))

@@ -21,15 +21,15 @@ import (
 const (
 	// times is how much faster the worker's clock goes: a quarter of an hour takes three seconds.
 	times = 300
-	// interval between two messages to a team.
+	// interval is the least time between two messages to a team.
 	interval = 15 * time.Minute
-	// secret of the webhooks, as the standard writes them.
+	// secret is that of the webhooks, in the standard's form.
 	secret = "whsec_c2VncmVkbyBkZSB1bSBob3NwaXRhbCBpbWFnaW5hcmlv"
-	// What must be in nothing that leaves the worker: a CPF, a name, and the claims' ids.
+	// A CPF, a name and the claims' ids, which must never leave the worker.
 	cpf, patient, claimsBegin = "529.982.247-25", "Joana Imaginária", "CLM-SIGILO-"
 )
 
-// fixture is a worker with what it tells teams by.
+// fixture is a worker with a mail server and a receiver of webhooks.
 type fixture struct {
 	t        *testing.T
 	folder   string
@@ -38,11 +38,11 @@ type fixture struct {
 	receiver *receiver
 	clock    *harness.SharedClock
 	worker   *harness.Worker
-	claims   int            // that died so far
-	read     map[string]int // how many mails to an address, and webhooks, a test has read
+	claims   int            // dead letters so far
+	read     map[string]int // how many mails to an address, and webhooks, the test has read
 }
 
-// open a fixture whose clock is at an instant now.
+// open returns a fixture whose clock begins at an instant.
 func open(t *testing.T, at time.Time) *fixture {
 	t.Helper()
 	s := &fixture{t: t, read: map[string]int{}, folder: t.TempDir(), gateway: gateway.New(t, gateway.Options{}), receiver: openReceiver(t, secret), mail: mail.Open(t)}
@@ -67,7 +67,7 @@ teams:
 	return s
 }
 
-// goFrom has the clock show an instant now, and go times as fast as this machine's until the test ends.
+// goFrom sets the clock to an instant, and lets it go times as fast as this machine's until the test ends.
 func (s *fixture) goFrom(at time.Time) {
 	s.t.Helper()
 	var err error
@@ -91,7 +91,7 @@ func (s *fixture) goFrom(at time.Time) {
 	})
 }
 
-// begin a life of the worker.
+// begin starts the worker.
 func (s *fixture) begin() {
 	s.t.Helper()
 	s.worker = harness.StartWorker(s.t, harness.BinaryWithClock(s.t), harness.Settings(s.gateway.Addr(), s.folder, s.clock.Environment(),
@@ -108,7 +108,7 @@ func (s *fixture) write(name, content string) {
 	testkit.Must(s.t, os.WriteFile(s.path(name), []byte(content), 0o600))
 }
 
-// die makes n dead letters of a team's, one cause each call, and waits until the worker has answered.
+// die makes n dead letters of a team, with one cause each call, and waits until the worker has answered.
 func (s *fixture) die(text string, n int) {
 	s.t.Helper()
 	var jobs []gateway.Job
@@ -125,13 +125,13 @@ func (s *fixture) die(text string, n int) {
 	}
 }
 
-// What claims die of, by the team that acts on it.
+// What claims fail of, by the team that acts on it.
 const (
 	ofIT       = "SOAP Fault ans:LoginInvalido: acesso negado"
 	ofRegistry = "INVALID_PATIENT_DATA: dataNascimento"
 )
 
-// mails to an address, the oldest first, but for those of new causes, which come whenever they are found.
+// mails returns the mails to an address, the oldest first, except those of new causes, which may come at any time.
 func (s *fixture) mails(to string) []mail.Message {
 	s.t.Helper()
 	all, err := s.mail.Messages()
@@ -145,7 +145,7 @@ func (s *fixture) mails(to string) []mail.Message {
 	return found
 }
 
-// awaitMails waits until n mails have come to an address, and returns them.
+// awaitMails waits for n mails to an address, and returns them.
 func (s *fixture) awaitMails(to string, n int) (found []mail.Message) {
 	s.t.Helper()
 	wait.Until(s.t, fmt.Sprintf("%d mails to %s", n, to), func() bool {
@@ -155,12 +155,12 @@ func (s *fixture) awaitMails(to string, n int) (found []mail.Message) {
 	return found
 }
 
-// receivers are what webhooks are read as.
+// receivers is where webhooks are counted in read.
 const receivers = "webhooks"
 
 var newInSubject = regexp.MustCompile(`(\d+) novas? pend`)
 
-// mailed waits until the mails to an address that were not read yet tell of n new dead letters in all, and returns them.
+// mailed waits until the unread mails to an address report n new dead letters in all, and returns them.
 func (s *fixture) mailed(to string, n int) (unread []mail.Message) {
 	s.t.Helper()
 	sum := 0
@@ -178,7 +178,7 @@ func (s *fixture) mailed(to string, n int) (unread []mail.Message) {
 	return unread
 }
 
-// posted is mailed of the webhooks that were taken.
+// posted is mailed for webhooks.
 func (s *fixture) posted(n int) (unread []call) {
 	s.t.Helper()
 	sum := 0
@@ -203,10 +203,10 @@ func (s *fixture) told(whom string, messages, sum, n int) {
 	}
 }
 
-// rest by the worker's clock.
+// rest waits by the worker's clock.
 func (s *fixture) rest(d time.Duration) { s.clock.Rest(s.t.Context(), d) }
 
-// expectNothingPersonal holds that nothing which was told has what is a patient's.
+// expectNothingPersonal checks that nothing sent has a patient's data.
 func (s *fixture) expectNothingPersonal() (mails, webhooks int) {
 	s.t.Helper()
 	all, err := s.mail.Messages()

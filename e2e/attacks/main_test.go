@@ -1,4 +1,4 @@
-// Package attacks does to the built program what attackers did, from outside.
+// Package attacks attacks the built program from outside.
 package attacks_test
 
 import (
@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// worker is one with a tokens file and a certificate.
+// worker is a worker with a tokens file and a certificate, for one test.
 type worker struct {
 	*harness.Worker
 	engine    *gateway.Gateway
@@ -31,11 +31,11 @@ func start(t *testing.T) *worker {
 	w.authority.Issue(t, cert, key, "console")
 	w.Worker = harness.StartWorker(t, harness.Binary(t), harness.Settings(w.engine.Addr(), dir,
 		"RETRY_WORKER_AUTH_TOKENS_FILE="+tokens, "RETRY_WORKER_TLS_CERT_FILE="+cert, "RETRY_WORKER_TLS_KEY_FILE="+key))
-	t.Cleanup(w.Kill) // nothing is left that a stop would wait for
+	t.Cleanup(w.Kill) // a stop would wait for nothing
 	return w
 }
 
-// dialer connects from an address of this machine.
+// dialer returns a dialer that connects from an address of this machine.
 func dialer(from string) *net.Dialer {
 	return &net.Dialer{Timeout: 20 * time.Second, LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 }

@@ -22,7 +22,7 @@ const (
 	lookEvery = 5 * time.Second
 	// leastRest is its pause even if it is woken.
 	leastRest = time.Second
-	// gatherTime is how long the first of the news waits for others: a cause seldom gives up on one claim alone.
+	// gatherTime is how long the first of the news waits for more, as a cause seldom concerns one claim alone.
 	gatherTime = 10 * time.Second
 	// lookTime bounds one look.
 	lookTime = time.Minute

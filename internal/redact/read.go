@@ -122,10 +122,15 @@ func (r *reader) readTokens() {
 // readToken returns the datum that the token i begins or says that it follows.
 func (r *reader) readToken(i int) (e edit) {
 	c := r.classes[i]
-	if is(c, "2346") {
+	switch {
+	case r.tokens[i].kind == mail && r.class(i-1) == '<': // Ana Reis <[E-MAIL]>
+		return r.nameBefore(i - 1)
+	case is(c, "2346"):
 		return e
+	case c == writer:
+		return r.nameBefore(i)
 	}
-	if c == number || r.isWord(i) {
+	if c == number || c == date || r.isWord(i) {
 		if e.end = r.notedAt(i); e.end > 0 {
 			return e
 		}

@@ -377,7 +377,7 @@ func (g *Gate) tokenBy(r *http.Request, secret string) (*Token, *Refusal) {
 	return nil, wrongToken(t, err)
 }
 
-// wrongToken returns why a token is refused. Only who has the token learns that it has expired.
+// wrongToken returns why a token is refused. Only its holder learns that it has expired.
 func wrongToken(t *Token, err error) *Refusal {
 	if errors.Is(err, errExpired) {
 		return &Refusal{Status: http.StatusUnauthorized, Code: CodeTokenExpired,

@@ -238,7 +238,7 @@ func claimed(claims map[string]any, path string) (texts []string) {
 }
 
 // session returns the session of a cookie's value; nil if it is not ours or has ended for good. It does not ask the
-// provider, as current does.
+// provider; current does.
 func (o *openID) session(value string) *session {
 	var g grant
 	if !o.open("session", value, &g) || !o.now().Before(g.Began.Add(sessionLife)) || g.Began.After(o.now().Add(skew)) {

@@ -10,8 +10,8 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// BulkCommand is what a plan or a run does. Filter is required: {} selects all that is open, and must be written to be
-// meant.
+// BulkCommand is what a plan or a run does. Filter is required, so that nobody selects all that is open ({}) by leaving
+// it out.
 type BulkCommand struct {
 	Action    journal.BulkAction `json:"action" required:"1" doc:"What is done with each."`
 	Filter    Filter             `json:"filter" required:"1" doc:"Which of the open ones; {} is all of them."`

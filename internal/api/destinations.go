@@ -83,13 +83,13 @@ func (c *call) destinations(*struct{}) (Page[Destination], error) {
 	return pageOf(all, "", func(d *gate.Destination) Destination { return destinationOf(d, now) }), err
 }
 
-// portalInput names a destination.
-type portalInput struct {
+// destinationInput names a destination.
+type destinationInput struct {
 	Name string `json:"name" in:"path" doc:"Its name in the policies file, or in the process's variable."`
 }
 
 // destination answers GET /api/v1/destinations/{name}.
-func (c *call) destination(in *portalInput) (DestinationDetail, error) {
+func (c *call) destination(in *destinationInput) (DestinationDetail, error) {
 	d, claims, err := c.Destination(in.Name)
 	if err != nil {
 		return DestinationDetail{}, err
@@ -103,7 +103,7 @@ func heldClaimOf(c *gate.Claim) HeldClaim {
 
 // orderInput is an order's destination and reason.
 type orderInput struct {
-	portalInput
+	destinationInput
 	reasonInput
 }
 
@@ -143,5 +143,5 @@ func (c *call) order(of *orderInput, o destination.Order) (DestinationDetail, er
 	if err := c.Order(c.Context(), of.Name, o); err != nil {
 		return DestinationDetail{}, err
 	}
-	return c.destination(&of.portalInput)
+	return c.destination(&of.destinationInput)
 }

@@ -203,7 +203,7 @@ func readBody(body []byte, known []string, given map[string]json.RawMessage) err
 	return onlyKnown("", sent, known)
 }
 
-// onlyKnown refuses unknown fields of an object. The refusal puts within before their names.
+// onlyKnown refuses unknown fields of an object. The refusal begins their names with within.
 func onlyKnown(within string, given map[string]json.RawMessage, known []string) error {
 	for name := range given {
 		if !slices.Contains(known, name) {

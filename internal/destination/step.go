@@ -35,11 +35,7 @@ func (g *Gate) pass() {
 	if g.Canary.Claim != "" && !g.now.Before(g.Canary.Sent.Add(CanaryTimeout)) {
 		g.lost()
 	}
-	for _, until := range []*time.Time{&g.HeldUntil, &g.UpUntil} {
-		if !g.now.Before(*until) {
-			*until = time.Time{}
-		}
-	}
+	g.State = g.At(g.now)
 }
 
 // grow multiplies the pace of a ramp, unless a person chose it, or claims are unanswered and none was answered since

@@ -1,5 +1,5 @@
 // Package guard carries out what people change. It checks that they may (R31), records who did it, and logs it. API and
-// pages change things by it only.
+// pages change things only through it.
 package guard
 
 import (
@@ -20,7 +20,7 @@ import (
 	"retry-worker/internal/worker"
 )
 
-// Reads returns what people see of dead letters, causes and bulk runs (deadletter.Service describes its methods).
+// Reads reads dead letters, causes and bulk runs (deadletter.Service describes its methods).
 type Reads interface {
 	List(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) ([]deadletter.Item, string, error)
 	Show(ctx context.Context, id string) (deadletter.Item, error)
@@ -37,7 +37,7 @@ type Reads interface {
 	Items(ctx context.Context, id string, outcome journal.BulkOutcome, after int64, limit int) ([]journal.BulkItem, error)
 }
 
-// Destinations returns what people see of the gates (gate.Gates).
+// Destinations reads the state of the gates (gate.Gates).
 type Destinations interface {
 	Destinations() ([]gate.Destination, error)
 	Destination(name string) (gate.Destination, []gate.Claim, error)

@@ -266,9 +266,10 @@ func (l *glance) make(ctx context.Context, from, to deadletter.Watermark, n *Not
 // review makes the digest of a team if it is due, and reports whether it is.
 func (l *glance) review(ctx context.Context, r *receiver) (bool, error) {
 	from := l.watermark(r, deadletter.DigestNotice)
-	to := from
-	to.At, to.Day = l.now, schedule{l.DigestHour, l.DigestMinute, l.Zone}.due(l.now)
-	if !r.digest || to.Day <= from.Day {
+	to, daily := from, schedule{l.DigestHour, l.DigestMinute, l.Zone}
+	to.At, to.Day = l.now, daily.due(l.now)
+	isAhead := from.Day > daily.due(l.now.AddDate(0, 0, 1)) // of a clock that has been put back by days
+	if !r.digest || to.Day <= from.Day && !isAhead {
 		return false, nil
 	}
 	if from.At.IsZero() { // the team gets its first at the next time

@@ -141,6 +141,7 @@ var kept = []struct{ why, text string }{
 	{"rejected values of other fields", `{"campo":"descricaoProcedimento","valorRecebido":"Consulta Eletiva"} {"campo":"numeroGuia","valorInformado":"11987654321"} {"field":"status","receivedValue":"Guia Recusada"} <campo>numeroGuia</campo><valorRecebido>11987654321</valorRecebido>`},
 	{"methods and empty elements", `Cannot invoke "Paciente.getNome()" because "paciente" is null; Element <ans:nomeBeneficiario/> line 88; <numeroCarteira /> linha 88213`},
 	{"binds of other columns", ":DS_PROCEDIMENTO='CONSULTA ELETIVA', @NomeProcedimento = N'Consulta Eletiva', :NM_CONVENIO='UNIMED CAMPINAS'"},
+	{"carets, accounts and signatures of nobody", "40301630^HEMOGRAMA^TUSS; UTI^101^A; GLU^Glucose; NM1*PR*2*UNIMED*~; conta 88213 travada; assinado por Unimed Campinas; carteira da operadora fora do ar; https://h/x/{bad}"},
 
 	// words
 	{"roles without a name", "Paciente não encontrado. PACIENTE NAO CADASTRADO. Beneficiário inválido. beneficiário sem cobertura. Titular com plano suspenso. Paciente, guia e lote."},

@@ -35,7 +35,7 @@ const (
 	capitals   = "UGHRI" // words that a name may begin with
 	nameable   = capitals + "ughra"
 	connecting = "aqKTXfojneFi"
-	messages   = connecting + "EvpdxWwmz"
+	messages   = connecting + "EvpdxWwmzt"
 	secrets    = "SDO"
 	hard       = ";!?&"
 	assigning  = ":=>\"'"

@@ -14,7 +14,7 @@ const (
 var nameForms = [...]*regexp.Regexp{nameForm("UGHR"), nameForm("UGHRughr")}
 
 func nameForm(first string) *regexp.Regexp {
-	const on = "(?:[.`-]?[" + nameable + "])*" // Costa-Lima, D'Ávila, McGregor
+	const on = "(?:[.`^-]?[" + nameable + "])*" // Costa-Lima, D'Ávila, McGregor
 	part := "(?:[" + first + "]" + on + "|I" + on + "\\.?)"
 	return regexp.MustCompile("^" + part + "(?:[ +]{1,3}(?:a[ +]{1,3})*(?:" + part + "|i))*")
 }

@@ -40,6 +40,10 @@ var checks = map[string]func(v []byte) bool{
 	"isOpaque": func(v []byte) bool {
 		return bytes.ContainsAny(v, "0123456789") && bytes.ContainsFunc(v, isSmallRune)
 	},
+	"isGiven": func(v []byte) bool { // a part of it is a given name
+		isGiven := func(part []byte) bool { return lexicon[string(part)].class == given }
+		return slices.ContainsFunc(bytes.FieldsFunc(bytes.ToLower(v), func(c rune) bool { return is(byte(c), "^ ") }), isGiven)
+	},
 	"isPersons": isPersons,
 	"isRandom":  isRandom,
 }
@@ -79,11 +83,11 @@ func (r *reader) isWebToken(i int) bool {
 }
 
 const (
-	noted      = "yBbMlWqszmvJVErPF0SDOwoNK7LT1" // the classes of words that begin a notation whatever stands around them
-	brief      = "SDOwoNK7LT1"                   // those of short ones
+	noted      = "yBbMlWqszmvJVErPF0SDOwoNK7LT1I" // the classes of words that begin a notation whatever stands around them
+	brief      = "SDOwoNK7LT1I"                   // those of short ones
 	privateKey = "BEGIN "
 	// Characters of a notation, but for a secret that goes on: of one that a known word begins, and of others.
-	maxNoted, maxUnknown = 640, 128
+	maxNoted, maxUnknown = 640, 96
 )
 
 // notedAt takes the data in a notation that the word i begins, and returns where they end; 0 where there are none.
@@ -104,17 +108,17 @@ func (r *reader) notedAt(i int) int {
 		behind++
 	}
 	switch {
-	case class == number && !is(next, "ei'=N") && !isAlnum(next): // 482917 é sua senha, :1='Ana Souza'
+	case class == number && !is(next, "ei'=N$") && !isAlnum(next): // 482917 é sua senha, :1='Ana Souza'
 		return 0
 	case class == date && !begins:
 		return 0
-	case is(class, "PNK7L") && !is(r.char(r.end(behind)), "_-"): // paciente: Ana_Souza.pdf
+	case is(class, "PNK7L") && r.char(r.end(i)) != '/' && !is(r.char(r.end(behind)), "_-"): // paciente: Ana_Souza.pdf
 		return 0
 	case isNoted[class]:
 		if !is(class, brief) {
 			within = maxNoted
 		}
-	case !isOption && !is(before, `?&|\/`) && !r.isWebToken(start) && !is(r.char(r.end(i)), ":-=\""):
+	case !isOption && !is(before, `?&|\/`) && !r.isWebToken(start) && !is(r.char(r.end(i)), ":-=\"^"):
 		return 0
 	}
 	rest := r.ahead(start, within)

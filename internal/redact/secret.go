@@ -176,7 +176,7 @@ func (r *reader) follow(w *way, i int) int {
 				w.far = (w.far || !connects[c] && r.tokens[i].kind != id) && !w.told
 			}
 			isSpaced, isListed = false, false
-		case w.far, !isSpaced, !isAlnum(r.Chars[r.start(i)]):
+		case w.far && (c == fixed || w.class != opaque || !isRandom(r.Chars[r.start(i):r.keyEnd(r.start(i))])), !isSpaced, !isAlnum(r.Chars[r.start(i)]):
 			return 0
 		default:
 			return r.start(i)

@@ -317,6 +317,13 @@ var taken = []struct{ why, text, want string }{
 	{"binds named for columns", ":NM_PESSOA_FISICA='ONDINO PRATES', @Nome=N'Ondina Prates', :B1='ONDINO PRATES'", ":NM_PESSOA_FISICA='[NAME]', @Nome=N'[NAME]', :B1='[NAME]'"},
 	{"a name before what is wrong with it", "nome do beneficiario ONDINA PRATES diverge da carteirinha; nome: ondina prates excede 70", "nome do beneficiario [NAME] diverge da carteirinha; nome: [NAME] excede 70"},
 
+	{"names of other forms", "8821^KRUSE^IVETE; (0010,0010) PN [KRUSE^IVETE]; PatientName: KRUSE^ONDINO; NM1*IL*1*KRUSE*ONDINO****MI*0865000123~DMG*D8*19710412*M~; CN=ONDINO PRATES:{bad}, OU=x; Certificado de ONDINO PRATES:{cpf}; NAME1=ONDINO PRATES; :NM_PESSOA='ONDINO PRATES'",
+		"8821^[NAME]; (0010,0010) PN [[NAME]]; PatientName: [NAME]; NM1*IL*1*[NAME]****MI*[CARD]~DMG*D8*[BIRTHDATE]*M~; CN=[NAME]:[CPF], OU=x; Certificado de [NAME]; NAME1=[NAME]; :NM_PESSOA='[NAME]'"},
+	{"FHIR's other names", `"name":[{"use":"official","text":"Ondina Prates"}] {"reference":"Patient/8821345","display":"Ondina Prates"} "postalCode":"88501-000"`, `"name":[{"use":"official","text":"[NAME]"}] {"reference":"Patient/[ID]","display":"[NAME]"} "postalCode":"[ADDRESS]"`},
+	{"bank accounts", `{"agencia":"1234","conta":"55667-8"} na conta 55667-8 ag 1234; IBAN BR1500000000000010932840814P2`, `{"agencia":"1234","conta":"[ID]"} na conta [ID] ag 1234; IBAN [ID]`},
+	{"signed, paid back", "assinado digitalmente por: ONDINA PRATES Data; reembolso para Ondina Prates; D.N.: 10/03/1955; nascida aos 10/03/1955; carteira do plano 0 865 000123456789 0; nome civil: Ondino Prates", "assinado digitalmente por: [NAME] Data; reembolso para [NAME]; D.N.: [BIRTHDATE]; nascida aos [BIRTHDATE]; carteira do plano [CARD]; nome civil: [NAME]"},
+	{"WhatsApp's links", "https://wa.me/5511912345678?text=x", "https://wa.me/[PHONE]?text=x"},
+
 	// the realistic whole
 	{"RN-BIL-005 §9.3", "INVALID_PATIENT_DATA - CPF inválido: {bad.}", "INVALID_PATIENT_DATA - CPF inválido: [CPF]"},
 	{"portal's answer", "Guia 12345678901234567890: beneficiário MARIA DA SILVA, carteira 00987654321, CPF {bad} - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00", "Guia 12345678901234567890: beneficiário [NAME], carteira [CARD], CPF [CPF] - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00"},

@@ -55,7 +55,7 @@ func Run(t *testing.T, o server.Options, play func(*testing.T, *World)) {
 			Clock:   &Clock{ahead: time.Until(Begin), moved: make(chan struct{}), due: map[*time.Time]struct{}{}},
 			Network: testkit.NewNetwork()}
 		w.options.Now = w.Now
-		w.StartEngine()
+		w.startEngine()
 		var err error
 		w.Conn, err = grpc.NewClient(grpcAddress, grpc.WithContextDialer(w.dial),
 			grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -69,8 +69,8 @@ func (w *World) dial(ctx context.Context, address string) (net.Conn, error) {
 	return w.Dial(ctx, "tcp", address)
 }
 
-// StartEngine starts the engine with the data it has written before.
-func (w *World) StartEngine() {
+// startEngine serves a new engine by both protocols.
+func (w *World) startEngine() {
 	var err error
 	w.engine, err = server.Open(w.options)
 	testkit.Must(w.t, err)
@@ -81,9 +81,6 @@ func (w *World) StartEngine() {
 		serve(l)
 	}
 }
-
-// StopEngine ends the engine and all connections to it.
-func (w *World) StopEngine() { testkit.Must(w.t, w.engine.Close()) }
 
 // Reach returns how to reach the engine: by REST if rest is set, otherwise by gRPC.
 func (w *World) Reach(rest bool) zeebe.Options {

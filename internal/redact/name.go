@@ -42,7 +42,14 @@ func (r *reader) nameAt(i int) edit {
 		is(c, "PN") && r.size(i) <= maxShort && r.class(r.before(i)) == house:
 		return edit{}
 	}
-	return r.nameBehind(i, &lead{trigger: r.classes[i], size: r.size(i)})
+	l := lead{trigger: r.classes[i], size: r.size(i)}
+	switch {
+	case l.trigger == vague && r.class(r.before(i)) == 'q': // first_name
+		l.trigger = named
+	case r.context.label == address && r.context.direct: // endereço do paciente
+		return edit{}
+	}
+	return r.nameBehind(i, &l)
 }
 
 // nameBehind returns the name that follows the label i.
@@ -111,7 +118,7 @@ func (r *reader) nameFrom(i int, l *lead) edit {
 		t == nameMark && isEnclosed && isGiven: // informado [NAME], cadastrado 'Maria'
 		least = 1
 	case isPerson, is(t, "VW") && !l.filled, t == '8', t == kin && (isGiven || isTitled),
-		t == staff && (isCapital || isGiven), t == worker && isGiven:
+		t == staff && (isCapital || isGiven), t == worker && (isGiven || l.sign && isCapital):
 	default:
 		return edit{}
 	}
@@ -122,7 +129,8 @@ func (r *reader) nameFrom(i int, l *lead) edit {
 		isAny, least = true, 1
 	}
 	end := r.nameEnd(i, isAny, isPerson && isCapital)
-	if r.countParts(i, end) < least {
+	isUnlike := l.trigger == worker && !isPerson && !isGiven && endsAsMessage(r.Chars[start:r.start(end)])
+	if r.countParts(i, end) < least || isUnlike {
 		return edit{}
 	}
 	return edit{start, r.start(end), name}
@@ -279,7 +287,8 @@ func (r *reader) addressAt(i int) edit {
 	}
 	c := r.context.ofNumber()
 	isMeant := c.label == address && c.direct
-	isEnclosed, isStreet := r.isOpened(start), is(class, "rR") && (r.size(i) > 1 || r.char(r.end(i)) == '.')
+	isEnclosed := r.isOpened(start)
+	isStreet := is(class, "rR") && (r.size(i) > 1 || r.char(r.end(i)) == '.') || class == initial && r.has(start, "r.")
 	isAssigned := r.isBehind(i, assigning) && r.size(i) > 1 && is(class, capitals)
 	if r.tokens[i].path || !isEnclosed && !isStreet && !isAssigned {
 		return edit{}

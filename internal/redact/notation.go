@@ -40,10 +40,7 @@ var checks = map[string]func(v []byte) bool{
 	"isOpaque": func(v []byte) bool {
 		return bytes.ContainsAny(v, "0123456789") && bytes.ContainsFunc(v, isSmallRune)
 	},
-	"isGiven": func(v []byte) bool { // a part of it is a given name
-		isGiven := func(part []byte) bool { return lexicon[string(part)].class == given }
-		return slices.ContainsFunc(bytes.FieldsFunc(bytes.ToLower(v), func(c rune) bool { return is(byte(c), "^ ") }), isGiven)
-	},
+	"isGiven":   isGiven,
 	"isPersons": isPersons,
 	"isRandom":  isRandom,
 }
@@ -54,13 +51,25 @@ func isPersons(v []byte) bool {
 	hasName, likeNames := bytes.IndexByte(v, '.') > 0, len(v) > maxShort
 	for _, part := range bytes.FieldsFunc(v, func(c rune) bool { return is(byte(c), "._-") }) {
 		c := lexicon[string(part)].class
-		if c != 0 && !is(c, "ughra") || bytes.HasPrefix(part, []byte("svc")) {
+		if c != 0 && !is(c, "ughra") || bytes.HasPrefix(part, []byte("svc")) || bytes.HasSuffix(part, []byte("web")) {
 			return false
 		}
 		hasName = hasName || c == given
 		likeNames = likeNames && (c != 0 || len(part) > maxShort && !endsAsMessage(part))
 	}
 	return hasName || likeNames
+}
+
+// isGiven reports whether a given name is a part of v, and no word that is in no name.
+func isGiven(v []byte) (found bool) {
+	for _, part := range bytes.FieldsFunc(bytes.ToLower(v), func(c rune) bool { return is(byte(c), "^ _-") }) {
+		c := lexicon[string(part)].class
+		if c != 0 && !isName[c] {
+			return false
+		}
+		found = found || c == given
+	}
+	return found
 }
 
 // isRandom reports whether digits, small letters and capitals take turns in v as in no word, version or date.
@@ -118,7 +127,7 @@ func (r *reader) notedAt(i int) int {
 		if !is(class, brief) {
 			within = maxNoted
 		}
-	case !isOption && !is(before, `?&|\/`) && !r.isWebToken(start) && !is(r.char(r.end(i)), ":-=\"^"):
+	case !isOption && !is(before, `?&|\/`) && !r.isWebToken(start) && !is(r.char(r.end(i)), ":-=\"^_"):
 		return 0
 	}
 	rest := r.ahead(start, within)
@@ -173,7 +182,7 @@ func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read i
 		case "person", "people":
 			words, isGiven := 0, false
 			end, words, isGiven = r.wordsEnd(from, end)
-			if words >= 2 || isGiven || group == "person" && words > 0 && r.isTitled(from) {
+			if isGiven || words > 1 && !endsAsMessage(r.Chars[from:end]) || group == "person" && words > 0 && r.isTitled(from) {
 				k = name
 			}
 		}

@@ -254,7 +254,7 @@ var titledKey = regular(`[A-Z][a-z]+(?: [A-Z][a-z]*){1,3} ?=`)
 // isSecret reports whether the characters from start to end are a secret and no word of a message.
 func (r *reader) isSecret(start, end int, w *way) bool {
 	v := r.Chars[start:end]
-	if isNothing(v) {
+	if isNothing(v) || w.class == opaque && bytes.Contains(v, []byte("://")) { // tokenUrl=https://
 		return false
 	}
 	first, to := r.lookup(start)

@@ -324,6 +324,12 @@ var taken = []struct{ why, text, want string }{
 	{"signed, paid back", "assinado digitalmente por: ONDINA PRATES Data; reembolso para Ondina Prates; D.N.: 10/03/1955; nascida aos 10/03/1955; carteira do plano 0 865 000123456789 0; nome civil: Ondino Prates", "assinado digitalmente por: [NAME] Data; reembolso para [NAME]; D.N.: [BIRTHDATE]; nascida aos [BIRTHDATE]; carteira do plano [CARD]; nome civil: [NAME]"},
 	{"WhatsApp's links", "https://wa.me/5511912345678?text=x", "https://wa.me/[PHONE]?text=x"},
 
+	{"who did it", "Criado por Ondina Prates em; Approved by: Ondino Prates; \"createdBy\":\"Ondina Prates\"; Assigned to Ondino Prates; aos cuidados de Ondina Prates; Solicitante: Ondino Prates; Reporter: Ondina Prates", "Criado por [NAME] em; Approved by: [NAME]; \"createdBy\":\"[NAME]\"; Assigned to [NAME]; aos cuidados de [NAME]; Solicitante: [NAME]; Reporter: [NAME]"},
+	{"other languages' labels", `"first_name":"Ondina","last_name":"Prates" "apellido":"Prates"; fecha de nacimiento: 10/03/1980; afiliado Ondino Prates; DNI 30.123.456; Geburtsdatum: 10.03.1980`, `"first_name":"[NAME]","last_name":"[NAME]" "apellido":"[NAME]"; fecha de nacimiento: [BIRTHDATE]; afiliado [NAME]; DNI [ID]; Geburtsdatum: [BIRTHDATE]`},
+	{"users as the insured", "usuário do plano 0865000123; cd_usuario_plano=0865000123; NM_USUARIO_NREC='OPRATES'; Failed password for invalid user oprates from; C.P.F. {bad}", "usuário do plano [CARD]; cd_usuario_plano=[CARD]; NM_USUARIO_NREC='[USER]'; Failed password for invalid user [USER] from; C.P.F. [CPF]"},
+	{"a street's letter behind a person", "Endereço do beneficiário: R. Marechal Deodoro 1200", "Endereço do beneficiário: [ADDRESS]"},
+	{"a file of a given name", "Guia_88213_Maria_Prates.pdf", "Guia_88213_[NAME].pdf"},
+
 	// the realistic whole
 	{"RN-BIL-005 §9.3", "INVALID_PATIENT_DATA - CPF inválido: {bad.}", "INVALID_PATIENT_DATA - CPF inválido: [CPF]"},
 	{"portal's answer", "Guia 12345678901234567890: beneficiário MARIA DA SILVA, carteira 00987654321, CPF {bad} - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00", "Guia 12345678901234567890: beneficiário [NAME], carteira [CARD], CPF [CPF] - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00"},

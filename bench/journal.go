@@ -1,9 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"time"
@@ -12,16 +17,16 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// usualCallers are in flight where only one number is measured.
+// usualCallers is how many calls are in flight unless that is varied.
 const usualCallers = 100
 
-// journalsAlone measures the journal alone in each store: every decision is recorded before it is answered.
+// journalsAlone measures the journal alone in each store. Every decision is recorded before it is answered.
 func (b *bench) journalsAlone(ctx context.Context, out io.Writer) error {
 	places, end := b.places(ctx, out)
 	defer end()
 	for _, p := range places {
 		fmt.Fprintf(out, "\nThe journal alone on %s; median (lowest–highest) of %d rounds.\n", p.name, b.rounds)
-		for _, part := range []func(context.Context, io.Writer, *place) error{b.throughput, b.fullJournal, b.purged} {
+		for _, part := range []func(context.Context, io.Writer, *place) error{b.throughput, b.fullJournal} {
 			if err := part(ctx, out, p); err != nil {
 				return fmt.Errorf("%s: %w", p.name, err)
 			}
@@ -30,7 +35,7 @@ func (b *bench) journalsAlone(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// throughput measures how many decisions a second are recorded, and how long they wait in a young journal.
+// throughput measures how many decisions a second a young journal records, and how long they wait.
 func (b *bench) throughput(ctx context.Context, out io.Writer, p *place) error {
 	return p.with(ctx, "", func(s *session) error {
 		table(out, "callers in flight", "decisions/s (goal ≥ 5,000)", "CPU of one, the server's included")
@@ -46,7 +51,7 @@ func (b *bench) throughput(ctx context.Context, out io.Writer, p *place) error {
 	})
 }
 
-// waits measures at a busy hospital's rate, and at half of the decisions a second that were measured.
+// waits measures at a busy hospital's rate, and at half of the measured throughput.
 func (b *bench) waits(ctx context.Context, out io.Writer, p *place, s *session) {
 	table(out, "failures coming at random", "per second", "p50", "p99 (goal < 20 ms)", "longest wait",
 		"CPU of one (goal at 200 ≤ 1,000 µs)")
@@ -60,7 +65,7 @@ func (b *bench) waits(ctx context.Context, out io.Writer, p *place, s *session) 
 	}
 }
 
-// fullJournal fills a journal, and holds it against an empty one.
+// fullJournal fills a journal and compares it with an empty one.
 func (b *bench) fullJournal(ctx context.Context, out io.Writer, p *place) error {
 	url, err := p.fresh(ctx)
 	if err != nil {
@@ -74,12 +79,14 @@ func (b *bench) fullJournal(ctx context.Context, out io.Writer, p *place) error 
 	}); err != nil {
 		return fmt.Errorf("fill the journal: %w", err)
 	}
-	bytes, err := p.size(ctx, url)
+	audit, err := b.verify(ctx, p, url)
 	if err != nil {
 		return err
 	}
-	table(out, "the full journal", "attempts", "claims", "bytes per attempt")
-	row(out, p.name, strconv.Itoa(b.attempts), fmt.Sprint(from.claims), fmt.Sprint(bytes/int64(b.attempts)))
+	table(out, "the full journal", "attempts", "claims", "bytes per attempt", "`audit verify`, peak of memory (goal ≤ 128 MB)",
+		"records a second of its CPU (goal ≥ 60,000)")
+	row(out, p.name, strconv.Itoa(b.attempts), fmt.Sprint(from.claims), fmt.Sprint(audit.size/int64(b.attempts)),
+		fmt.Sprintf("%d MB", audit.peak>>20), fmt.Sprintf("%.0f", audit.rate))
 	if err := p.with(ctx, url, func(s *session) error {
 		if err := b.againstEmpty(ctx, out, p, s, from, from.latest(20_000)); err != nil {
 			return err
@@ -102,7 +109,7 @@ func (b *bench) fullJournal(ctx context.Context, out io.Writer, p *place) error 
 	})
 }
 
-// againstEmpty measures what a decision costs in an empty journal and in the full one, in alternation.
+// againstEmpty measures, in turn, a decision in an empty journal and in the full one.
 func (b *bench) againstEmpty(ctx context.Context, out io.Writer, p *place, full *session, older, lately *source) error {
 	var empty, ofAny, ofLately []float64
 	measure := func(s *session, into *[]float64) error {
@@ -127,7 +134,7 @@ func (b *bench) againstEmpty(ctx context.Context, out io.Writer, p *place, full 
 	return nil
 }
 
-// deadLetters measures what plans and people's lists cost in the full journal.
+// deadLetters measures plans and lists in the full journal.
 func (b *bench) deadLetters(ctx context.Context, out io.Writer, s *session) error {
 	groups, _, err := s.store.DeadLetterGroups(ctx, journal.DeadLetterFilter{}, "", 50)
 	if err != nil || len(groups) == 0 {
@@ -184,4 +191,43 @@ func (b *bench) deadLetters(ctx context.Context, out io.Writer, s *session) erro
 		row(out, l.name, fmt.Sprintf("%.1f ms", all[18].Seconds()*1000), l.goal)
 	}
 	return nil
+}
+
+// verified is a journal's size, and what `audit verify` took.
+type verified struct {
+	size int64   // bytes
+	peak uint64  // bytes of memory
+	rate float64 // records per CPU second
+}
+
+// verify measures the journal at url and runs the worker's `audit verify` on it.
+func (b *bench) verify(ctx context.Context, p *place, url string) (v verified, err error) {
+	if v.size, err = p.size(ctx, url); err != nil {
+		return v, err
+	}
+	cmd := exec.CommandContext(ctx, b.worker, "audit", "verify", "-o", "json")
+	cmd.Env = append(os.Environ(), "RETRY_WORKER_DATABASE_URL="+url)
+	var text bytes.Buffer
+	cmd.Stdout = &text
+	if err := cmd.Start(); err != nil {
+		return v, fmt.Errorf("audit verify: %w", err)
+	}
+	gone := make(chan error, 1)
+	go func() { gone <- cmd.Wait() }()
+	for running := true; running; {
+		select {
+		case err = <-gone:
+			running = false
+		case <-time.After(20 * time.Millisecond):
+			if peak, err := peakOf(cmd.Process.Pid); err == nil { // else it has ended
+				v.peak = max(v.peak, peak)
+			}
+		}
+	}
+	var said struct{ Records int }
+	if err := errors.Join(err, json.Unmarshal(text.Bytes(), &said)); err != nil {
+		return v, fmt.Errorf("audit verify: %w: %s", err, text.String())
+	}
+	v.rate = float64(said.Records) / (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
+	return v, nil
 }

@@ -40,7 +40,7 @@ func (v *visit) assigned(o *open, d *journal.DeadLetter, s *sent) assigned {
 	if s.Verb == "assignment" {
 		a.To, a.Day, a.Said = s.Form.Get("assignee"), s.Form.Get("followUp"), s.Form.Get("text")
 	}
-	if !slices.Contains(append(a.Names, "", journal.Nobody), a.To) { // keep one who may have it no longer chosen
+	if !slices.Contains(append(a.Names, "", journal.Nobody), a.To) { // show one who may no longer have it, too
 		a.Names = append(a.Names, a.To)
 	}
 	return a
@@ -58,9 +58,9 @@ func (p *Pages) assign(v *visit, o *open) (*page, error) {
 	at, ok := v.instant(form.Get("followUp"))
 	switch {
 	case !ok:
-		return v.undone(&item, sent{Wrong: v.T("form.wrong.follow_up"), Field: "followUp"}), nil
+		return v.formAgain(&item, sent{Wrong: v.T("form.wrong.follow_up"), Field: "followUp"}), nil
 	case form.Get("was") != has.Assignee:
-		return v.undone(&item, sent{Wrong: v.T("form.wrong.assigned"), Status: http.StatusConflict}), nil
+		return v.formAgain(&item, sent{Wrong: v.T("form.wrong.assigned"), Status: http.StatusConflict}), nil
 	case !form.Has("followUp") && form.Get("assignee") == deadletter.Me: // a button: the day stays
 		at = has.FollowUpAt
 	}
@@ -72,7 +72,7 @@ func (p *Pages) assign(v *visit, o *open) (*page, error) {
 	return &page{redirect: v.place().Subject(item.Subject) + "#decision"}, nil
 }
 
-// handover answers POST /assignees/{name}: it gives what that person has to assignee, and leads to what is left.
+// handover answers POST /assignees/{name}: it gives what that person has to assignee, and lists what is left.
 func (p *Pages) handover(v *visit, o *open) (*page, error) {
 	of := v.r.PathValue("name")
 	_, err := o.Handover(v.r.Context(), of, v.r.PostForm.Get("assignee"))

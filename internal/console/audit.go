@@ -19,8 +19,7 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// auditPage is the number of records on a page.
-const auditPage = 50
+const auditPage = 50 // records on a page
 
 // auditData is one page of the audit's records.
 type auditData struct {
@@ -37,7 +36,6 @@ type auditData struct {
 	HeadAt            Moment
 }
 
-// auditRow is one record.
 type auditRow struct {
 	Record  string
 	At      Moment

@@ -13,10 +13,8 @@ import (
 )
 
 const (
-	// groupPage is the number of causes on a page.
-	groupPage = 50
-	// mostCauses is the number of causes that the overview names.
-	mostCauses = 5
+	groupPage  = 50 // causes on a page
+	mostCauses = 5  // on the overview
 )
 
 // groupsData is one page of the open dead letters by their causes.
@@ -52,7 +50,7 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 	if wrong != "state" {
 		groups, next, err = o.Groups(v.r.Context(), f, q.Get("cursor"), groupPage)
 	}
-	if err = unlessUnfit(err); err != nil {
+	if err = unlessInvalid(err); err != nil {
 		return nil, err
 	}
 	counts, err := o.DeadLetterCounts(v.r.Context(), journal.DeadLetterFilter{State: deadletter.AllStates})
@@ -108,7 +106,7 @@ func (v *visit) causeName(g *deadletter.Group) string {
 func (v *visit) group(o *open, f journal.DeadLetterFilter) (*deadletter.Group, error) {
 	groups, _, err := o.Groups(v.r.Context(), f, "", 1)
 	if len(groups) == 0 {
-		return nil, unlessUnfit(err)
+		return nil, unlessInvalid(err)
 	}
 	return &groups[0], nil
 }
@@ -125,7 +123,6 @@ func (v *visit) pattern(o *open, fingerprint string) (string, error) {
 	return v.patterns[fingerprint], err
 }
 
-// causeRows returns a row for each group that f found.
 func (v *visit) causeRows(groups []deadletter.Group, f journal.DeadLetterFilter) (rows []causeRow) {
 	for i := range groups {
 		rows = append(rows, v.causeRow(&groups[i], f))
@@ -158,7 +155,6 @@ type advice struct {
 
 func causeURL(id string) string { return "/causes/" + id }
 
-// causePage answers GET /causes/{id}.
 func (p *Pages) causePage(v *visit, o *open) (*page, error) {
 	sent := v.sent()
 	c, err := o.Cause(v.r.Context(), v.r.PathValue("id"))
@@ -197,7 +193,6 @@ func (p *Pages) causePage(v *visit, o *open) (*page, error) {
 		summary: strings.TrimSuffix(name+". "+d.Learnt, ". ")}, nil
 }
 
-// learnt says what became of the retries of a cause.
 func (l Lang) learnt(p journal.Prospects) string {
 	return l.T("cause.learnt", l.Number(p.Recovered), l.Number(p.Closed()))
 }

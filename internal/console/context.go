@@ -17,7 +17,7 @@ func (l Lang) money(cents int64) string {
 	return "R$\u00a0" + l.Number(cents/100) + strings.TrimPrefix(l.Decimal(float64(cents%100)/100, 2), "0")
 }
 
-// Money returns what money does, but nothing for no amount.
+// Money returns an amount in reais, or nothing for zero.
 func (l Lang) Money(cents int64) string {
 	if cents == 0 {
 		return ""
@@ -31,7 +31,7 @@ func (d *listData) ContextOf(i deadletter.Item) (links []factLink) {
 	links = d.V.assignedFacts(&i.Assigned)
 	for _, c := range d.V.otherContext(i.Context) {
 		link, same := factLink{fact: d.V.contextFact(i.Subject.Policy, &c)}, d.Filter
-		// A placeholder, as [NAME] is, stands for many people.
+		// A placeholder such as [NAME] stands for many people.
 		if (c.Type == decision.ContextText || c.Type == decision.ContextNumber) && !strings.HasPrefix(c.Value, "[") {
 			same.Context = c.Variable + "=" + c.Value
 			link.URL = listURL(same)

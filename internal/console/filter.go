@@ -40,7 +40,7 @@ func (v *visit) filterOf(q url.Values) (f journal.DeadLetterFilter, wrong string
 	return f, wrong
 }
 
-// instant parses a field's time in the hospital's zone, the zero time if it is empty, and reports whether it is one.
+// instant parses a field's time in the hospital's zone, and reports whether it can. An empty field is the zero time.
 func (v *visit) instant(s string) (time.Time, bool) { return deadletter.ParseInstant(s, v.zone, v.now) }
 
 // wrongFilter says what is wrong with a filter, by the field that filterOf names.
@@ -78,7 +78,6 @@ func searched(f *journal.DeadLetterFilter) bool {
 	return f.Query != "" || f.IDs != "" || f.Assignee != "" || !f.FollowUp.IsZero() || !f.Since.IsZero() || !f.Until.IsZero()
 }
 
-// field is a field of a form or an address.
 type field struct{ Name, Value string }
 
 // link is a text that leads to an address; it may have none.
@@ -201,7 +200,7 @@ func (v *visit) when(t time.Time) string { return v.Day(t) + " " + t.In(v.zone).
 // list; nil means no list.
 type place url.Values
 
-// maxPlaceBytes bounds a place in an address: the pages write no longer one.
+// maxPlaceBytes bounds a place in an address: the pages never write a longer one.
 const maxPlaceBytes = 2000
 
 // listPlace returns this page, a page of the list, as a place.
@@ -245,7 +244,7 @@ type following struct {
 	// Item is nil if nothing follows; at is the page that it is on.
 	*deadletter.Item
 	at place
-	// number says which one on the list's first page the other is; empty if it is not there.
+	// number says where the other stands on the list's first page; empty if it is not there.
 	number string
 }
 
@@ -290,11 +289,11 @@ func (v *visit) next(o *open, at place, id string) (after following, err error) 
 
 // around is what a claim's page knows of the list that the reader came from.
 type around struct {
-	// List is the address of that list, and Next of the claim that follows, empty if none does. Forms carry Place.
+	// List is the address of that list, Next that of the claim that follows, if any does. Forms' addresses end in Place.
 	List, Next, Place string
 	// Number says which of the list's claims it is; empty if that is not known.
 	Number string
-	// Done is what the reader has just decided on the one before; nil if he came another way.
+	// Done is what the reader has just decided on the claim before; nil if he came another way.
 	Done *done
 }
 

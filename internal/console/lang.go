@@ -92,7 +92,7 @@ func (l Lang) Decimal(x float64, decimals int) string {
 	return l.point(strconv.FormatFloat(x, 'f', decimals, 64))
 }
 
-// short returns x with at most so many decimals.
+// short returns x with at most that many decimals.
 func (l Lang) short(x float64, decimals int) string {
 	s := l.Decimal(x, decimals)
 	if strings.ContainsAny(s, ".,") {

@@ -12,8 +12,8 @@ import (
 )
 
 // Start records a bulk run for the plan that token names; a Runner carries it out. c is the planned command with
-// reason and name. If the same person used the token before for the same reason, Start returns the run of then, and
-// started is false. It refuses the token if the planned dead letters are no longer the same.
+// reason and name. If the same person has used the token for the same reason, Start returns the run that began then,
+// and started is false. It refuses the token if the planned dead letters are no longer the same.
 func (s *Service) Start(
 	ctx context.Context, c journal.BulkCommand, token string,
 ) (run journal.BulkRun, started bool, err error) {

@@ -234,8 +234,8 @@ type Refusal struct {
 	Code Code
 	// Message is one English line for the person: what was found, what was expected, what to do.
 	Message string
-	// State is the dead letter's since At, set by By; By is empty if no person set it. They are zero unless Code is
-	// InvalidRetryState. By and At are zero too for an open dead letter, for which no process waits.
+	// State is the dead letter's; By set it at At. By is empty if no person did. All three are zero unless Code is
+	// InvalidRetryState. By and At are also zero if the dead letter is open: then no process waits for it.
 	By    string
 	At    time.Time
 	State journal.DeadLetterState
@@ -255,8 +255,8 @@ var fields = map[Code]string{
 // is none.
 func (r *Refusal) Field() string { return fields[r.Code] }
 
-// RefusalOf returns the refusal that err holds, or nil. Of another error, the outcome is unknown and asking again is
-// safe (journal.ErrUnavailable), or the journal can never hold the decision (journal.ErrInvalid).
+// RefusalOf returns the refusal that err holds, or nil. With any other error, the outcome is unknown and asking again
+// is safe (journal.ErrUnavailable), or the journal can never hold the decision (journal.ErrInvalid).
 func RefusalOf(err error) *Refusal {
 	r, _ := errors.AsType[*Refusal](err)
 	return r

@@ -43,13 +43,13 @@ type Query struct {
 	// Since (inclusive) and Until (exclusive) bound the instant of creation in milliseconds (Milli). They are the least
 	// and the greatest int64 if the filter has no bound.
 	Since, Until int64
-	// Searches reports whether the filter has a search text. Then a dead letter matches that ID, Prefixes or Words find.
+	// Searches reports whether the filter has a search text. Then ID, one of Prefixes, or Words must match.
 	Searches bool
 	// ID is a dead letter's; empty for none.
 	ID string
 	// Prefixes are beginnings of a subject's id; none is empty.
 	Prefixes []string
-	// Words are all in the cause's pattern or reason; none is empty.
+	// Words must each be in the cause's pattern or reason; none is empty.
 	Words []string
 }
 
@@ -138,7 +138,7 @@ func AfterPrefix(prefix string) (string, bool) {
 	return "", false
 }
 
-// ErrBadCursor refuses a cursor that is none, or another list's.
+// ErrBadCursor refuses a text that is no cursor, or another list's.
 var ErrBadCursor error = &Refusal{Code: InvalidCursor,
 	Message: "the cursor is not one that an answer gave as next; leave it out for the first page"}
 
@@ -190,7 +190,7 @@ func SortOf(f *journal.DeadLetterFilter) string {
 	return f.Sort
 }
 
-// Near returns, as Milli does, now, in one day and in three: what is due before is overdue or urgent.
+// Near returns three instants, as Milli does: now, in one day and in three days.
 func (p *Query) Near() []int64 {
 	const day = 24 * 60 * 60 * 1000
 	return []int64{p.Now, p.Now + day, p.Now + 3*day}

@@ -61,9 +61,9 @@ func (s *Service) note(ctx context.Context, id string, n *journal.Note) (Item, e
 // mostLater is how many delayed decisions are read at once: many more than people make in half a minute.
 const mostLater = 10_000
 
-// DecideDue carries out the delayed decisions that can no longer be undone. If several replicas call it, one of them
-// succeeds for each. A decision that fails because of its own dead letter does not hold up the others; the error is
-// the first of those.
+// DecideDue carries out the delayed decisions that can no longer be undone: each once, even if several replicas call
+// it. A decision that fails because of its own dead letter does not hold up the others; the error is the first of
+// those.
 func (s *Service) DecideDue(ctx context.Context, box journal.Outbox) (failed error) {
 	waiting, err := box.Pending(ctx, journal.LaterQueue, 0, mostLater)
 	var done []int64

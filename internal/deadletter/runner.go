@@ -278,7 +278,7 @@ func (x *runExecutor) fields(event string, more ...zap.Field) []zap.Field {
 // wait pauses the run for a moment, and logs why once.
 func (x *runExecutor) wait(why string, cause error) {
 	if x.hard.Err() != nil {
-		return // it is this process that ends
+		return // this process is ending
 	}
 	if x.held != why {
 		x.log.Warn("a bulk run waits and goes on by itself",

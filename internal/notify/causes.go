@@ -84,7 +84,7 @@ func (l *glance) teamOf(c *journal.Cause) decision.Team {
 	return ""
 }
 
-// ruleOf returns the rule of that name; the zero value where there is none.
+// ruleOf returns the rule with that name; the zero value if there is none.
 func ruleOf(p *decision.Policy, name decision.Reason) classify.Rule {
 	if p != nil && p.Rules != nil {
 		for _, r := range p.Rules.Rules() {

@@ -22,7 +22,7 @@ const (
 	lookEvery = 5 * time.Second
 	// leastRest is its pause even if it is woken.
 	leastRest = time.Second
-	// gatherTime is how long the first of the news waits for others: a cause seldom gives up on one claim alone.
+	// gatherTime is how long the first of the news waits for more, as a cause seldom concerns one claim alone.
 	gatherTime = 10 * time.Second
 	// lookTime bounds one look.
 	lookTime = time.Minute
@@ -266,9 +266,10 @@ func (l *glance) make(ctx context.Context, from, to deadletter.Watermark, n *Not
 // review makes the digest of a team if it is due, and reports whether it is.
 func (l *glance) review(ctx context.Context, r *receiver) (bool, error) {
 	from := l.watermark(r, deadletter.DigestNotice)
-	to := from
-	to.At, to.Day = l.now, schedule{l.DigestHour, l.DigestMinute, l.Zone}.due(l.now)
-	if !r.digest || to.Day <= from.Day {
+	to, daily := from, schedule{l.DigestHour, l.DigestMinute, l.Zone}
+	to.At, to.Day = l.now, daily.due(l.now)
+	isAhead := from.Day > daily.due(l.now.AddDate(0, 0, 1)) // of a clock that has been put back by days
+	if !r.digest || to.Day <= from.Day && !isAhead {
 		return false, nil
 	}
 	if from.At.IsZero() { // the team gets its first at the next time

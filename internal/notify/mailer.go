@@ -102,7 +102,7 @@ func (m *Mailer) message(id string, n *Notice, address string) (*gomail.Msg, err
 	msg := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
 	msg.FromMailAddress(&m.server.From)
 	if err := msg.To(address); err != nil {
-		return nil, errors.New("the address is none") // the library's error names it
+		return nil, errors.New("the address is not valid") // the library's error would name it
 	}
 	_, domain, _ := strings.Cut(m.server.From.Address, "@")
 	msg.SetMessageIDWithValue(id + "@" + domain)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -143,9 +142,9 @@ func (f *planFlags) own(p *decision.Policy) (own decision.OwnPolicy, err error) 
 	if err != nil || attempts+delay == "" {
 		return own, err
 	}
-	own, rejection := catalogue.ReadJob(p, attempts, delay)
+	own, rejection := p.ReadOwn(&decision.Variables{MaxAttempts: attempts, Delay: delay})
 	if rejection != nil {
-		err = errors.New(rejection.Error())
+		err = rejection
 	}
 	return own, err
 }

@@ -2,10 +2,8 @@ package catalogue
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,15 +61,6 @@ type Range struct {
 	Latest   Duration `json:"latest"`
 }
 
-// Duration is a length of time, at least 0. In JSON it is a number of seconds.
-type Duration time.Duration
-
-// String returns t in the form of the catalogue.
-func (t Duration) String() string { return text.Duration(time.Duration(t)) }
-
-// MarshalJSON returns t in seconds.
-func (t Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(t).Seconds()) }
-
 // Job is the retry policy assumed of a job, and the variables that hold it.
 type Job struct {
 	MaxAttemptsVariable string `json:"maxAttemptsVariable"`
@@ -80,17 +69,6 @@ type Job struct {
 	MaxAttempts *int64 `json:"maxAttempts"`
 	// Delay is null if the job brings none.
 	Delay *Duration `json:"delay"`
-}
-
-var anyID = regexp.MustCompile(".*")
-
-// ReadJob reads a job's retry policy as the worker would (R15). An empty value is an absent variable. The rejection
-// says which value is wrong.
-func ReadJob(p *decision.Policy, maxAttempts, delay decision.Value) (decision.OwnPolicy, *decision.Rejection) {
-	ofAnybody := *p
-	ofAnybody.IDPattern = anyID
-	f, rejection := ofAnybody.Read(decision.Variables{ID: decision.Text("plan"), MaxAttempts: maxAttempts, Delay: delay})
-	return f.Own, rejection
 }
 
 // PlanAt returns the plan of policy for a first failure at an instant (zero: any time) of a job that brings own (zero:

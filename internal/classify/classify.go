@@ -165,24 +165,25 @@ func (c *Classifier) Rules() []Rule {
 // Classify is analyzeError of RN-BIL-005 §12.4. message is the original text; status is the HTTP status beside it, 0 if
 // there is none.
 func (c *Classifier) Classify(message string, status int) Match {
-	words := text.ReadWords(message)
-	defer words.Free()
-	return c.ClassifyWords(words, status)
+	m, _ := c.Read(message, status)
+	return m
 }
 
-// ClassifyWords is Classify for a message already read. It changes words: it marks where clauses begin.
-func (c *Classifier) ClassifyWords(words *text.Words, status int) Match {
-	if c == nil || len(c.matchers) == 0 {
-		return NoMatch
+// Read is Classify, and returns what else the message tells.
+func (c *Classifier) Read(message string, status int) (Match, Said) {
+	if c == nil {
+		return NoMatch, Said{}
 	}
+	words := text.ReadWords(message)
+	defer words.Free()
 	s := c.search(words, status, false)
 	defer s.free()
-	return s.result()
+	return s.result(), s.said
 }
 
 // Explain returns all the evidence in a message, the deciding one first, the others with why they lost.
 func (c *Classifier) Explain(message string, status int) []Found {
-	if c == nil || len(c.matchers) == 0 {
+	if c == nil {
 		return nil
 	}
 	words := text.ReadWords(message)

@@ -78,6 +78,14 @@ func New(rules []Rule, vocabulary Vocabulary) (*Classifier, error) {
 		c.refuse(p.RuleError, c.add(&p))
 	}
 	c.addVocabulary(vocabulary)
+	for list, role := range sayings {
+		for _, phrase := range lists[list] {
+			c.words.add(phrase, use{role, none, 1})
+		}
+	}
+	for status := range ofStatus {
+		c.number(status)
+	}
 	if c.wrong != nil {
 		return nil, c.wrong
 	}
@@ -124,11 +132,7 @@ func (c *compiler) add(p *piece) (expected string) {
 	case "httpStatuses":
 		c.addNumbers(p.text, p.kind, number)
 	case "tissCodes":
-		p.kind = tissCode
-		if strings.HasSuffix(p.text, "xx") {
-			p.kind = tissGroup
-		}
-		c.addNumbers(p.text, p.kind, number)
+		c.addNumbers(p.text, tissCode, number)
 	case "patterns":
 		return c.addPattern(p.text, number)
 	default:
@@ -161,19 +165,27 @@ func (c *compiler) addCode(code string, r *Rule, number int) {
 func (c *compiler) addNumbers(s string, kind numberKind, matcher int) {
 	numbers := []string{s}
 	if head, isGroup := strings.CutSuffix(s, "xx"); isGroup {
+		if kind == tissCode {
+			kind = tissGroup
+		}
 		numbers = nil
 		for i := range 100 {
 			numbers = append(numbers, fmt.Sprintf("%s%02d", head, i))
 		}
 	}
 	for _, number := range numbers {
-		if c.numbers[number] == nil {
-			c.numbers[number] = &numberRules{none, none, none, none, none}
-		}
-		if slot := &c.numbers[number][kind]; *slot == none {
+		if slot := &c.number(number)[kind]; *slot == none {
 			*slot = matcher
 		}
 	}
+}
+
+// number returns the rules of a number, which has none at first.
+func (c *compiler) number(number string) *numberRules {
+	if c.numbers[number] == nil {
+		c.numbers[number] = &numberRules{none, none, none, none, none}
+	}
+	return c.numbers[number]
 }
 
 func (c *compiler) addVocabulary(v Vocabulary) {

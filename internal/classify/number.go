@@ -41,6 +41,9 @@ func (s *search) readNumbers() {
 				s.earlier = s.latest
 			}
 			s.latest = span{from, to}
+			if s.status == 0 {
+				s.hear(ofStatus[string(s.Plain[from:to])])
+			}
 			if n[inText] != none && s.status == 0 {
 				s.addStatus(n[inText], where)
 			}

@@ -45,11 +45,9 @@ func (b *builder) destinations(doc *document) {
 
 func (b *builder) settings(path string, doc *destinationSettings, s destination.Settings) destination.Settings {
 	s.Label = doc.Label
-	b.between(path+".opensAt.within", doc.OpensAt.Within, 10*time.Second, time.Hour)
 	set(&s.OpensAt.Failures, float64(doc.OpensAt.Failures))
 	set(&s.OpensAt.Of, doc.OpensAt.Of)
 	set(&s.OpensAt.Within, time.Duration(doc.OpensAt.Within))
-	b.between(path+".probe.every", doc.Probe.Every, time.Minute, 15*time.Minute)
 	set(&s.Probe.Every, time.Duration(doc.Probe.Every))
 	set(&s.Probe.URL, doc.Probe.URL)
 	if len(doc.Probe.Expect) > 0 {
@@ -62,7 +60,7 @@ func (b *builder) settings(path string, doc *destinationSettings, s destination.
 	set(&s.Pace.Start, float64(p.Start))
 	set(&s.Pace.Most, float64(p.Most))
 	s.Pace.Limited = s.Pace.Limited || p.Most > 0
-	set(&s.Pace.Factor, p.Step.factor)
+	set(&s.Pace.Factor, float64(p.Step.factor))
 	set(&s.Pace.Step, time.Duration(p.Step.every))
 	set(&s.Pace.OnRateLimit, float64(p.OnRateLimit))
 	if at := path + ".pace.start"; b.has(at) && s.Pace.Start > s.Pace.Most {
@@ -74,10 +72,3 @@ func (b *builder) settings(path string, doc *destinationSettings, s destination.
 
 // set assigns found to the variable, unless it is zero.
 func set[T comparable](to *T, found T) { *to = cmp.Or(found, *to) }
-
-// between reports a duration that is out of bounds. 0 is absent, or already reported.
-func (b *builder) between(path string, d duration, least, most time.Duration) {
-	if d != 0 && (time.Duration(d) < least || time.Duration(d) > most) {
-		b.mismatch(path, fmt.Sprintf("a duration from %s to %s", duration(least), duration(most)))
-	}
-}

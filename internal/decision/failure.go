@@ -176,7 +176,7 @@ func (p *Policy) Read(v Variables) (Failure, *Rejection) {
 // optional reads a variable that may be absent. refused gets the first variable that cannot be read.
 func optional[T any](refused **Rejection, v Value, read func(Value) (T, bool), code RejectionCode,
 	variable, expected string) (got T) {
-	if v.absent() || *refused != nil {
+	if !v.given() || *refused != nil {
 		return got
 	}
 	got, ok := read(v)
@@ -227,10 +227,6 @@ func SaysNothing(text string) bool {
 	return false
 }
 
-func (f *Failure) errorRejection(p *Policy) *Rejection {
-	return &Rejection{InvalidErrorMessage, p.ErrorVariable, f.OriginalError.describe(), "text that says what failed"}
-}
-
 // Result is how retried work ended (variable retryOutcome). The set is closed.
 type Result string
 
@@ -246,7 +242,7 @@ const (
 func ReadResult(v Value) (Result, *Rejection) {
 	text, ok := v.text()
 	switch r := Result(text); {
-	case v.absent():
+	case !v.given():
 		return Success, nil
 	case ok && (r == Success || r == Failed || r == Accepted):
 		return r, nil

@@ -13,31 +13,23 @@ import (
 // defaultDestination names the settings that every other destination inherits.
 const defaultDestination = "default"
 
-// Destination returns the settings of a destination, configured or not.
-func (c *Catalogue) Destination(name string) destination.Settings {
-	if settings, ok := c.Destinations[name]; ok && name != defaultDestination {
-		return settings
-	}
-	return c.DefaultDestination
-}
-
 // destinations makes the settings of each destination: its own, then those of default, then the built-in ones.
 func (b *builder) destinations(doc *document) {
-	c := b.catalogue
-	c.Destinations = make(map[string]destination.Settings, len(doc.Destinations))
+	all := &b.catalogue.Destinations
+	all.Named = make(map[string]destination.Settings, len(doc.Destinations))
 	inherited := doc.Destinations[defaultDestination]
 	if at := join("destinations", defaultDestination) + ".label"; b.has(at) {
 		b.mismatch(at, "a label of one destination: default is many")
 	}
-	c.DefaultDestination = b.settings(join("destinations", defaultDestination), &inherited, destination.Defaults())
+	all.Others = b.settings(join("destinations", defaultDestination), &inherited, destination.Defaults())
 	for _, name := range slices.Sorted(maps.Keys(doc.Destinations)) {
 		if own := doc.Destinations[name]; name != defaultDestination {
-			c.Destinations[name] = b.settings(join("destinations", name), &own, c.DefaultDestination)
+			all.Named[name] = b.settings(join("destinations", name), &own, all.Others)
 		}
 	}
-	for _, p := range c.Policies {
+	for _, p := range b.catalogue.Policies {
 		if d := p.Destination; d != nil {
-			c.Destinations[d.Default] = c.Destination(d.Default)
+			all.Named[d.Default] = all.Of(d.Default)
 		}
 	}
 	b.openings(doc)

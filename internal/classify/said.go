@@ -29,8 +29,14 @@ func (s *search) hear(r role) {
 	s.notSent = s.notSent || r == notSentRole
 }
 
-// conclude completes what the message tells, once all of it is read.
+// conclude completes what the message tells, once its words are read.
 func (s *search) conclude() {
+	s.hear(ofStatus[strconv.Itoa(s.status)])
+	eachNumber(s.Plain, func(from, to int) {
+		if says, ok := ofStatus[string(s.Plain[from:to])]; ok && s.status == 0 && isStatus(s.Plain, from, to) {
+			s.hear(says)
+		}
+	})
 	s.said.Perhaps = s.said.Perhaps && !s.notSent
 	for _, to := range s.requests {
 		s.said.Wait = max(s.said.Wait, waitIn(clauseBehind(s.Words, to)))

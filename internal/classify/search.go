@@ -85,7 +85,7 @@ var searches = sync.Pool{New: func() any { return new(search) }}
 // and 2, and with what they tell. The caller frees the result.
 func (c *Classifier) search(words *text.Words, status int, explains bool) *search {
 	s := c.weigh(words, status, explains)
-	if s.best != none && s.matchers[s.best].rank <= TISS {
+	if s.best != none && s.matchers[s.best].Rank <= TISS {
 		return s
 	}
 	start := s.lastTry()
@@ -110,11 +110,9 @@ func (c *Classifier) weigh(words *text.Words, status int, explains bool) *search
 	s.findCodes()
 	s.words.each(s.Words, s.take)
 	s.refuse()
-	given := strconv.Itoa(status)
-	if n := s.numbers[given]; n != nil && n[besideText] != none {
+	if n := s.numbers[strconv.Itoa(status)]; n != nil && n[besideText] != none {
 		s.add(n[besideText], beside, "")
 	}
-	s.hear(ofStatus[given])
 	s.readNumbers()
 	s.readPatterns()
 	s.conclude()
@@ -158,7 +156,7 @@ func (s *search) take(u use, from, to int) {
 		lost := ""
 		if denied, _ := s.negated(from, to, 0); denied {
 			lost = "negated"
-		} else if s.matchers[u.matcher].rank == Refusal && s.isDoubted(from) {
+		} else if s.matchers[u.matcher].Rank == Refusal && s.isDoubted(from) {
 			lost = "said of a case that may be"
 		} else if fieldNames[s.At(from)] && s.waits() {
 			lost = "beside what passes"

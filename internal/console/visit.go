@@ -64,7 +64,7 @@ func (v *visit) Says(t text.Translated) string { return t.In(string(v.Lang)) }
 
 // portal returns what people call a destination.
 func (v *visit) portal(name string) string {
-	return cmp.Or(v.Says(v.catalogue.Destination(name).Label), name)
+	return cmp.Or(v.Says(v.catalogue.Destinations.Of(name).Label), name)
 }
 
 // Role of the reader, in words.

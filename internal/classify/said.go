@@ -38,7 +38,7 @@ func (s *search) conclude() {
 		}
 	})
 	s.said.Perhaps = s.said.Perhaps && !s.notSent
-	for _, to := range s.requests {
+	for _, to := range s.asks {
 		s.said.Wait = max(s.said.Wait, waitIn(clauseBehind(s.Words, to)))
 	}
 }

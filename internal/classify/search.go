@@ -25,11 +25,11 @@ type search struct {
 	laterTry int
 	// earlier and latest are the places in plain of the last two statuses that differ; to is 0 if there is none.
 	earlier, latest span
-	// said is what the message tells. notSent reports that it tells that the claim was not sent. requests are the words
-	// behind the requests to wait.
-	said     Said
-	notSent  bool
-	requests []int
+	// said is what the message tells. notSent reports that it tells that the claim was not sent. asks holds the words
+	// behind requests to wait.
+	said    Said
+	notSent bool
+	asks    []int
 	// waiting caches the answer of waits.
 	waiting *bool
 	// explains makes the search keep everything that it finds.
@@ -106,7 +106,7 @@ func (c *Classifier) search(words *text.Words, status int, explains bool) *searc
 func (c *Classifier) weigh(words *text.Words, status int, explains bool) *search {
 	s := searches.Get().(*search)
 	*s = search{Classifier: c, Words: words, status: status, best: none, explains: explains,
-		hits: s.hits[:0], places: s.places[:0], requests: s.requests[:0]}
+		hits: s.hits[:0], places: s.places[:0], asks: s.asks[:0]}
 	s.findCodes()
 	s.words.each(s.Words, s.take)
 	s.refuse()
@@ -170,7 +170,7 @@ func (s *search) take(u use, from, to int) {
 		s.hear(u.role)
 	case waitRole:
 		if s.At(from-1) != "ao" { // as in "timeout ao aguardar"
-			s.requests = append(s.requests, to)
+			s.asks = append(s.asks, to)
 		}
 	case thingRole:
 		s.takeThing(hit{u, from, to})

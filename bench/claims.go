@@ -15,14 +15,14 @@ import (
 	"retry-worker/internal/redact"
 )
 
-// claim is a synthetic one: all about it follows from its number.
+// claim is a synthetic claim. Its number decides everything about it.
 type claim struct {
 	number int64
-	failed int64 // times so far
+	failed int64 // how often it has failed
 }
 
-// end returns how often the claim fails in all, and what its last failure leads to. Of all failures 34 % are a claim's
-// first, 77 % are retried, 15 % permanent and 8 % exhausted.
+// end returns how often the claim fails and what its last failure leads to. Of all failures, 34 % are a claim's
+// first, 77 % are retried, 15 % are permanent and 8 % exhaust the retries.
 func (c claim) end() (failures int64, last decision.Outcome) {
 	few := 1 + c.number/100%3
 	switch share := c.number % 100; {
@@ -65,7 +65,7 @@ func (c claim) text() string {
 	return from[c.number%int64(len(from))]
 }
 
-// failure returns the claim's next one as the worker hands it to the journal: read, redacted, identified.
+// failure returns the claim's next failure as the worker passes it to the journal: read, redacted, identified.
 func (c claim) failure() (*journal.Analysis, error) {
 	const firstJob, firstProcess, kept = 1 << 51, 1<<51 + 1<<44, 1000
 	policy, now, job := policy(), time.Now(), firstJob+c.number<<4+c.failed<<1
@@ -79,7 +79,7 @@ func (c claim) failure() (*journal.Analysis, error) {
 	if rejection != nil {
 		return nil, fmt.Errorf("the benchmark's own claim is refused: %+v", *rejection)
 	}
-	if c.next() == decision.PermanentError { // lists are sorted by these
+	if c.next() == decision.PermanentError { // for the lists that are sorted by them
 		f.Deadline = now.Add(time.Duration(72+c.number%700) * time.Hour).UTC().Truncate(time.Second)
 		f.Context = decision.Context{{Variable: "claimAmount", Type: decision.ContextMoney,
 			Value: strconv.FormatInt(100+c.number*7919%90_000, 10)}}
@@ -94,14 +94,14 @@ func (c claim) failure() (*journal.Analysis, error) {
 
 var policy = sync.OnceValue(decisiontest.TISSSubmission)
 
-// source hands out claims whose turn it is to fail: new ones, and at random those that failed before. A claim is out
-// only once. It is safe for concurrent use.
+// source hands out claims to fail: new ones, and at random those that failed before. A claim is never out twice at a
+// time. Safe for concurrent use.
 type source struct {
 	mu      sync.Mutex
 	claims  int64   // made so far
 	out     int64   // handed out so far
 	waiting []claim // for their next failure
-	reserve int     // of waiting claims; new ones come until there are so many
+	reserve int     // least number of waiting claims; below it, only new ones come
 }
 
 func (s *source) take() claim {
@@ -118,7 +118,7 @@ func (s *source) take() claim {
 	return c
 }
 
-// give puts a claim back that has failed once more, where that was not the last time.
+// give puts a claim back after another failure, unless that was its last.
 func (s *source) give(c claim) {
 	c.failed++
 	if failures, _ := c.end(); c.failed >= failures {
@@ -129,7 +129,7 @@ func (s *source) give(c claim) {
 	s.waiting = append(s.waiting, c)
 }
 
-// latest returns a source of the last n claims, which s hands out no longer.
+// latest returns a source of the last n claims, and takes them from s.
 func (s *source) latest(n int64) *source {
 	own := &source{claims: s.claims + 1<<28}
 	slices.SortFunc(s.waiting, func(a, b claim) int { return int(a.number - b.number) })

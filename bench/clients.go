@@ -13,15 +13,15 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// alternate runs both clients in turn and returns each one's median CPU time per job, in µs, and how long the worker
-// took from its start to its first answer at worst.
+// alternate runs both clients in turn. It returns each one's median CPU time per job, in µs, and the worker's longest
+// time from its start to its first answer.
 func (b *bench) alternate(ctx context.Context, m mix) (bare, worker float64, first time.Duration, err error) {
 	bareLoop := func(address string) *exec.Cmd { return exec.Command(b.bare, address, m.jobType()) }
 	clients := []func(string) *exec.Cmd{bareLoop, b.workerCommand}
 	var costs [2][]float64
 	for range b.rounds {
 		for i, client := range clients {
-			// The difference between a long and a short run, so that start-up drops out.
+			// The difference of a long and a short run leaves out the start-up.
 			short, err := b.measure(ctx, &gateway{mix: m, jobs: b.jobs / 5}, client)
 			if err != nil {
 				return 0, 0, 0, err
@@ -39,13 +39,13 @@ func (b *bench) alternate(ctx context.Context, m mix) (bare, worker float64, fir
 	return median(costs[0]), median(costs[1]), first, nil
 }
 
-// result is what a client was seen to do.
+// result is what was measured of a client.
 type result struct {
 	cpu, firstAnswer time.Duration // the latter from the process's start
 	peak             uint64        // memory, in bytes
 }
 
-// measure lets client answer the gateway's jobs.
+// measure has client answer the gateway's jobs.
 func (b *bench) measure(ctx context.Context, g *gateway, client func(address string) *exec.Cmd) (r result, err error) {
 	if err := g.open(ctx); err != nil {
 		return r, err
@@ -84,8 +84,8 @@ func (b *bench) measure(ctx context.Context, g *gateway, client func(address str
 	return r, err
 }
 
-// peakOf returns the most memory that a process had at once, in bytes. What the system counts of one that has ended
-// includes what its parent had as it began it.
+// peakOf returns a process's peak of memory, in bytes. The system's figure for an ended process would include what
+// its parent had when it started it.
 func peakOf(pid int) (bytes uint64, err error) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
@@ -107,7 +107,7 @@ func (b *bench) workerCommand(address string) *exec.Cmd {
 	return cmd
 }
 
-// memory lets the worker hold 1,000 jobs at once: the gateway answers late, so that they pile up.
+// memory measures the worker with 1,000 jobs at once: the gateway answers late, so that they pile up.
 func (b *bench) memory(ctx context.Context) (peak string, held int, err error) {
 	g := &gateway{latency: 50 * time.Millisecond, jobs: min(20_000, b.jobs)}
 	r, err := b.measure(ctx, g, func(address string) *exec.Cmd {

@@ -13,7 +13,7 @@ import (
 	"retry-worker/internal/engine/server"
 )
 
-// gateway is the development engine with claims to decide on: as many as are asked for, until all jobs are handed out.
+// gateway is the development engine, which makes jobs as they are asked for, until all are handed out.
 type gateway struct {
 	*server.Server
 	jobs      int64
@@ -29,7 +29,8 @@ type gateway struct {
 	firstAnswer            time.Time
 }
 
-// mix is how many of 100 jobs are of a kind; the others meet a transient error. Or all are those of a gate that is open.
+// mix says how many of 100 jobs meet an unknown or a permanent error or have used up their retries; the others meet a
+// transient error. With gate, all jobs are those of a gate that is open.
 type mix struct {
 	unknown, permanent, exhausted int64
 	gate, rest                    bool
@@ -43,11 +44,11 @@ func (m mix) jobType() string {
 }
 
 func (m mix) variables(n int64, now time.Time) string {
-	if m.gate { // no destination may take more than 1,000 a second
+	if m.gate { // no destination takes more than 1,000 a second
 		return fmt.Sprintf(`{"claimId":"CLM-BENCH-%d","operadora":"portal-%d"}`, n, n%100)
 	}
 	texts, retries := transientTexts, n%5
-	switch place := n * 37 % 100; { // 37 has no factor in common with 100: the kinds are spread
+	switch place := n * 37 % 100; { // 37 and 100 have no common factor, so the kinds are spread
 	case place < m.unknown:
 		texts = unknownTexts
 	case place < m.unknown+m.permanent:
@@ -60,7 +61,7 @@ func (m mix) variables(n int64, now time.Time) string {
 		n, texts[n/7%int64(len(texts))], retries, last.UTC().Format(time.RFC3339))
 }
 
-// model is a process of one task, which ends with it.
+// model is a process of one task, and ends with it.
 const model = `<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:zeebe="http://camunda.org/schema/zeebe/1.0">
 <process id="BENCH" isExecutable="true"><startEvent id="start"/><sequenceFlow id="begin" sourceRef="start" targetRef="task"/>
 <serviceTask id="task"><extensionElements><zeebe:taskDefinition type=%q/></extensionElements></serviceTask>
@@ -80,7 +81,7 @@ func (g *gateway) open(ctx context.Context) (err error) {
 	return err
 }
 
-// listen returns the address at which the engine is served until it is closed.
+// listen serves the engine until it is closed, and returns its address.
 func (g *gateway) listen() (address string, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -94,7 +95,7 @@ func (g *gateway) listen() (address string, err error) {
 	return l.Addr().String(), nil
 }
 
-// make starts n processes, and returns what happened.
+// make starts n processes, and returns the engine's events.
 func (g *gateway) make(ctx context.Context, n int64) ([]engine.Event, error) {
 	g.mu.Lock()
 	first := g.made + 1
@@ -109,7 +110,7 @@ func (g *gateway) make(ctx context.Context, n int64) ([]engine.Event, error) {
 	return g.Do(ctx, all...)
 }
 
-// wanted is how many jobs there are to be more, where so many are asked for.
+// wanted returns how many jobs to add for a poll.
 func (g *gateway) wanted(in *pb.ActivateJobsRequest) int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -118,7 +119,7 @@ func (g *gateway) wanted(in *pb.ActivateJobsRequest) int64 {
 	}
 	first := !g.polled
 	g.polled = true
-	if g.mix.gate && first { // until it knows the journal it holds all; those that are held are not what is measured
+	if g.mix.gate && first { // a worker that has not read the journal holds all claims, which is not measured here
 		return 0
 	}
 	return min(int64(in.MaxJobsToActivate), max(0, g.jobs-g.made))
@@ -165,7 +166,7 @@ func (g *gateway) happened(events []engine.Event) {
 	}
 }
 
-// answered is how many jobs were so far.
+// answered returns how many jobs have been answered.
 func (g *gateway) answered() int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()

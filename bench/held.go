@@ -28,8 +28,8 @@ const (
 	heldPace   = 6000
 )
 
-// heldClaims measures what it costs that b.held claims wait: the memory of a worker above that of one that holds none,
-// how long the console's pages take, and how many go in a minute when they may.
+// heldClaims measures what b.held waiting claims cost: how much more memory a worker needs than with a single one,
+// how long the console's pages take, and how many claims go in a minute once they may.
 func (b *bench) heldClaims(ctx context.Context, out io.Writer) error {
 	var without, with, perMinute float64
 	var page time.Duration
@@ -56,8 +56,8 @@ func (b *bench) heldClaims(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// hold makes a journal in which the claims of so many jobs wait for a destination that a person holds; the engine gave
-// them away for days.
+// hold makes a journal in which the claims of n jobs wait for a destination that a person holds. The engine has given
+// the jobs away for days.
 func (g *gateway) hold(ctx context.Context, url string, n int) error {
 	events, err := g.make(ctx, int64(n))
 	for err == nil && g.held < n { // one activation is bounded
@@ -93,15 +93,15 @@ func (g *gateway) hold(ctx context.Context, url string, n int) error {
 	})
 }
 
-// heldWorker is a worker whose claims wait.
+// heldWorker is a worker with waiting claims.
 type heldWorker struct {
 	cmd     *exec.Cmd
 	gateway *gateway
 	address string
 }
 
-// whileHeld has a worker work on that journal, in which so many claims are made to wait, until f ends, from when it knows
-// of them.
+// whileHeld makes that many claims wait in the journal at url and starts a worker on it. It calls f once the worker
+// holds them, and stops the worker after f.
 func (b *bench) whileHeld(ctx context.Context, url string, held int, f func(*heldWorker) error) error {
 	w := &heldWorker{gateway: &gateway{mix: mix{gate: true}}}
 	if err := w.gateway.open(ctx); err != nil {
@@ -127,7 +127,7 @@ func (b *bench) whileHeld(ctx context.Context, url string, held int, f func(*hel
 	if err := w.cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", w.cmd.Path, err)
 	}
-	defer func() { // a bench that fails leaves no process
+	defer func() { // even a bench that fails leaves no process
 		_ = w.cmd.Process.Signal(syscall.SIGTERM)
 		_ = w.cmd.Wait()
 	}()
@@ -142,7 +142,7 @@ func (b *bench) whileHeld(ctx context.Context, url string, held int, f func(*hel
 	}
 }
 
-// get a page, whole.
+// get reads a whole page.
 func (w *heldWorker) get(ctx context.Context, path string) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+w.address+path, http.NoBody)
 	if err != nil {
@@ -160,7 +160,7 @@ func (w *heldWorker) get(ctx context.Context, path string) error {
 	return err
 }
 
-// memory is what the process uses, in MB.
+// memory returns the process's memory, in MB.
 func (w *heldWorker) memory() (float64, error) {
 	p, err := procfs.NewProc(w.cmd.Process.Pid)
 	if err != nil {
@@ -170,7 +170,7 @@ func (w *heldWorker) memory() (float64, error) {
 	return float64(used.ResidentMemory()) / (1 << 20), err
 }
 
-// pages is how long these take, but for the longest twentieth.
+// pages returns the 95th percentile of how long these pages take.
 func (w *heldWorker) pages(ctx context.Context, paths ...string) (time.Duration, error) {
 	var took []time.Duration
 	for range 40 {
@@ -186,7 +186,7 @@ func (w *heldWorker) pages(ctx context.Context, paths ...string) (time.Duration,
 	return took[len(took)*95/100], nil
 }
 
-// released is how many claims go in a minute, from when a person says that they may.
+// released lets the claims go, and returns how many went a minute.
 func (w *heldWorker) released(ctx context.Context, within time.Duration) (float64, error) {
 	order := map[string]any{"perMinute": heldPace, "reason": "bench"}
 	if err := harness.Ask(ctx, "http://"+w.address, "", "/destinations/"+heldPortal+"/release", order, new(any)); err != nil {

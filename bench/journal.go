@@ -12,10 +12,10 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// usualCallers are in flight where only one number is measured.
+// usualCallers is how many calls are in flight unless that is varied.
 const usualCallers = 100
 
-// journalsAlone measures the journal alone in each store: every decision is recorded before it is answered.
+// journalsAlone measures the journal alone in each store. Every decision is recorded before it is answered.
 func (b *bench) journalsAlone(ctx context.Context, out io.Writer) error {
 	places, end := b.places(ctx, out)
 	defer end()
@@ -30,7 +30,7 @@ func (b *bench) journalsAlone(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// throughput measures how many decisions a second are recorded, and how long they wait in a young journal.
+// throughput measures how many decisions a second a young journal records, and how long they wait.
 func (b *bench) throughput(ctx context.Context, out io.Writer, p *place) error {
 	return p.with(ctx, "", func(s *session) error {
 		table(out, "callers in flight", "decisions/s (goal ≥ 5,000)", "CPU of one, the server's included")
@@ -46,7 +46,7 @@ func (b *bench) throughput(ctx context.Context, out io.Writer, p *place) error {
 	})
 }
 
-// waits measures at a busy hospital's rate, and at half of the decisions a second that were measured.
+// waits measures at a busy hospital's rate, and at half of the measured throughput.
 func (b *bench) waits(ctx context.Context, out io.Writer, p *place, s *session) {
 	table(out, "failures coming at random", "per second", "p50", "p99 (goal < 20 ms)", "longest wait",
 		"CPU of one (goal at 200 ≤ 1,000 µs)")
@@ -60,7 +60,7 @@ func (b *bench) waits(ctx context.Context, out io.Writer, p *place, s *session) 
 	}
 }
 
-// fullJournal fills a journal, and holds it against an empty one.
+// fullJournal fills a journal and compares it with an empty one.
 func (b *bench) fullJournal(ctx context.Context, out io.Writer, p *place) error {
 	url, err := p.fresh(ctx)
 	if err != nil {
@@ -102,7 +102,7 @@ func (b *bench) fullJournal(ctx context.Context, out io.Writer, p *place) error 
 	})
 }
 
-// againstEmpty measures what a decision costs in an empty journal and in the full one, in alternation.
+// againstEmpty measures, in turn, a decision in an empty journal and in the full one.
 func (b *bench) againstEmpty(ctx context.Context, out io.Writer, p *place, full *session, older, lately *source) error {
 	var empty, ofAny, ofLately []float64
 	measure := func(s *session, into *[]float64) error {
@@ -127,7 +127,7 @@ func (b *bench) againstEmpty(ctx context.Context, out io.Writer, p *place, full 
 	return nil
 }
 
-// deadLetters measures what plans and people's lists cost in the full journal.
+// deadLetters measures plans and lists in the full journal.
 func (b *bench) deadLetters(ctx context.Context, out io.Writer, s *session) error {
 	groups, _, err := s.store.DeadLetterGroups(ctx, journal.DeadLetterFilter{}, "", 50)
 	if err != nil || len(groups) == 0 {

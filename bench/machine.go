@@ -16,17 +16,17 @@ import (
 	"retry-worker/e2e/harness/postgres"
 )
 
-// place keeps journals of one kind of store.
+// place is a kind of store that journals are made in.
 type place struct {
 	name   string
-	fresh  func(ctx context.Context) (url string, err error) // of a journal that does not exist yet
+	fresh  func(ctx context.Context) (url string, err error) // of a new journal
 	size   func(ctx context.Context, url string) (bytes int64, err error)
-	cpu    func() time.Duration // used by its server so far
+	cpu    func() time.Duration // of its server so far
 	warmUp int                  // decisions
 	rate   float64              // decisions a second, once measured
 }
 
-// places returns those that can be measured here; end removes them.
+// places returns the kinds of store that this machine has; end removes them.
 func (b *bench) places(ctx context.Context, out io.Writer) (all []*place, end func()) {
 	all, end = []*place{b.sqlite()}, func() {}
 	server, err := postgres.Start(ctx, postgres.Options{})
@@ -69,11 +69,11 @@ func (b *bench) postgres(s *postgres.Server) *place {
 // ownCPU returns the CPU time of this process so far.
 func ownCPU() time.Duration {
 	var used syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // cannot fail for oneself
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // cannot fail for this process
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// cpuTime returns the CPU time of a process and its children so far, ended ones included.
+// cpuTime returns the CPU time so far of a process and its children, ended ones included.
 func cpuTime(pid int) time.Duration {
 	const tick = 10 * time.Millisecond // USER_HZ is 100 on every Linux Go runs on
 	all, _ := procfs.AllProcs()
@@ -85,7 +85,7 @@ func cpuTime(pid int) time.Duration {
 		}
 		ticks += used.UTime + used.STime
 		if p.PID == pid {
-			ticks += uint(used.CUTime + used.CSTime) // of children that have ended
+			ticks += uint(used.CUTime + used.CSTime) // its ended children's
 		}
 	}
 	return time.Duration(ticks) * tick
@@ -98,7 +98,7 @@ func table(out io.Writer, head ...string) {
 
 func row(out io.Writer, cells ...string) { fmt.Fprintf(out, "| %s |\n", strings.Join(cells, " | ")) }
 
-// repeat measures so many times.
+// repeat calls measure that many times.
 func repeat(rounds int, measure func() sample) (all []sample) {
 	for range rounds {
 		all = append(all, measure())
@@ -118,13 +118,13 @@ func median(all []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// spread returns the median and what the rounds lie between.
+// spread returns the median with the lowest and the highest figure.
 func spread(all []float64, decimals int) string {
 	least, most := slices.Min(all), slices.Max(all)
 	return fmt.Sprintf("%.*f (%.*f–%.*f)", decimals, median(all), decimals, least, decimals, most)
 }
 
-// ratio returns the spread of of ÷ to in each round, whose figures were measured one right after the other.
+// ratio returns the spread of of ÷ to by rounds; the two figures of a round were measured one right after the other.
 func ratio(of, to []float64) string {
 	ratios := make([]float64, len(of))
 	for i := range of {

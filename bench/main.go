@@ -1,7 +1,8 @@
-// Command bench measures what the worker costs beside the one call per job that the engine demands: CPU per job against
-// a bare loop by the same protocol, in alternation, on the development engine, which always has jobs; memory with 1,000 jobs in
-// flight; time from start to the first answer. Then it measures the journal alone, on SQLite and on PostgreSQL, every commit synced.
-// Absolute figures swing with the machine; the ratios hold.
+// Command bench measures what the worker costs in addition to the one call per job that the engine demands. It
+// compares CPU per job with a bare loop by the same protocol, in turn, on the development engine, which always has
+// jobs. It measures memory with 1,000 jobs in flight, and the time from start to the first answer. Then it measures
+// the journal alone, on SQLite and PostgreSQL, with every commit synced. Absolute figures vary with the machine; the
+// ratios hold.
 package main
 
 import (
@@ -37,15 +38,15 @@ func main() {
 	}
 }
 
-// bench is what the flags say, and what it has made.
+// bench holds the flags and what was made for the run.
 type bench struct {
 	jobs           int64
 	worker, dir    string
 	rounds         int
 	attempts, held int
 	span           time.Duration
-	bare           string // its binary
-	policies       string // the built-in ones, and destinations that take what comes
+	bare           string // path of its binary
+	policies       string // a file: the built-in ones, and fast destinations
 	journals       int
 }
 
@@ -115,7 +116,7 @@ func (b *bench) clients(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// freshDatabase returns the path of a journal that does not exist yet.
+// freshDatabase returns the path of a new journal.
 func (b *bench) freshDatabase() string {
 	b.journals++
 	return filepath.Join(b.dir, fmt.Sprintf("journal-%d.db", b.journals))

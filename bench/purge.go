@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,14 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 )
 
-// purged fills a journal with half as many attempts as the full one, takes the oldest two fifths while decisions go on
-// at a busy hospital's rate, and has the audit verified before and after.
+// purged fills a journal with half as many attempts as the full one and purges the oldest two fifths, while decisions
+// go on at a busy hospital's rate. It verifies the audit before and after.
 func (b *bench) purged(ctx context.Context, out io.Writer, p *place) error {
 	url, err := p.fresh(ctx)
 	if err != nil {
@@ -67,10 +67,11 @@ func (b *bench) purged(ctx context.Context, out io.Writer, p *place) error {
 	return nil
 }
 
-// verified is a journal's size, and what an `audit verify` of it took.
+// verified is a journal's size, and what `audit verify` took.
 type verified struct {
-	size, peak int64   // bytes
-	rate       float64 // records a CPU second
+	size int64   // bytes
+	peak uint64  // bytes of memory
+	rate float64 // records per CPU second
 }
 
 // verify measures the journal at url and runs the worker's `audit verify` on it.
@@ -80,13 +81,27 @@ func (b *bench) verify(ctx context.Context, p *place, url string) (v verified, e
 	}
 	cmd := exec.CommandContext(ctx, b.worker, "audit", "verify", "-o", "json")
 	cmd.Env = append(os.Environ(), "RETRY_WORKER_DATABASE_URL="+url)
-	text, err := cmd.Output()
-	var said struct{ Records int }
-	if err := errors.Join(err, json.Unmarshal(text, &said)); err != nil {
-		return v, fmt.Errorf("audit verify: %w: %s", err, text)
+	var text bytes.Buffer
+	cmd.Stdout = &text
+	if err := cmd.Start(); err != nil {
+		return v, fmt.Errorf("audit verify: %w", err)
 	}
-	used := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	v.peak = used.Maxrss << 10
+	gone := make(chan error, 1)
+	go func() { gone <- cmd.Wait() }()
+	for running := true; running; {
+		select {
+		case err = <-gone:
+			running = false
+		case <-time.After(20 * time.Millisecond):
+			if peak, err := peakOf(cmd.Process.Pid); err == nil { // else it has ended
+				v.peak = max(v.peak, peak)
+			}
+		}
+	}
+	var said struct{ Records int }
+	if err := errors.Join(err, json.Unmarshal(text.Bytes(), &said)); err != nil {
+		return v, fmt.Errorf("audit verify: %w: %s", err, text.String())
+	}
 	v.rate = float64(said.Records) / (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
 	return v, nil
 }

@@ -17,19 +17,19 @@ import (
 	"retry-worker/internal/store"
 )
 
-// session is a journal at work on a store, and the claims that fail.
+// session is a journal in use, and the claims that fail in it.
 type session struct {
 	*journal.Journal
 	*source
 	store     store.Store
-	serverCPU func() time.Duration // used by the store's server so far
+	serverCPU func() time.Duration // of the store's server so far
 	decisions atomic.Int64
-	discards  bool  // four of five dead letters, as people do
-	err       error // the first, which with returns
+	discards  bool  // discards four of five dead letters, as people do
+	err       error // the first; with returns it
 }
 
-// with has f work on the journal at url and closes it. Without a url it is a new one, which is warm: claims wait for
-// their next failure.
+// with calls f with the journal at url, and closes it. Without a url it makes a new one and warms it up, so that
+// claims wait for their next failure.
 func (p *place) with(ctx context.Context, url string, f func(*session) error) (err error) {
 	fresh := url == ""
 	if fresh {
@@ -55,8 +55,8 @@ func (p *place) with(ctx context.Context, url string, f func(*session) error) (e
 	return errors.Join(f(s), s.err)
 }
 
-// do has one failure decided on and recorded, and holds the decision against the plan: a journal that decides something
-// else measures something else.
+// do records the decision on one failure. It fails if the decision is not the planned one, as something else would be
+// measured then.
 func (s *session) do(ctx context.Context, c claim, a *journal.Analysis) error {
 	r, err := s.Analyze(ctx, a)
 	if err != nil {
@@ -75,12 +75,12 @@ func (s *session) do(ctx context.Context, c claim, a *journal.Analysis) error {
 	return err
 }
 
-// sample is what some decisions took.
+// sample is what a number of decisions took.
 type sample struct {
 	decisions int64
 	took      time.Duration
 	used      time.Duration   // CPU time, the server's included
-	waits     []time.Duration // ascending, where they were measured
+	waits     []time.Duration // sorted; nil if not measured
 }
 
 func (m sample) perSecond() float64 { return float64(m.decisions) / m.took.Seconds() }
@@ -90,12 +90,12 @@ func (m sample) cpu() float64 {
 	return float64(m.used.Nanoseconds()) / 1000 / float64(max(m.decisions, 1))
 }
 
-// wait returns how long in ms a share of all decisions, from 0 to 1, waited at most.
+// wait returns, in ms, the longest wait of that share (0 to 1) of the decisions, the shortest waits first.
 func (m sample) wait(share float64) float64 {
 	return m.waits[min(int(share*float64(len(m.waits))), len(m.waits)-1)].Seconds() * 1000
 }
 
-// drive measures what so many callers do at once.
+// drive measures what that many concurrent callers do.
 func (s *session) drive(ctx context.Context, callers int, work func(ctx context.Context, caller int) error) sample {
 	decisions, own, server, began := s.decisions.Load(), ownCPU(), s.serverCPU(), time.Now()
 	group, ctx := errgroup.WithContext(ctx)
@@ -106,10 +106,10 @@ func (s *session) drive(ctx context.Context, callers int, work func(ctx context.
 	return sample{s.decisions.Load() - decisions, time.Since(began), ownCPU() - own + s.serverCPU() - server, nil}
 }
 
-// until and times tell when a flood ends.
+// until and times say how long a flood goes on.
 func until(d time.Duration) func() bool {
 	end := time.Now().Add(d)
-	var begun atomic.Bool // there is one decision at least
+	var begun atomic.Bool // at least one decision is made
 	return func() bool { return !begun.Swap(true) || time.Now().Before(end) }
 }
 
@@ -118,8 +118,8 @@ func times(n int) func() bool {
 	return func() bool { return done.Add(1) <= int64(n) }
 }
 
-// flood has so many callers at work while more says so, each asking again as soon as it has its answer. They read,
-// redact and identify their failures themselves, as the worker does.
+// flood has concurrent callers make decisions while more returns true, each as soon as it has its last answer. They
+// read, redact and identify their failures themselves, as the worker does.
 func (s *session) flood(ctx context.Context, callers int, more func() bool) sample {
 	return s.drive(ctx, callers, func(ctx context.Context, _ int) (err error) {
 		for err == nil && more() {
@@ -139,8 +139,8 @@ func (s *session) next(ctx context.Context) error {
 	return err
 }
 
-// replay is a flood of so many failures that are made before the clock starts: what it costs is the journal's and the
-// store's. The failures of one claim are one caller's, in their order.
+// replay is a flood of failures that are made before the clock starts, so that it costs the journal's and the store's
+// time only. One caller makes all failures of a claim, in their order.
 func (s *session) replay(ctx context.Context, failures int) sample {
 	type task struct {
 		claim
@@ -163,8 +163,8 @@ func (s *session) replay(ctx context.Context, failures int) sample {
 	})
 }
 
-// paced lets failures come at random with a mean rate per second, whether or not those before them have their answers,
-// and measures each from when it was due: who waits behind others, or for this very loop, counts.
+// paced lets failures come at random with a mean rate per second, whether or not earlier ones are answered. It
+// measures each from when it was due, so that waiting for others, or for this loop, counts.
 func (s *session) paced(ctx context.Context, rate float64, d time.Duration) sample {
 	random := rand.New(rand.NewPCG(3, 4))
 	var due []time.Duration

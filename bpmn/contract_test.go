@@ -28,7 +28,7 @@ type hospitalTask struct{ jobType, retries string }
 var expectations = map[string]expectation{
 	"SUB_06": {
 		id: "claimId", policy: "tiss-submission", tasks: []hospitalTask{{"submit-claim", "1"}}, gated: true,
-		failure: "SUBMISSION_FAILED", carries: []string{"submissionError", "lastSubmissionTime"},
+		failure: "SUBMISSION_FAILED", carries: []string{"submissionError", "lastSubmissionTime", "retryAfter"},
 	},
 	"WHATSAPP_MESSAGE": {
 		id: "messageId", policy: "whatsapp-message", tasks: []hospitalTask{{"send-whatsapp-message", "1"}},

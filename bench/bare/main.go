@@ -1,5 +1,6 @@
-// Command bare is the yardstick of `make bench`: the least that a worker for analyze-retry can be. It activates, decides
-// by hand and completes over plain gRPC, or REST by net/http; no log, no metrics, no retries, no stop. Its arguments are the gateway's address and the jobs' type.
+// Command bare is the yardstick of `make bench`: the least that a worker for analyze-retry can be. It activates jobs,
+// decides by hand and completes them over plain gRPC, or over REST by net/http; it has no log, metrics, retries or
+// stop. Its arguments are the gateway's address and the job type.
 package main
 
 import (
@@ -20,7 +21,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// active jobs are asked for, and answered, at once.
+// active is how many jobs are asked for and answered at once.
 const active = 50
 
 type output struct {

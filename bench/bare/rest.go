@@ -18,7 +18,7 @@ type restJob struct {
 	}
 }
 
-// runREST is the same loop by net/http.
+// runREST is the same loop over REST.
 func runREST(base string) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = active + 1
@@ -51,7 +51,7 @@ func runREST(base string) {
 	}
 }
 
-// call sends in and reads the answer into out, which may be nil.
+// call sends in, and reads the answer into out, which may be nil.
 func call(c *http.Client, method, url string, in, out any) {
 	body, err := json.Marshal(in)
 	if err != nil {

@@ -2,15 +2,16 @@ package main
 
 import "time"
 
-// drains watches how the backlog of each outage goes: how long it takes, and how many are sent in 10 s meanwhile.
+// drains measures how the backlog of each outage drains: how long it takes, and how many claims are sent in 10 s
+// meanwhile.
 type drains struct {
 	outages  []outage
 	claims   []claim
 	capacity int
-	left     []int // claims of each outage that are not done
-	backlog  []int // of these, at the recovery
+	left     []int // of each outage, claims that are not done
+	backlog  []int // of each outage, those at the recovery
 	gone     []time.Duration
-	current  int             // outage that began last, -1 before the first
+	current  int             // the outage that began last; -1 before the first
 	window   []time.Duration // submissions of the last 10 s since the recovery
 	peak     int
 }
@@ -29,7 +30,7 @@ func newDrains(outages []outage, claims []claim, capacity int) *drains {
 
 const peakWindow = 10 * time.Second
 
-// sent notes a submission.
+// sent records a submission.
 func (d *drains) sent(at time.Duration) {
 	for d.current+1 < len(d.outages) && at >= d.outages[d.current+1].start {
 		d.current, d.window = d.current+1, nil
@@ -44,7 +45,7 @@ func (d *drains) sent(at time.Duration) {
 	d.peak = max(d.peak, len(d.window))
 }
 
-// done notes that nobody waits for a claim any more.
+// done records that nothing more is to be done for a claim.
 func (d *drains) done(claim int, at time.Duration) {
 	of := d.claims[claim].outage
 	if of < 0 {
@@ -57,7 +58,8 @@ func (d *drains) done(claim int, at time.Duration) {
 	d.gone[of] = max(d.gone[of], at)
 }
 
-// close adds what was seen. An outage whose backlog met the next one counts for nothing: it could not drain.
+// close adds the measurements to t. An outage counts for nothing if its backlog lasted until the next one: it could
+// not drain.
 func (d *drains) close(t *tally) {
 	allowed := float64((d.capacity + 5) / 6)
 	t.peak = max(t.peak, float64(d.peak)/allowed)
@@ -70,12 +72,13 @@ func (d *drains) close(t *tally) {
 	}
 }
 
-// open returns the first instant from at on at which a service's calendar is open.
+// open returns the first instant, not before at, when a service's calendar is open.
 func (o *options) open(service string, at time.Duration) time.Duration {
 	return o.destination(service).Calendar.Next(epoch.Add(at)).Sub(epoch)
 }
 
-// foresee sends each claim as soon as the portal is up, open and has room, in the order of arrival.
+// foresee plays the clairvoyant: it sends each claim as soon as the portal is up, open and has room, in order of
+// arrival.
 func foresee(outages []outage, claims []claim, o *options, t *tally) {
 	service := outages[0].service
 	d := newDrains(outages, claims, o.capacity)

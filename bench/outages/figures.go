@@ -12,37 +12,37 @@ import (
 	"retry-worker/internal/destination"
 )
 
-// options say what is played.
+// options say what to play.
 type options struct {
 	policy *decision.Policy
 	// destination returns the settings of a service.
 	destination func(service string) destination.Settings
-	// gate holds claims; without it the policy is the plain ladder.
+	// gate says whether a gate holds claims; without it the policy is the plain ladder.
 	gate            bool
 	claimsPerMinute float64
-	// capacity is the submissions a minute that the portal takes, and the most that the gate lets through.
+	// capacity is how many submissions a minute the portal takes, and the most that the gate lets through.
 	capacity int
 	seed     uint64
 }
 
-// figures are what became of the claims that arrived while their destination was down.
+// figures sum up the claims that arrived while their destination was down.
 type figures struct {
 	Claims int `json:"claims"`
-	// Recovered is the share that was submitted within the total limit.
+	// Recovered is the share that succeeded within the total limit.
 	Recovered float64 `json:"recovered"`
 	GivenUp   int     `json:"givenUp"`
 	Attempts  float64 `json:"attemptsPerClaim"`
 	Wasted    float64 `json:"wastedPerClaim"`
-	// Lateness is the time from the later of arrival and recovery to success.
+	// Lateness is from the later of arrival and recovery to success.
 	LatenessP50 float64 `json:"latenessP50Minutes"`
 	LatenessP95 float64 `json:"latenessP95Minutes"`
-	// Peak is the most submissions in any 10 s from a recovery until nobody waits, of what the capacity allows in them.
+	// Peak is the most submissions in 10 s between a recovery and the end of its backlog, in relation to the capacity.
 	Peak float64 `json:"peakRatio"`
-	// Drain is the time until the backlogs were gone, of what the capacity needs for them and 5 minutes each.
+	// Drain is how long the backlogs took, in relation to what the capacity needs for them plus 5 minutes each.
 	Drain float64 `json:"drainRatio"`
 }
 
-// comparison is a policy beside its plain ladder and a clairvoyant, who knows when the portal is back.
+// comparison compares a policy with its plain ladder and with a clairvoyant, who knows when the portal is back.
 type comparison struct {
 	Policy      figures `json:"policy"`
 	Ladder      figures `json:"ladder"`
@@ -62,7 +62,7 @@ func (o *options) compare(outages []outage) comparison {
 }
 
 const (
-	// before and after an outage claims arrive as they do while it lasts.
+	// before and after bound the times around an outage in which claims arrive too.
 	before = 10 * time.Minute
 	after  = time.Hour
 )
@@ -71,11 +71,11 @@ const (
 type claim struct {
 	id      string
 	arrived time.Duration
-	// outage during which it arrived, as an index; -1 where the portal was up.
+	// outage is the index of the one during which it arrived; -1 if the portal was up.
 	outage int
 }
 
-// arrivals draws when claims arrive at a service: at random at the given rate, around its outages.
+// arrivals returns random claims for a service at the given rate, during and around its outages.
 func (o *options) arrivals(outages []outage) []claim {
 	service := outages[0].service
 	h := fnv.New64a()
@@ -105,7 +105,7 @@ func (o *options) arrivals(outages []outage) []claim {
 	return all
 }
 
-// tally collects what becomes of claims, over all services.
+// tally counts what becomes of claims, over all services.
 type tally struct {
 	claims, recovered, givenUp, attempts, wasted int
 	lateness                                     []float64 // minutes
@@ -123,7 +123,7 @@ func (t *tally) submit(c *claim, failed bool) {
 	}
 }
 
-// recover counts a claim that was answered.
+// recover counts a claim that succeeded.
 func (t *tally) recover(c *claim, outages []outage, at time.Duration) {
 	if c.outage >= 0 {
 		t.claims++
@@ -132,7 +132,7 @@ func (t *tally) recover(c *claim, outages []outage, at time.Duration) {
 	}
 }
 
-// giveUp counts a claim that nobody sends any more.
+// giveUp counts a claim that is no longer sent.
 func (t *tally) giveUp(c *claim) {
 	if c.outage >= 0 {
 		t.claims++
@@ -160,5 +160,5 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[int(math.Ceil(q*float64(len(sorted))))-1]
 }
 
-// round to four digits behind the point, which is more than the claims can tell.
+// round returns x with four decimals, more than the claims can tell.
 func round(x float64) float64 { return math.Round(x*1e4) / 1e4 }

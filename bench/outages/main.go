@@ -1,6 +1,6 @@
 // Command outages plays recorded outages against a policy in virtual time, with the code that decides, holds and
-// releases, and compares it with the plain ladder and with a clairvoyant, who knows when the portal is back. It tells of
-// the claims that arrive while their destination is down. The same seed gives the same output.
+// releases. It compares the policy with the plain ladder and with a clairvoyant, who knows when the portal is back,
+// for the claims that arrive while their destination is down. The same seed gives the same output.
 package main
 
 import (

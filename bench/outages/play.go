@@ -9,28 +9,28 @@ import (
 	"retry-worker/internal/destination"
 )
 
-// How long the portal takes to answer, and a submission to fail that it does not answer.
+// How long the portal takes to answer, and how long a submission without an answer takes to fail.
 const (
 	answerTime = time.Second
 	timeout    = 30 * time.Second
 )
 
-// epoch is the beginning of every trace.
+// epoch is the start of every trace.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// event of the virtual time.
+// event is something that happens at an instant of the virtual time.
 type event struct {
 	at   time.Duration
 	play func(at time.Duration)
 }
 
-// progress of a claim.
+// progress is how far a claim has come.
 type progress struct {
 	retries      int64
 	firstFailure time.Time
 	kind         destination.Kind
 	sent         time.Duration
-	error        string // of the submission under way
+	error        string // the answer to the submission under way
 }
 
 // player plays one service.
@@ -40,10 +40,10 @@ type player struct {
 	portal   portal
 	claims   []claim
 	progress []progress
-	next     int     // of claims to arrive
-	queue    []event // in the order of time
+	next     int     // index of the claim that arrives next
+	queue    []event // by time
 	gate     *destination.Gate
-	index    map[string]int // of the claims at the gate
+	index    map[string]int // claims at the gate, by id
 	woken    time.Duration
 	drains   *drains
 	tally    *tally
@@ -83,7 +83,7 @@ func (p *player) at(at time.Duration, play func(at time.Duration)) {
 	p.queue = slices.Insert(p.queue, after, event{at, play})
 }
 
-// arrive at the gate, or, without one, at the portal: before each submission, retries included.
+// arrive takes a claim to the gate, or to the portal if there is no gate, before each submission.
 func (p *player) arrive(claim int, at time.Duration) {
 	if p.gate == nil {
 		p.submit(claim, at)
@@ -91,7 +91,7 @@ func (p *player) arrive(claim int, at time.Duration) {
 	}
 	c, now := &p.progress[claim], epoch.Add(at)
 	if c.firstFailure.IsZero() {
-		c.firstFailure = now // the clock of a claim that never failed starts when it is first held (R27)
+		c.firstFailure = now // the total limit counts from the first hold of a claim that never failed (R27)
 	}
 	h := destination.Held{Claim: p.claims[claim].id, Since: now, RetriesLeft: p.policy.MaxRetries - c.retries,
 		Limit: p.policy.TimeLimit(p.service, c.firstFailure)}
@@ -100,7 +100,7 @@ func (p *player) arrive(claim int, at time.Duration) {
 	p.open(at)
 }
 
-// open lets through what may go.
+// open submits what the gate lets through.
 func (p *player) open(at time.Duration) {
 	released, givenUp, probe := p.gate.Due(epoch.Add(at))
 	for _, r := range released {
@@ -121,7 +121,7 @@ func (p *player) open(at time.Duration) {
 
 func (p *player) tell(e destination.Event, at time.Duration) { p.gate.Apply(e, epoch.Add(at)) }
 
-// sleep until the gate has something to do; one where nothing happens in the next hour is left alone.
+// sleep schedules the gate's next wake-up, unless the gate is empty and nothing happens in the next hour.
 func (p *player) sleep(now time.Duration) {
 	next := p.gate.Next(epoch.Add(now))
 	idle := p.gate.Queue.Len() == 0 && len(p.queue) == 0 &&
@@ -135,7 +135,7 @@ func (p *player) sleep(now time.Duration) {
 	}
 }
 
-// wake the gate, unless an earlier waking took the place of this one.
+// wake opens the gate, unless an earlier wake-up has replaced this one.
 func (p *player) wake(at time.Duration) {
 	if at == p.woken {
 		p.woken = -1
@@ -169,7 +169,7 @@ func (p *player) answer(claim int, at time.Duration) {
 	}
 }
 
-// fail lets the policy decide, and tells the gate.
+// fail has the policy decide, and tells the gate.
 func (p *player) fail(claim int, at time.Duration) {
 	c, now := &p.progress[claim], epoch.Add(at)
 	match := p.policy.Rules.Classify(c.error, 0)
@@ -200,14 +200,14 @@ func (p *player) giveUp(claim int, at time.Duration) {
 	p.tally.giveUp(&p.claims[claim])
 }
 
-// portal is the outside system.
+// portal is the system that claims are sent to.
 type portal struct {
 	outages  []outage
 	capacity int
-	taken    []time.Duration // in the last minute
+	taken    []time.Duration // submissions of the last minute
 }
 
-// downUntil returns when the outage ends that lasts at an instant; 0 where the portal is up.
+// downUntil returns when the outage at an instant ends; 0 if the portal is up.
 func (p *portal) downUntil(at time.Duration) time.Duration {
 	i := sort.Search(len(p.outages), func(i int) bool { return at < p.outages[i].end })
 	if i == len(p.outages) || at < p.outages[i].start {
@@ -216,7 +216,7 @@ func (p *portal) downUntil(at time.Duration) time.Duration {
 	return p.outages[i].end
 }
 
-// submit returns what becomes of a submission, and after how long; an empty error is a success.
+// submit returns the error of a submission, empty for success, and how long the answer takes.
 func (p *portal) submit(at time.Duration) (failure string, takes time.Duration) {
 	if p.downUntil(at) > 0 {
 		return "TIMEOUT", timeout

@@ -43,8 +43,8 @@ func readTrace(file string, r io.Reader) (outages []outage, err error) {
 	return outages, nil
 }
 
-// byService returns the outages of each service in the order of time, those that overlap as one, and the services in
-// alphabetical order.
+// byService returns the outages of each service, the services sorted by name. A service's outages are sorted by time,
+// and those that overlap are joined.
 func byService(outages []outage) [][]outage {
 	sorted := slices.Clone(outages)
 	slices.SortStableFunc(sorted, func(a, b outage) int {

@@ -9,7 +9,7 @@ import (
 	"retry-worker/internal/testkit/wait"
 )
 
-// result is what one run of the program left behind.
+// result is what a run of the program returned.
 type result struct {
 	stdout, stderr string
 	code           int
@@ -22,8 +22,8 @@ func retryWorker(args ...string) result {
 	return result{stdout.String(), stderr.String(), code}
 }
 
-// fails checks that the run ended with code and printed nothing but errors, which are these lines behind
-// the program's name.
+// fails checks that the run ended with code and printed nothing but these lines of errors, each after the program's
+// name.
 func (r result) fails(t *testing.T, code int, lines ...string) {
 	t.Helper()
 	if r.code != code {
@@ -35,7 +35,7 @@ func (r result) fails(t *testing.T, code int, lines ...string) {
 	r.says(t, lines...)
 }
 
-// says checks that standard error holds just these lines behind the program's name.
+// says checks that standard error has exactly these lines, each after the program's name.
 func (r result) says(t *testing.T, lines ...string) {
 	t.Helper()
 	var want strings.Builder
@@ -47,7 +47,7 @@ func (r result) says(t *testing.T, lines ...string) {
 	}
 }
 
-// object is standard output as the one JSON object it must be.
+// object returns standard output, which must be one JSON object.
 func (r result) object(t *testing.T) map[string]any {
 	t.Helper()
 	var o map[string]any
@@ -60,5 +60,5 @@ func (r result) object(t *testing.T) map[string]any {
 	return o
 }
 
-// patience with what must happen; nothing takes it unless something is wrong.
+// patience bounds what must happen; only a failing test reaches it.
 const patience = wait.Limit

@@ -13,8 +13,8 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// TestHelp: each command says what it does, those that have others below them list them, and those that take anything show an
-// example.
+// TestHelp: each command says what it does. One with commands below it lists them, and one that takes anything shows
+// an example.
 func TestHelp(t *testing.T) {
 	testkit.Environment(t, nil)
 	for _, c := range commands((&cli{}).root()) {
@@ -33,7 +33,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// takesAnything reports whether a command has arguments, or flags beside --help.
+// takesAnything reports whether a command has arguments, or flags besides --help.
 func takesAnything(c *cobra.Command) bool {
 	flags := 0
 	c.LocalNonPersistentFlags().VisitAll(func(*pflag.Flag) { flags++ })
@@ -51,7 +51,7 @@ func commands(c *cobra.Command) []*cobra.Command {
 	return all
 }
 
-// Nothing is served, and no journal is made, by who only types the program's name; decide needs none either.
+// Typing only the program's name serves nothing and makes no journal; decide needs none either.
 func TestWithoutACommandHelpIsPrinted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	testkit.Environment(t, nil)

@@ -1,103 +1,41 @@
-// Package attacks does to the built program what attackers did, from outside.
+// Package attacks attacks the built program from outside.
 package attacks_test
 
 import (
-	"context"
 	"net"
-	"net/http"
-	"net/url"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"retry-worker/e2e/harness"
 	"retry-worker/internal/access"
-	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
+	"retry-worker/internal/testkit/tlstest"
 )
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-const (
-	form = "application/x-www-form-urlencoded"
-	// patience with an answer. The goal is a second, which a busy machine may miss; what it takes is reported.
-	patience = 20 * time.Second
-	// attacker and other are addresses of this machine.
-	attacker, other = "127.0.0.9", "127.0.1.1"
-)
-
-// worker is one with a tokens file that nothing else is done to.
+// worker is a worker with a tokens file and a certificate, for one test.
 type worker struct {
 	*harness.Worker
-	t        *testing.T
-	engine   *gateway.Gateway
-	settings []string
-	secret   string // of an admin
+	engine    *gateway.Gateway
+	authority *tlstest.Authority
 }
 
-func start(t *testing.T, more ...string) *worker {
+func start(t *testing.T) *worker {
 	t.Helper()
-	binary, dir := harness.Binary(t), t.TempDir()
-	secret := harness.Issue(t, filepath.Join(dir, "tokens"), map[string]access.Role{"ada": access.Admin})["ada"]
-	w := &worker{t: t, engine: gateway.New(t, gateway.Options{}), secret: secret}
-	w.settings = append(harness.Settings(w.engine.Addr(), dir, "RETRY_WORKER_AUTH_TOKENS_FILE="+filepath.Join(dir, "tokens")), more...)
-	w.begin(binary)
+	w := &worker{engine: gateway.New(t, gateway.Options{}), authority: tlstest.NewAuthority(t)}
+	dir := t.TempDir()
+	tokens, cert, key := filepath.Join(dir, "tokens"), filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	harness.Issue(t, tokens, map[string]access.Role{"ada": access.Admin})
+	w.authority.Issue(t, cert, key, "console")
+	w.Worker = harness.StartWorker(t, harness.Binary(t), harness.Settings(w.engine.Addr(), dir,
+		"RETRY_WORKER_AUTH_TOKENS_FILE="+tokens, "RETRY_WORKER_TLS_CERT_FILE="+cert, "RETRY_WORKER_TLS_KEY_FILE="+key))
+	t.Cleanup(w.Kill) // a stop would wait for nothing
 	return w
 }
 
-// begin a life of the worker's process, on the journal of the one before.
-func (w *worker) begin(binary string) {
-	w.t.Helper()
-	w.Worker = harness.StartWorker(w.t, binary, w.settings)
-	w.t.Cleanup(w.Kill) // nothing is left that a stop would wait for
-}
-
-// dialer connects from an address of this machine.
+// dialer returns a dialer that connects from an address of this machine.
 func dialer(from string) *net.Dialer {
-	return &net.Dialer{Timeout: patience, LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
-}
-
-// client asks from an address, and follows no redirect.
-func (w *worker) client(from string) *http.Client {
-	transport := &http.Transport{DialContext: dialer(from).DialContext}
-	w.t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Timeout: patience, Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-}
-
-// connect from an address, and send that.
-func (w *worker) connect(from, to, send string) net.Conn {
-	w.t.Helper()
-	c, err := dialer(from).DialContext(context.Background(), "tcp", to)
-	testkit.Must(w.t, err)
-	w.t.Cleanup(func() { c.Close() })
-	testkit.Must(w.t, c.SetDeadline(time.Now().Add(patience)))
-	_, _ = c.Write([]byte(send)) // what is refused shows when it is read
-	return c
-}
-
-// request to the console, or by a whole URL.
-func (w *worker) request(method, to, kind, body string) *http.Request {
-	w.t.Helper()
-	if strings.HasPrefix(to, "/") {
-		to = "http://" + w.API + to
-	}
-	r, err := http.NewRequestWithContext(w.t.Context(), method, to, strings.NewReader(body))
-	testkit.Must(w.t, err)
-	r.Header.Set("Content-Type", kind)
-	return r
-}
-
-// send returns the answer's status and body.
-func (w *worker) send(c *http.Client, r *http.Request) (status int, body string) {
-	w.t.Helper()
-	status, _, body = testkit.Send(w.t, c, r)
-	return status, body
-}
-
-// logIn with a token, and return the status.
-func (w *worker) logIn(c *http.Client, token string) int {
-	w.t.Helper()
-	status, _ := w.send(c, w.request(http.MethodPost, "/login", form, url.Values{"token": {token}}.Encode()))
-	return status
+	return &net.Dialer{Timeout: 20 * time.Second, LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 }

@@ -44,12 +44,12 @@ const (
 	own       source = "the development engine's own rule" // other engines are not asked
 )
 
-// needs of a row, beside a door.
+// needs are what a row needs besides a door.
 type needs int
 
 const (
 	clock   needs = 1 << iota // a clock to move; such rows run one after the other
-	records                   // the engine's records, where incidents are read
+	records                   // the engine's records, for incidents
 	control                   // the counters of its actuator
 )
 
@@ -57,7 +57,7 @@ const (
 type row struct {
 	name  string
 	from  source
-	doors doors // it is played through
+	doors doors // that it is played through
 	needs needs
 	play  func(*play)
 }
@@ -80,16 +80,16 @@ func TestConformance(t *testing.T) {
 // through reports whether the row is played through a door.
 func (r *row) through(d door) bool { return r.doors&d.kind() != 0 }
 
-// results of the rows.
+// results are the rows'.
 type results struct {
 	engines []*engine
-	run     int64 // apart from earlier runs on the same engine
+	run     int64 // tells this run from earlier ones on the engine
 
 	mu  sync.Mutex
-	got map[string]string // by the names of the row and of the door
+	got map[string]string // by row and door
 }
 
-// play plays the rows that move the clock, one after the other, or else the others, several at once.
+// play plays either the rows that move the clock, one after the other, or the other rows, several at once.
 func (r *results) play(t *testing.T, moving bool) {
 	for i := range table {
 		row := &table[i]
@@ -122,7 +122,7 @@ func (r *results) add(name string, failed bool) {
 	r.got[name] = map[bool]string{false: "ok", true: "FAILED"}[failed]
 }
 
-// table returns a table of all rows: where each is known from, and what came of it through each door.
+// table returns a table of all rows: the source of each, and its result through each door.
 func (r *results) table() string {
 	var out strings.Builder
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)

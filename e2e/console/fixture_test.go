@@ -27,11 +27,11 @@ import (
 	"retry-worker/internal/testkit/wait"
 )
 
-// fixture is what all tests share: an engine with the bundled models, a portal, the worker with its journal, and a browser.
-// Each is started when it is first asked for.
+// fixture is what all tests share: an engine with the bundled models, a portal, the worker with its journal, and a
+// browser. Each starts when it is first needed.
 type fixture struct {
 	mu  sync.Mutex // held while something is started
-	dir string     // the journal's and the tokens'
+	dir string     // of the journal and the tokens
 
 	browser *chromium.Browser
 	root    context.Context // chromedp's, of the browser
@@ -42,26 +42,27 @@ type fixture struct {
 
 	worker  *harness.Worker
 	guarded bool
-	tokens  map[string]string // by the roles of who has them
+	tokens  map[string]string // by role
 }
 
 // shared is the fixture.
 var shared fixture
 
-// open returns the fixture with a worker that needs no token, as `make run` starts it. The test runs beside others.
+// open returns the fixture with a worker that needs no token, as `make run` starts it. The test runs in parallel.
 func open(t *testing.T) *fixture {
 	t.Helper()
 	t.Parallel()
 	return shared.serving(t, false)
 }
 
-// openAlone is open for a test that nothing may run beside.
+// openAlone is open for a test that must run alone.
 func openAlone(t *testing.T) *fixture {
 	t.Helper()
 	return shared.serving(t, false)
 }
 
-// guarded returns the fixture with a worker that asks for tokens: viewer, operator and admin. Nothing runs beside the test.
+// guarded returns the fixture with a worker that has a token for a viewer, an operator and an admin. The test runs
+// alone.
 func guarded(t *testing.T) *fixture {
 	t.Helper()
 	return shared.serving(t, true)
@@ -146,8 +147,8 @@ type instance struct {
 	err       error
 }
 
-// submit starts SUB_06 for a claim whose submissions fail with texts, one after the other, and then succeed.
-// retried is how many retries were made before.
+// submit starts SUB_06 for a claim whose submissions fail with these texts, one after the other, and then succeed.
+// retried is how many retries it has had before.
 func (s *fixture) submit(t *testing.T, claimID string, retried int, failures ...string) *instance {
 	t.Helper()
 	variables, err := json.Marshal(map[string]any{"claimId": claimID, "failures": failures, "retryCount": retried, "operadora": claimID})
@@ -173,7 +174,7 @@ func (s *fixture) submit(t *testing.T, claimID string, retried int, failures ...
 	return i
 }
 
-// ended waits until the engine says that the process has ended, and returns its variables.
+// ended waits for the end of the process, and returns its variables.
 func (i *instance) ended(t *testing.T) map[string]any {
 	t.Helper()
 	wait.Until(t, "the process's end on the engine", func() bool {
@@ -186,7 +187,7 @@ func (i *instance) ended(t *testing.T) map[string]any {
 
 type deadLetter = api.DeadLetter
 
-// find is the claim's dead letter by the API; nil where there is none.
+// find returns the claim's dead letter; nil if it has none.
 func (s *fixture) find(t *testing.T, claimID string) *deadLetter {
 	t.Helper()
 	token := ""
@@ -203,7 +204,7 @@ func (s *fixture) find(t *testing.T, claimID string) *deadLetter {
 	return nil
 }
 
-// deadLetter waits until the claim is a dead letter that its process waits for.
+// deadLetter waits until the claim has a dead letter for which its process waits.
 func (s *fixture) deadLetter(t *testing.T, claimID string) *deadLetter {
 	t.Helper()
 	var found *deadLetter
@@ -214,5 +215,5 @@ func (s *fixture) deadLetter(t *testing.T, claimID string) *deadLetter {
 	return found
 }
 
-// subject is the path of a claim's page.
+// subject returns the path of a claim's page.
 func subject(claimID string) string { return "/subjects/tiss-submission/" + url.PathEscape(claimID) }

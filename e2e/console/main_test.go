@@ -1,5 +1,5 @@
-// Package console drives the console's pages in a real Chromium, beside a real worker with its journal and the
-// development engine, as the people do who decide on what the worker gave up.
+// Package console drives the console in a real Chromium, with a real worker and the development engine, as the people
+// who decide dead letters do.
 package console_test
 
 import (

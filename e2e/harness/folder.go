@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// Folder is a temporary folder that everybody may enter, so that programs that must not be root can work in it.
+// Folder is a temporary folder that every user may enter, so that programs that must not be root can work in it.
 type Folder struct{ Path string }
 
-// NewFolder makes a folder.
+// NewFolder makes a folder; name is a part of its name.
 func NewFolder(name string) (*Folder, error) {
 	parent, err := enterableParent()
 	if err != nil {
@@ -31,15 +31,15 @@ func NewFolder(name string) (*Folder, error) {
 	return &Folder{path}, nil
 }
 
-// Join is a path in the folder.
+// Join returns a path in the folder.
 func (f *Folder) Join(elements ...string) string {
 	return filepath.Join(append([]string{f.Path}, elements...)...)
 }
 
-// Remove ends what still runs in the folder, and removes it.
+// Remove kills what still runs in the folder, and removes it.
 func (f *Folder) Remove() (err error) {
 	KillIn(f.Path, 0)
-	for range 50 { // what a killed program's helpers still write may come between
+	for range 50 { // a killed program's helpers may still write
 		if err = os.RemoveAll(f.Path); err == nil {
 			break
 		}
@@ -48,7 +48,7 @@ func (f *Folder) Remove() (err error) {
 	return err
 }
 
-// enterableParent is the system's temporary folder, or if need be a usual one instead that everybody may enter.
+// enterableParent returns the system's temporary folder or, if not every user may enter that, another usual one.
 func enterableParent() (string, error) {
 	for _, dir := range []string{os.TempDir(), "/var/tmp", "/tmp"} {
 		if resolved, err := filepath.EvalSymlinks(dir); err == nil && (Nobody() == nil || enterable(resolved)) {
@@ -58,7 +58,7 @@ func enterableParent() (string, error) {
 	return "", errors.New("no temporary folder can be entered by the user nobody, whom servers run as in place of root")
 }
 
-// enterable reports whether everybody may go through a folder and those above it.
+// enterable reports whether every user may enter a folder and those above it.
 func enterable(dir string) bool {
 	for ; ; dir = filepath.Dir(dir) {
 		if info, err := os.Stat(dir); err != nil || info.Mode().Perm()&0o001 == 0 {
@@ -70,7 +70,7 @@ func enterable(dir string) bool {
 	}
 }
 
-// RunningIn are the processes that work in a folder, by their ids, whoever started them. Only Linux tells.
+// RunningIn returns the ids of the processes that work in a folder, whoever started them. It works on Linux only.
 func RunningIn(dir string) (pids []int) {
 	found, _ := filepath.Glob("/proc/[0-9]*/cwd")
 	for _, link := range found {
@@ -86,7 +86,7 @@ func RunningIn(dir string) (pids []int) {
 	return pids
 }
 
-// state of a process, from "4711 (name) S …".
+// state returns the state of a process, the S of "4711 (name) S …".
 func state(process string) string {
 	content, err := os.ReadFile(filepath.Join(process, "stat"))
 	if _, after, found := strings.Cut(string(content[max(strings.LastIndex(string(content), ")"), 0):]), ") "); found && err == nil {
@@ -95,16 +95,16 @@ func state(process string) string {
 	return "X"
 }
 
-// KillIn kills the processes that work in a folder, but for one, which must not start new ones meanwhile, and returns when none
-// of them lives.
+// KillIn kills the processes that work in a folder, except one, which must not start new ones meanwhile, and returns
+// when they are dead.
 func KillIn(dir string, but int) {
-	_ = signalIn(dir, but, syscall.SIGKILL, "") // what does not die of it cannot be helped
+	_ = signalIn(dir, but, syscall.SIGKILL, "") // what survives cannot be helped
 }
 
-// PauseIn stops the processes that work in a folder in their tracks, and returns when none runs.
+// PauseIn freezes the processes that work in a folder, and returns when none runs.
 func PauseIn(dir string) error { return signalIn(dir, 0, syscall.SIGSTOP, "Tt") }
 
-// ResumeIn lets them go on.
+// ResumeIn ends PauseIn.
 func ResumeIn(dir string) {
 	for _, pid := range RunningIn(dir) {
 		_ = syscall.Kill(pid, syscall.SIGCONT)
@@ -114,10 +114,10 @@ func ResumeIn(dir string) {
 // settleTime bounds the wait for signals to work.
 const settleTime = 20 * time.Second
 
-// signalIn signals the processes that work in a folder, but for one, until all that live are in one of the states.
+// signalIn signals the processes that work in a folder, except one, until all that live are in one of the states.
 func signalIn(dir string, but int, s syscall.Signal, states string) error {
 	begun := time.Now()
-	for quiet := 0; quiet < 2; quiet++ { // the first look may have been before the last new one was made
+	for quiet := 0; quiet < 2; quiet++ { // the first look may have missed a new one
 		for _, pid := range RunningIn(dir) {
 			if pid != but && !strings.Contains(states, state("/proc/"+strconv.Itoa(pid))) {
 				_ = syscall.Kill(pid, s)

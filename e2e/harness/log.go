@@ -11,13 +11,13 @@ import (
 	"retry-worker/internal/testkit/wait"
 )
 
-// Board lets others wait for a change of what it guards, which its lock is held for. Its zero value is ready.
+// Board is a lock whose changes others can wait for. Its zero value is ready.
 type Board struct {
 	sync.Mutex
 	changed chan struct{}
 }
 
-// Change what the board guards, and wake who waits.
+// Change calls change under the lock, and wakes those who wait.
 func (b *Board) Change(change func()) {
 	b.Lock()
 	defer b.Unlock()
@@ -28,14 +28,14 @@ func (b *Board) Change(change func()) {
 	}
 }
 
-// Look at what the board guards.
+// Look calls look under the lock.
 func (b *Board) Look(look func()) {
 	b.Lock()
 	defer b.Unlock()
 	look()
 }
 
-// Await waits until met, which is called as Look calls, or fails the test.
+// Await waits until met, called under the lock, returns true, or fails the test.
 func (b *Board) Await(t *testing.T, what string, met func() bool) {
 	t.Helper()
 	if !b.Until(wait.Context(t), met) {
@@ -43,7 +43,7 @@ func (b *Board) Await(t *testing.T, what string, met func() bool) {
 	}
 }
 
-// Until waits until met, which is called as Look calls, and reports whether it was before ctx ended.
+// Until waits until met, called under the lock, returns true. It reports whether that was before ctx ended.
 func (b *Board) Until(ctx context.Context, met func() bool) bool {
 	for {
 		holds := false
@@ -66,16 +66,16 @@ func (b *Board) Until(ctx context.Context, met func() bool) bool {
 	}
 }
 
-// Line of a worker's log, by its fields.
+// Line is a line of a worker's log, by its fields.
 type Line map[string]any
 
-// Text of a field; empty where it has none.
+// Text returns a field's text; empty if it has none.
 func (l Line) Text(field string) string {
 	s, _ := l[field].(string)
 	return s
 }
 
-// Log takes a worker's output. Safe for concurrent use.
+// Log collects a worker's output. Safe for concurrent use.
 type Log struct {
 	board   Board
 	pending []byte
@@ -83,7 +83,7 @@ type Log struct {
 	all     bytes.Buffer
 }
 
-// Write takes a part of the output.
+// Write adds a part of the output.
 func (l *Log) Write(b []byte) (int, error) {
 	l.board.Change(func() {
 		l.all.Write(b)
@@ -93,7 +93,7 @@ func (l *Log) Write(b []byte) (int, error) {
 				break
 			}
 			fields := make(Line)
-			if json.Unmarshal(line, &fields) == nil { // what is no JSON is in Text
+			if json.Unmarshal(line, &fields) == nil { // other lines are in Text only
 				l.lines = append(l.lines, fields)
 			}
 			l.pending = rest
@@ -102,13 +102,13 @@ func (l *Log) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Await waits until met, which gets all lines so far, or fails the test.
+// Await waits until met, called with all lines so far, returns true, or fails the test.
 func (l *Log) Await(t *testing.T, what string, met func([]Line) bool) {
 	t.Helper()
 	l.board.Await(t, what, func() bool { return met(l.lines) })
 }
 
-// AwaitEvent waits for a line of an event.
+// AwaitEvent waits for a line with an event.
 func (l *Log) AwaitEvent(t *testing.T, event string) {
 	t.Helper()
 	l.Await(t, "the log to tell of "+event, func(lines []Line) bool {
@@ -116,7 +116,7 @@ func (l *Log) AwaitEvent(t *testing.T, event string) {
 	})
 }
 
-// About waits until there are n events of an instance, and returns all that there are. The worker writes its log with a delay.
+// About waits until an instance has n events in the log, which is written with a delay, and returns all it has.
 func (l *Log) About(t *testing.T, instance int64, n int) (found []Line) {
 	t.Helper()
 	l.Await(t, "the worker's log", func(lines []Line) bool {
@@ -131,7 +131,7 @@ func (l *Log) About(t *testing.T, instance int64, n int) (found []Line) {
 	return found
 }
 
-// Text is all of the output.
+// Text returns the whole output.
 func (l *Log) Text() (text string) {
 	l.board.Look(func() { text = l.all.String() })
 	return text

@@ -1,5 +1,5 @@
-// Package harness is what tests with real servers share: it starts processes that end with the tests, builds and runs the
-// program under test, and has the TestMain of all their packages. The servers are in packages below it.
+// Package harness is what tests with real servers share: it starts processes that end with the tests, builds and runs
+// the program under test, and holds the TestMain of their packages. The packages below it run the servers.
 package harness
 
 import (
@@ -14,18 +14,18 @@ import (
 	"time"
 )
 
-// FetchTime bounds what is fetched or installed the first time, and built.
+// FetchTime bounds what is fetched, installed or built for the first time.
 const FetchTime = 15 * time.Minute
 
-// atEnd is what is left to do when all tests of a package have ended.
+// atEnd is what to do when all tests of a package have ended.
 var atEnd struct {
 	mu     sync.Mutex
 	report []string
 	stops  []func() error
 }
 
-// Main calls first, runs a package's tests, stops what they share, prints their report, and exits. It is the whole of a
-// TestMain.
+// Main calls first, runs a package's tests, stops what they share, prints their report, and exits. A TestMain needs
+// nothing else.
 func Main(m *testing.M, first ...func()) {
 	for _, do := range first {
 		do()
@@ -46,7 +46,7 @@ func Main(m *testing.M, first ...func()) {
 	os.Exit(code)
 }
 
-// Parallel has Main run that many tests at once, unless the command line says otherwise: tests with servers mostly wait.
+// Parallel makes Main run n tests at once, unless the command line says otherwise: tests with servers mostly wait.
 func Parallel(n int) func() {
 	return func() {
 		if err := flag.Set("test.parallel", strconv.Itoa(n)); err != nil {
@@ -55,7 +55,7 @@ func Parallel(n int) func() {
 	}
 }
 
-// Setting returns a whole number from the environment, or otherwise where none is there.
+// Setting returns a whole number from the environment, or otherwise if the variable is not set.
 func Setting(t *testing.T, name string, otherwise int) int {
 	t.Helper()
 	text := os.Getenv(name)
@@ -69,8 +69,8 @@ func Setting(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-// Child has a test's process be a program instead, where the one that started it set that variable; the program gets its
-// value and exit status 1 with an error.
+// Child makes the test binary run program, instead of its tests, if that environment variable is set. program gets
+// the variable's value; an error is exit status 1.
 func Child(variable string, program func(value string) error) func() {
 	return func() {
 		value := os.Getenv(variable)
@@ -85,14 +85,14 @@ func Child(variable string, program func(value string) error) func() {
 	}
 }
 
-// AtEnd has Main call stop when all tests have ended, what was registered last first. An error fails the package.
+// AtEnd makes Main call stop after all tests, the last registered first. An error fails the package.
 func AtEnd(stop func() error) {
 	atEnd.mu.Lock()
 	defer atEnd.mu.Unlock()
 	atEnd.stops = append(atEnd.stops, stop)
 }
 
-// Report adds a line to what Main prints, which `make test` shows. That of a test that failed is dropped.
+// Report adds a line to what Main prints, which `make test` shows. A failed test's line is dropped.
 func Report(t testing.TB, format string, args ...any) {
 	if t.Failed() {
 		return
@@ -102,10 +102,10 @@ func Report(t testing.TB, format string, args ...any) {
 	atEnd.report = append(atEnd.report, fmt.Sprintf(format, args...))
 }
 
-// Say prints what takes a while.
+// Say tells the user what takes a while.
 func Say(line string) { fmt.Println(line) }
 
-// SkipIfShort leaves a test out with -short.
+// SkipIfShort skips a test with -short.
 func SkipIfShort(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -113,13 +113,12 @@ func SkipIfShort(t testing.TB) {
 	}
 }
 
-// Missing is what a person must install, as an error of one line that says how.
+// Missing is an error about what a person must install: one line that says how.
 type Missing string
 
 func (m Missing) Error() string { return string(m) }
 
-// Require ends the test for the error of what provides a server, if there is one, with the command that installs what a
-// person must install.
+// Require ends the test if err, of providing a server, is not nil. install is the command that a person must run.
 func Require(t testing.TB, server string, err error, install string) {
 	t.Helper()
 	if missing, ok := errors.AsType[Missing](err); ok {

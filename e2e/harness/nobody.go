@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// noUser is nobody's number where the system does not know the name.
+// noUser is the id of nobody if the system does not know the name.
 const noUser = 65534
 
-// Nobody is whom a program that must not be root runs as, where this process is root; nil where it is not.
+// Nobody returns the user for programs that must not be root, if this process is root; otherwise nil.
 var Nobody = sync.OnceValue(func() *syscall.Credential {
 	if os.Geteuid() != 0 {
 		return nil
@@ -20,12 +20,12 @@ var Nobody = sync.OnceValue(func() *syscall.Credential {
 	if err != nil {
 		return &syscall.Credential{Uid: noUser, Gid: noUser}
 	}
-	uid, _ := strconv.ParseUint(u.Uid, 10, 32) // numbers on every system that this runs on
+	uid, _ := strconv.ParseUint(u.Uid, 10, 32) // a number on every system that this runs on
 	gid, _ := strconv.ParseUint(u.Gid, 10, 32)
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 })
 
-// GiveToNobody makes a file or folder nobody's, where this process is root.
+// GiveToNobody makes nobody the owner of a file or folder, if this process is root.
 func GiveToNobody(path string) error {
 	if u := Nobody(); u != nil {
 		return os.Chown(path, int(u.Uid), int(u.Gid))

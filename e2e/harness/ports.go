@@ -2,8 +2,8 @@ package harness
 
 import "retry-worker/internal/testkit"
 
-// Ports returns n ports of 127.0.0.1 that are this process's as long as it lives: a server that it starts may listen
-// there, end and come back, and nobody else does meanwhile.
+// Ports returns n ports of 127.0.0.1 that are reserved as long as this process lives: a server that it starts may
+// listen there, end and come back, and nobody else can meanwhile.
 func Ports(n int) (ports []int, err error) {
 	for range n {
 		port, _, err := testkit.ReservePort()

@@ -15,11 +15,12 @@ import (
 )
 
 const (
-	// leftoverTime is how long output is still read after the program's end, should something that it started hold its pipes open.
+	// leftoverTime is how long output is still read after the program's end, if something that it started keeps its
+	// pipes open.
 	leftoverTime = 2 * time.Second
-	// stopTime is what a program that must end with its context may take before it is killed.
+	// stopTime is how long a program that must end with its context may take before it is killed.
 	stopTime = 10 * time.Second
-	// lookEvery is how often a program's state is looked at.
+	// lookEvery is the pause between two looks at a program's state.
 	lookEvery = 10 * time.Millisecond
 )
 
@@ -29,17 +30,17 @@ type Command struct {
 	Args []string // without the program's name
 	Env  []string // nil: this process's
 	Dir  string
-	// User runs it as somebody else, which takes root; nil: as this process's user.
+	// User is who runs it, which only root may set; nil: this process's user.
 	User *syscall.Credential
-	// StopSignal is what Stop asks it with; 0: SIGTERM.
+	// StopSignal is what Stop sends; 0: SIGTERM.
 	StopSignal syscall.Signal
-	// Output takes what the program prints on both streams, and nothing at the same time from both; nil drops it.
+	// Output gets what the program prints on both streams, by one call of Write at a time; nil drops it.
 	Output io.Writer
-	// Screen takes its standard output instead, where set.
+	// Screen, if set, gets the standard output instead.
 	Screen io.Writer
 }
 
-// Process is a started program in a process group of its own. Its methods may be called by several goroutines.
+// Process is a started program in its own process group. Its methods may be called by several goroutines.
 type Process struct {
 	cmd  *exec.Cmd
 	stop syscall.Signal
@@ -48,10 +49,10 @@ type Process struct {
 	err  error // how it ended; read after done
 
 	mu    sync.Mutex
-	ended bool // no signal after it: the number may be another's by then
+	ended bool // no signal from then on, as the id may be another process's
 }
 
-// Start runs the program. It does not outlive this process, nor does what it started in its group: see guard.
+// Start starts the program. Neither it nor what it starts in its group outlives this process: see guard.
 func Start(c Command) (*Process, error) {
 	p := &Process{stop: cmp.Or(c.StopSignal, syscall.SIGTERM), tail: &tail{to: c.Output}, done: make(chan struct{})}
 	p.cmd = exec.Command(c.Path, c.Args...)
@@ -60,7 +61,7 @@ func Start(c Command) (*Process, error) {
 	if c.Screen != nil {
 		p.cmd.Stdout = c.Screen
 	}
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: c.User} // a terminal's Ctrl-C does not reach it
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: c.User} // Ctrl-C in a terminal does not reach it
 	g, err := newGuard()
 	if err != nil {
 		return nil, fmt.Errorf("guard %s: %w", c.Path, err)
@@ -74,8 +75,9 @@ func Start(c Command) (*Process, error) {
 	return p, nil
 }
 
-// StartServer starts a program and returns when ready reports true. Where that does not come within a time, or before ctx or the
-// program ends, the program is killed, and the error ends with what it said last; its output is there still.
+// StartServer starts a program and returns when ready reports true. If that takes longer than within, or ctx or the
+// program ends before, the program is killed, and the error ends with what it said last; its output can still be
+// read.
 func StartServer(ctx context.Context, within time.Duration, c Command, ready func(*Process) bool) (*Process, error) {
 	p, err := Start(c)
 	if err != nil {
@@ -98,7 +100,8 @@ func StartServer(ctx context.Context, within time.Duration, c Command, ready fun
 	return p, nil
 }
 
-// guard is a process that kills a group when this process ends without having said that the group has: by a signal or a panic.
+// guard is a process that kills a group if this process ends, by a signal or a panic, without saying that the group
+// has ended.
 type guard struct {
 	cmd  *exec.Cmd
 	pipe io.WriteCloser
@@ -118,10 +121,11 @@ func (g *guard) watch(group int) { _, _ = fmt.Fprintln(g.pipe, group) }
 
 func (g *guard) end() {
 	_, _ = fmt.Fprint(g.pipe, "\nended\n")
-	_ = g.cmd.Wait() // it has nothing to say
+	_ = g.cmd.Wait() // its result says nothing
 }
 
-// Run starts the program and waits for its end, or stops it when ctx ends. The error ends with what the program said last.
+// Run starts the program and waits for its end, or stops it when ctx ends. The error ends with what the program said
+// last.
 func Run(ctx context.Context, c Command) (*Process, error) {
 	p, err := Start(c)
 	if err != nil {
@@ -148,26 +152,26 @@ func (p *Process) wait(g *guard) {
 	close(p.done)
 }
 
-// PID is the program's process id, and its group's.
+// PID returns the id of the program and of its group.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Done is closed when the program has ended and its output is read.
+// Done returns a channel that is closed when the program has ended and its output is read.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err waits for the end and says how it ended; nil is exit status 0.
+// Err waits for the end and returns how the program ended; nil is exit status 0.
 func (p *Process) Err() error {
 	<-p.done
 	return p.err
 }
 
-// tail passes on what is written to it, and keeps the end of it. Several goroutines may use it.
+// tail passes on what is written to it, and keeps the end of it. Safe for concurrent use.
 type tail struct {
 	mu   sync.Mutex
 	to   io.Writer // may be nil
 	text []byte
 }
 
-// Write never fails: a program must not die of its reader. What cannot be passed on is only kept.
+// Write never fails, so that a program does not die of its reader. What cannot be passed on is only kept.
 func (t *tail) Write(b []byte) (int, error) {
 	const most = 64 << 10
 	t.mu.Lock()
@@ -180,17 +184,17 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Lines returns the last lines of its output, oldest first.
+// Lines returns the last lines of the output, the oldest first.
 func (p *Process) Lines() []string {
 	p.tail.mu.Lock()
 	defer p.tail.mu.Unlock()
 	return strings.Split(strings.TrimRight(string(p.tail.text), "\n"), "\n")
 }
 
-// telling mark the lines that say why a program ended, the best first; every line has the last.
+// telling are marks of the lines that say why a program ended, the best first; every line has the last one.
 var telling = []string{"lready in use", "FATAL:", `"level":"error"`, "Error:", "panic:", ""}
 
-// LastLine returns the last line of its output that tells of an error; without one the last that says anything.
+// LastLine returns the last line of the output that says why the program ended, or else the last that says anything.
 func (p *Process) LastLine() string {
 	lines := p.Lines()
 	for _, mark := range telling {
@@ -203,7 +207,7 @@ func (p *Process) LastLine() string {
 	return ""
 }
 
-// Signal sends a signal to the whole group; an error where the program has ended.
+// Signal sends a signal to the whole group; it fails if the program has ended.
 func (p *Process) Signal(s syscall.Signal) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -216,17 +220,17 @@ func (p *Process) Signal(s syscall.Signal) error {
 	return nil
 }
 
-// Pause stops the whole group in its tracks; connections stay open and nobody answers.
+// Pause freezes the whole group: connections stay open and nobody answers.
 func (p *Process) Pause() error { return p.Signal(syscall.SIGSTOP) }
 
-// Resume lets a paused group go on.
+// Resume ends Pause.
 func (p *Process) Resume() error { return p.Signal(syscall.SIGCONT) }
 
-// Stop asks the program to end, and kills it when it has not within grace, or when ctx ends. It returns when it is dead; the error
-// says that it had to be killed.
+// Stop asks the program to end, and kills it if it has not ended within grace or before ctx. It returns when the
+// program is dead; the error says that it had to be killed.
 func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 	_ = p.Signal(p.stop)
-	_ = p.Resume() // one that is paused would not hear it
+	_ = p.Resume() // a paused one would not notice the signal
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
 	select {

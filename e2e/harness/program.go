@@ -14,20 +14,20 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// Binary returns the path of the program under test, retry-worker, which is built once a test process. It leaves the test out
-// with -short.
+// Binary returns the path of the program under test, retry-worker, which each test process builds once. With -short
+// it skips the test.
 func Binary(t testing.TB) string {
 	t.Helper()
 	return built(t, retryWorker)
 }
 
-// BinaryWithClock returns the path of the program whose clock tests move (see [SharedClock]), built as Binary's.
+// BinaryWithClock is Binary for the program whose clock tests can move (see [SharedClock]).
 func BinaryWithClock(t testing.TB) string {
 	t.Helper()
 	return built(t, withClock)
 }
 
-// DevBinary returns the path of the development engine's program, retry-worker-dev, built as Binary's.
+// DevBinary returns the path of the development engine's program, retry-worker-dev, built once a test process.
 func DevBinary() (string, error) { return development() }
 
 var (
@@ -44,8 +44,8 @@ func built(t testing.TB, binary func() (string, error)) string {
 	return path
 }
 
-// build builds a package of this module as `make build` does, so that their caches are one, into a folder that everybody may
-// enter and that is removed at the end.
+// build builds a package of this module as `make build` does, so that the two share the cache, into a folder that
+// every user may enter and that is removed at the end.
 func build(name, source string) (path string, err error) {
 	folder, err := NewFolder(name)
 	if err != nil {
@@ -61,7 +61,7 @@ func build(name, source string) (path string, err error) {
 	return path, nil
 }
 
-// RunCommand runs a command of a program to its end, with that environment, and returns what it printed and its exit status.
+// RunCommand runs a program's command to its end, with that environment, and returns its output and exit status.
 func RunCommand(t testing.TB, binary string, environment []string, args ...string) (output string, code int) {
 	t.Helper()
 	const most = 10 * time.Minute

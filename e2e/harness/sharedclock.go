@@ -10,10 +10,10 @@ import (
 	"retry-worker/internal/clock"
 )
 
-// SharedClock is this machine's clock and what it was moved ahead, which several processes read from one file.
+// SharedClock is this machine's clock plus what it was moved ahead, which several processes read from one file.
 type SharedClock struct{ file *os.File }
 
-// OpenSharedClock opens the clock of a file, which is made if need be.
+// OpenSharedClock opens the clock of a file, which it makes if need be.
 func OpenSharedClock(path string) (*SharedClock, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -22,17 +22,17 @@ func OpenSharedClock(path string) (*SharedClock, error) {
 	return &SharedClock{file}, nil
 }
 
-// Environment is that of a worker of [BinaryWithClock] which is to go by the clock.
+// Environment returns the variable by which a worker of [BinaryWithClock] goes by the clock.
 func (c *SharedClock) Environment() string { return "SHARED_CLOCK=" + c.file.Name() }
 
-// Ahead is how far it is ahead of this machine's clock.
+// Ahead returns how far the clock is ahead of this machine's.
 func (c *SharedClock) Ahead() time.Duration {
 	var b [8]byte
-	_, _ = c.file.ReadAt(b[:], 0) // nothing was written yet
+	_, _ = c.file.ReadAt(b[:], 0) // 0 before the first write
 	return time.Duration(binary.LittleEndian.Uint64(b[:]))
 }
 
-// SetAhead moves it, in all processes.
+// SetAhead moves the clock in all processes.
 func (c *SharedClock) SetAhead(d time.Duration) error {
 	_, err := c.file.WriteAt(binary.LittleEndian.AppendUint64(nil, uint64(d)), 0)
 	return err
@@ -41,7 +41,7 @@ func (c *SharedClock) SetAhead(d time.Duration) error {
 // Now implements clock.Clock.
 func (c *SharedClock) Now() time.Time { return time.Now().Add(c.Ahead()) }
 
-// NewTicker implements zapcore.Clock: a log's times are the clock's.
+// NewTicker implements zapcore.Clock: a log's times are this clock's.
 func (c *SharedClock) NewTicker(d time.Duration) *time.Ticker { return time.NewTicker(d) }
 
 // Rest implements clock.Clock. It looks now and then whether the clock was moved.
@@ -56,5 +56,5 @@ func (c *SharedClock) Rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Close the file.
+// Close closes the file.
 func (c *SharedClock) Close() error { return c.file.Close() }

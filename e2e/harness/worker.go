@@ -16,12 +16,12 @@ import (
 const (
 	// StopTime bounds the stop of a worker.
 	StopTime = 30 * time.Second
-	// loops of one worker, each of which says when the engine answers it.
+	// loops is how many loops a worker has, each of which logs that the engine answers.
 	loops = 5
 )
 
-// Settings of a worker that a test starts: its engine, its journal in that folder, ports that are free, and nothing of this
-// process's environment. Later settings of the same name go before earlier ones.
+// Settings returns the environment of a worker that a test starts: its engine, its journal in that folder, free
+// ports, nothing of this process's, and more, which may override these.
 func Settings(engine, folder string, more ...string) []string {
 	return append([]string{
 		"ZEEBE_ADDRESS=" + engine, "ZEEBE_INSECURE_CONNECTION=true",
@@ -30,27 +30,27 @@ func Settings(engine, folder string, more ...string) []string {
 	}, more...)
 }
 
-// Database is the address of a worker's journal in a folder.
+// Database returns the address of a worker's journal in a folder.
 func Database(folder string) string { return "sqlite:" + filepath.Join(folder, "journal.db") }
 
-// Worker is one life of a worker's process.
+// Worker is a worker's process.
 type Worker struct {
 	*Process
 	Log *Log
-	// API and Ops are the addresses of its API and pages, and of its metrics and probes.
+	// API and Ops are the addresses of its API and console, and of its metrics and probes.
 	API, Ops string
 }
 
-// StartWorker starts one, and returns when each of its loops is served by the engine. It is stopped at the latest when the
-// test ends.
+// StartWorker starts a worker, and returns when the engine answers each of its loops. It is stopped when the test
+// ends.
 func StartWorker(t *testing.T, binary string, settings []string) *Worker {
 	t.Helper()
 	w := RunWorker(t, binary, settings)
-	t.Cleanup(func() { _ = w.Stop(context.Background(), StopTime) }) // one that a test has ended is not stopped again
+	t.Cleanup(func() { _ = w.Stop(context.Background(), StopTime) }) // stopping twice does nothing
 	return w
 }
 
-// RunWorker is StartWorker for one that outlives the test: who starts it stops it.
+// RunWorker is StartWorker for a worker that may outlive the test; the caller stops it.
 func RunWorker(t *testing.T, binary string, settings []string) *Worker {
 	t.Helper()
 	log := &Log{}
@@ -77,8 +77,8 @@ func RunWorker(t *testing.T, binary string, settings []string) *Worker {
 	return w
 }
 
-// Ask asks the API of a worker at that URL, to be answered into answer; an empty token is not shown, body nil asks by GET. The
-// error is an *api.Refused where the API says no.
+// Ask calls the API of a worker at that URL and decodes the answer. It is a GET if body is nil; an empty token is not
+// sent. The error is an *api.Refused if the API refuses.
 func Ask(ctx context.Context, url, token, path string, body, answer any) error {
 	text, err := (&api.Client{Base: url, Token: token}).Ask(ctx, path, body)
 	if err != nil {
@@ -87,7 +87,7 @@ func Ask(ctx context.Context, url, token, path string, body, answer any) error {
 	return json.Unmarshal(text, answer)
 }
 
-// Issue tokens to people with those roles, in a tokens file that is made, and return them by the names.
+// Issue makes a tokens file with a token for each person and role, and returns the secrets by name.
 func Issue(t *testing.T, file string, people map[string]access.Role) map[string]string {
 	t.Helper()
 	secrets := make(map[string]string)
@@ -102,7 +102,7 @@ func Issue(t *testing.T, file string, people map[string]access.Role) map[string]
 	return secrets
 }
 
-// Replace a file that a worker watches, whole.
+// Replace replaces a file that a worker watches, in one step.
 func Replace(t *testing.T, file, content string) {
 	t.Helper()
 	fresh := file + ".new"

@@ -1,4 +1,4 @@
-// Package image holds the container image and docker-compose.yml to what the README says of them. Docker runs them, or
+// Package image compares the container image and docker-compose.yml with what the README says. Docker runs them, or
 // else Podman with runc from Debian's packages, whose storage is in a folder of its own.
 package image
 
@@ -20,7 +20,7 @@ import (
 
 const (
 	root = "../.."
-	// name begins those of all that is made here: images, containers, volumes and networks.
+	// name begins the name of everything that is made here: images, containers, volumes and networks.
 	name = "retry-worker-e2e"
 )
 
@@ -41,11 +41,11 @@ func containers(t *testing.T) *engine {
 	return e
 }
 
-// packages of Debian that run containers, and make base images.
+// packages are Debian's for running containers and making base images.
 var packages = []string{"podman", "buildah", "runc", "netavark", "aardvark-dns", "iptables", "mmdebstrap"}
 
 var opened = sync.OnceValues(func() (*engine, error) {
-	folder, err := harness.NewFolder("podman") // no longer: where its runroot has more than 50 characters Podman is slow
+	folder, err := harness.NewFolder("podman") // a short name: Podman is slow if its runroot has more than 50 characters
 	if err != nil {
 		return nil, err
 	}
@@ -59,8 +59,8 @@ var opened = sync.OnceValues(func() (*engine, error) {
 	return e, e.cleanAtEnd(folder.Path)
 })
 
-// podman keeps everything in the folder, and does without what a small machine may not have: systemd, control groups
-// of version 2, higher limits.
+// podman returns an engine that keeps everything in the folder, and needs nothing that a small machine may lack:
+// systemd, control groups of version 2, higher limits.
 func podman(folder *harness.Folder) (*engine, error) {
 	for _, program := range []string{"podman", "runc", "mmdebstrap"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -94,7 +94,7 @@ runroot = "%[1]s/run"
 `, folder.Path), 0o644))
 }
 
-// cleanAtEnd has a shell remove what the tests made when its input ends: however they end.
+// cleanAtEnd starts a shell that removes what the tests made when its input ends, however they end.
 func (e *engine) cleanAtEnd(folder string) error {
 	clean := exec.Command("/bin/sh", "testdata/clean", e.program, name, folder)
 	clean.Env = e.env
@@ -146,11 +146,11 @@ func (e *engine) inspect(t *testing.T, container, field string) string {
 	return e.do(t, "inspect", "--format", "{{"+field+"}}", container)
 }
 
-// healthy reports what the container's own health check says.
+// healthy reports the result of the container's own health check.
 func (e *engine) healthy(t *testing.T, container string) bool {
 	t.Helper()
 	if e.program == "podman" {
-		_ = e.command(t, "healthcheck", "run", container).Run() // at other places a timer of systemd does
+		_ = e.command(t, "healthcheck", "run", container).Run() // elsewhere a timer of systemd does
 	}
 	return e.inspect(t, container, ".State.Health.Status") == "healthy"
 }
@@ -161,7 +161,7 @@ func (e *engine) awaitHealthy(t *testing.T, container string) {
 	wait.Until(t, container+" to be healthy", func() bool { return e.healthy(t, container) }, said)
 }
 
-// stop ends a container by SIGTERM, and holds that it needed no more.
+// stop ends a container by SIGTERM, and checks that it needed no more.
 func (e *engine) stop(t *testing.T, container string) {
 	t.Helper()
 	e.do(t, "stop", "--time", "30", container)

@@ -28,7 +28,7 @@ type processes struct {
 	shared *engine.Clock
 }
 
-// onProcesses begins a scenario on an engine that has nothing yet.
+// onProcesses begins a scenario on an empty engine.
 func onProcesses(t *testing.T, protocol string) *processes {
 	t.Helper()
 	t.Parallel()
@@ -64,7 +64,7 @@ func (s *processes) takeLine(line []byte) {
 	s.history.take([]core.Event{e})
 }
 
-// movedClock is one that processes share.
+// movedClock is a clock that processes share.
 type movedClock struct {
 	t *testing.T
 	*engine.Clock
@@ -75,7 +75,7 @@ func (c movedClock) MoveTo(instant time.Time) {
 	testkit.Must(c.t, c.Clock.MoveTo(c.t.Context(), instant))
 }
 
-// environment is how workers and commands take the scenario's protocol.
+// environment returns the settings by which workers and commands use the scenario's protocol.
 func (s *processes) environment() []string {
 	if s.protocol == byREST {
 		return []string{"RETRY_WORKER_ENGINE=rest", "ZEEBE_REST_ADDRESS=" + s.RESTAddress()}
@@ -83,8 +83,7 @@ func (s *processes) environment() []string {
 	return []string{"ZEEBE_ADDRESS=" + s.GatewayAddress(), "ZEEBE_INSECURE_CONNECTION=true"}
 }
 
-// serve starts a worker that goes by the engine's clock, with a journal of its own. It is stopped at the latest when the
-// test ends.
+// serve starts a worker that goes by the engine's clock, with a journal of its own. It is stopped when the test ends.
 func (s *processes) serve(name string, settings ...string) *process {
 	s.t.Helper()
 	settings = append([]string{"RETRY_WORKER_WORKER_NAME=" + name, s.shared.Environment()}, settings...)
@@ -96,7 +95,7 @@ func (s *processes) serve(name string, settings ...string) *process {
 	return s.worker
 }
 
-// command runs one that reads a journal, and fails where it does not end well.
+// command runs a command that reads a journal, and fails the test if the command fails.
 func (s *processes) command(database string, args ...string) string {
 	s.t.Helper()
 	out, code := harness.RunCommand(s.t, harness.Binary(s.t), []string{"RETRY_WORKER_DATABASE_URL=" + database}, args...)
@@ -106,7 +105,7 @@ func (s *processes) command(database string, args ...string) string {
 	return out
 }
 
-// expectCounters holds the engine's own counters against its record.
+// expectCounters compares the engine's counters with its events.
 func (s *processes) expectCounters() {
 	s.t.Helper()
 	want := make(counts)

@@ -57,7 +57,8 @@ func ladders() (all []ladderOf) {
 		return ladderOf{system: submissions, failures: submissions.fails(repeat(text, n)...).Failures, rungs: claimRungs[:min(n, 5)], of: 5, class: "TRANSIENT"}
 	}
 	twice, whole, gone, late := claim("HTTP 503 Service Unavailable", 2), claim("TIMEOUT", 6), claim("INSURANCE_EXPIRED", 1), claim("TIMEOUT", 1)
-	twice.then = map[string]string{"retryCount": "2", "deadLetterId": "null", "responsibleTeam": "null", "submissionError": "null"}
+	twice.failures[0]["retryAfter"] = 1 // shorter than the ladder's wait
+	twice.then = map[string]string{"retryCount": "2", "deadLetterId": "null", "responsibleTeam": "null", "submissionError": "null", "retryAfter": "null"}
 	whole.dead, whole.team = exhausted, "faturamento"
 	whole.then = map[string]string{"reviewDecision": `"reprocess"`, "retryCount": "6", "submissionError": "null"}
 	gone.rungs, gone.dead, gone.team, gone.discard = nil, permanent, "cadastro", true

@@ -2,14 +2,18 @@ package scenarios
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	views "retry-worker/internal/api"
+	"retry-worker/internal/config"
 	"retry-worker/internal/notify"
 	"retry-worker/internal/testkit"
 )
@@ -22,7 +26,7 @@ func TestANewCauseIsToldOnce(t *testing.T) {
 	inBubble(t, byREST, func(t *testing.T, s *world) {
 		came := make(chan struct{})
 		box := &causesBox{told: map[string]notify.Data{}, next: came}
-		life := s.takesUntilTheFifth(s.receive(box))
+		life := s.tellsBilling(s.receive(box))
 		w := s.serve(life)
 		s.startPortal(nil, submitClaim)
 		keys := s.createAll("SUB_06", n, func(i int) map[string]any {
@@ -67,6 +71,15 @@ func TestANewCauseIsToldOnce(t *testing.T) {
 		s.audited()
 		s.done("a cause that is new, and back", "%d claims, told %d times over 4 lives", n, len(all))
 	})
+}
+
+// tellsBilling returns settings by which the billing team is told by a webhook.
+func (s *world) tellsBilling(webhook string) func(*config.Settings) {
+	secret, policies := filepath.Join(s.folder, "secret"), filepath.Join(s.folder, "policies.yaml")
+	testkit.Must(s.t, os.WriteFile(secret, []byte("whsec_"+"c2VncmVkb3NlZ3JlZG9zZWdyZWRvc2VncmVkbw=="), 0o600))
+	testkit.Must(s.t, os.WriteFile(policies,
+		fmt.Appendf(nil, "extends: built-in\nteams: {faturamento: {webhook: {url: %q, secretFile: %s}}}\n", webhook, secret), 0o600))
+	return func(c *config.Settings) { c.PoliciesFile, c.Notify.Interval = policies, time.Minute }
 }
 
 // causesBox takes webhooks of new causes, each once however often it is sent. Safe for concurrent use.

@@ -1,5 +1,5 @@
-// Package access says who asks and what they may do: roles, tokens in a file, and what stands before every HTTP
-// handler.
+// Package access finds out who sends a request and what they may do: roles, tokens in a file, and the gate before every
+// HTTP handler.
 package access
 
 import (
@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// Role is what somebody may do; each may what the one before it may. The zero value is nobody's, and may nothing.
+// Role says what an account may do. Each role includes the one before it. The zero value allows nothing.
 type Role int8
 
-// The roles, from the least on; permissions says what each may.
+// The roles in ascending order; permissions says what each may do.
 const (
 	Viewer Role = iota + 1
 	Operator
@@ -41,10 +41,10 @@ func ParseRole(name string) (Role, error) {
 	return 0, fmt.Errorf("%s, expected viewer, operator or admin", shown(name))
 }
 
-// MarshalText returns what String does.
+// MarshalText returns the role's name.
 func (r Role) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText reads what ParseRole does.
+// UnmarshalText reads a role's name.
 func (r *Role) UnmarshalText(text []byte) (err error) {
 	*r, err = ParseRole(string(text))
 	return err
@@ -57,16 +57,16 @@ type Action int8
 const (
 	Read     Action = iota + 1 // look at anything
 	Report                     // tell how a retried claim ended
-	Order                      // hold, test or release what waits for a destination, which is no team's
-	Review                     // retry one dead letter, once more at the limit too, or discard it
+	Order                      // hold, test or release the claims of a destination, which belongs to no team
+	Review                     // retry one dead letter, even at the limit, or discard it
 	Bulk                       // retry or discard many at once
-	Restart                    // begin the whole ladder again (fresh), of one or of many
+	Restart                    // begin the whole ladder again (fresh), for one or many
 	Erase                      // erase a subject (LGPD)
 	Teach                      // say what is done about a cause (R26)
-	Handover                   // give another all that somebody has (R35)
+	Handover                   // give all that one account has to another (R35)
 )
 
-// Anew returns a, or Restart where the whole ladder is to begin again.
+// Anew returns Restart if the whole ladder begins again, and otherwise a.
 func (a Action) Anew(fresh bool) Action {
 	if fresh {
 		return Restart
@@ -74,16 +74,16 @@ func (a Action) Anew(fresh bool) Action {
 	return a
 }
 
-// reach is whose dead letters a permission is about.
+// reach says whose dead letters a permission covers.
 type reach int8
 
 const (
-	everybodys reach = iota // a token that is bound to teams reads the others' too
-	unbound                 // of the teams that the token is bound to, or of all where it is bound to none
-	named                   // of the teams that the token is bound to; of all for an admin whom nothing binds
+	everybodys reach = iota // all teams', even for a token that is bound to some
+	unbound                 // those of the token's teams; all teams' if it has none
+	named                   // those of the token's teams; all teams' for an admin who has none
 )
 
-// permissions is who may what (R31), whole.
+// permissions is the whole table of who may do what (R31).
 var permissions = map[Action]struct {
 	words string // that follow "may not"
 	least Role
@@ -100,16 +100,16 @@ var permissions = map[Action]struct {
 	Handover: {"give away all that somebody has", Admin, everybodys},
 }
 
-// May reports whether the role allows an action, of some team at least; nobody may what is no action.
+// May reports whether the role allows the action, at least for some team. No role allows an unknown action.
 func (r Role) May(a Action) bool {
 	p, known := permissions[a]
 	return known && r >= p.least && r <= Admin
 }
 
-// Least returns the least role that an action takes.
+// Least returns the lowest role that may do the action.
 func (a Action) Least() Role { return permissions[a].least }
 
-// String says the action in words that follow "may not".
+// String returns the action in words that follow "may not".
 func (a Action) String() string {
 	if p, known := permissions[a]; known {
 		return p.words
@@ -117,15 +117,15 @@ func (a Action) String() string {
 	return fmt.Sprintf("Action(%d)", int8(a))
 }
 
-// Teams that somebody is bound to, as the tokens file has them: a,b. Empty is bound to none, which reaches all.
+// Teams lists the teams that an account is bound to, as the tokens file has them: a,b. An empty list reaches all teams.
 type Teams string
 
-// NoTeam is Teams of somebody who reaches no team.
+// NoTeam is the Teams of an account that reaches no team.
 const NoTeam Teams = "-"
 
 var teamsForm = regexp.MustCompile(`^[^\s,#"]{1,64}(,[^\s,#"]{1,64})*$`)
 
-// ParseTeams returns the teams of a text such as faturamento,ti.
+// ParseTeams reads a text such as faturamento,ti.
 func ParseTeams(text string) (Teams, error) {
 	if !teamsForm.MatchString(text) || strings.Contains(strings.ToLower(text), tokenPrefix) {
 		return "", fmt.Errorf("%s, expected the catalogue's teams such as faturamento,ti, without blanks", shown(text))
@@ -138,15 +138,15 @@ func (t Teams) names(team string) bool {
 	return slices.Contains(strings.Split(string(t), ","), team) && team != ""
 }
 
-// Identity is who asks.
+// Identity is an account that sends requests.
 type Identity struct {
-	// Name of the token, or LocalName; empty for nobody.
+	// Name is that of a token or a person, or LocalName; empty for nobody.
 	Name  string
 	Role  Role
 	Teams Teams
 }
 
-// May reports whether somebody may do that to dead letters of the team; an empty team stands for all teams at once.
+// May reports whether id may do the action to the team's dead letters. An empty team stands for all teams at once.
 func (id Identity) May(a Action, team string) bool {
 	switch p := permissions[a]; {
 	case !id.Role.May(a):
@@ -161,7 +161,7 @@ func (id Identity) May(a Action, team string) bool {
 var loginRequired = &Refusal{Status: http.StatusUnauthorized, Code: CodeLoginRequired,
 	Message: "nobody is logged in; send `Authorization: Bearer TOKEN`, or log in at /login"}
 
-// Check returns nil where the role of who asks allows the action, whatever team it is about; otherwise a *Refusal.
+// Check returns a *Refusal unless the role of the identity in ctx allows the action, at least for some team.
 func Check(ctx context.Context, action Action) error {
 	id := From(ctx)
 	switch {
@@ -176,8 +176,7 @@ func Check(ctx context.Context, action Action) error {
 	}
 }
 
-// CheckTeam checks what Check does, and that who asks may do it to dead letters of the team; an empty team stands for
-// all teams at once.
+// CheckTeam is Check for the team's dead letters. An empty team stands for all teams at once.
 func CheckTeam(ctx context.Context, action Action, team string) error {
 	id := From(ctx)
 	if err := Check(ctx, action); err != nil || id.May(action, team) {
@@ -199,18 +198,18 @@ func CheckTeam(ctx context.Context, action Action, team string) error {
 	return refusal
 }
 
-// LocalName is everybody's name where there are no tokens. No token can have it.
+// LocalName is everybody's name if there are no tokens. No token can have it.
 const LocalName = "local"
 
-// Local returns the identity of everybody on this machine, where there are no tokens.
+// Local returns the identity of everybody on this machine if there are no tokens.
 func Local() Identity { return Identity{Name: LocalName, Role: Admin} }
 
 type contextKey struct{}
 
-// From returns who asks, as Gate.Middleware found out; the zero Identity, which may nothing, where nobody did.
+// From returns the identity that Gate.Middleware put in ctx, or the zero Identity, which may do nothing.
 func From(ctx context.Context) Identity { return askerIn(ctx).Identity }
 
-// Within returns a ctx in which id asks: for work that no HTTP request began, and for tests.
+// Within returns a ctx with the identity id, for work that no HTTP request began, and for tests.
 func Within(ctx context.Context, id Identity) context.Context {
 	return context.WithValue(ctx, contextKey{}, &asker{Identity: id})
 }
@@ -222,8 +221,7 @@ func askerIn(ctx context.Context) *asker {
 	return &asker{}
 }
 
-// shown returns what somebody wrote, as messages show it: one line, not too long, and never a token that stands in the
-// wrong place.
+// shown returns a text as messages quote it: on one line, cut if long, and never a token that is in the wrong place.
 func shown(s string) string {
 	const most = 60
 	if s == "" {

@@ -17,17 +17,17 @@ import (
 
 const maxFileBytes = 256 << 10
 
-// FileError is everything that is wrong with a tokens file, in its order: each `FILE:LINE: what is found, expected …,
-// what to do`; never with a token or a hash.
+// FileError lists what is wrong with a tokens file, in its order: each `FILE:LINE: what is found, expected …, what to
+// do`. It never shows a token or a hash.
 type FileError struct{ problems []string }
 
-// Error returns the problems, a line each.
+// Error returns the problems, one a line.
 func (e *FileError) Error() string { return strings.Join(e.problems, "\n") }
 
-// Load reads the tokens file at path. Its error is a *FileError where the content is wrong, and otherwise one line: the
+// Load reads the tokens file at path. The error is a *FileError if the content is wrong, and otherwise one line: the
 // file cannot be read, others can read or replace it, or it has more than 256 KiB.
 //
-// Whoever can read the file can sign sessions by what it holds (see session), so it is as secret as the tokens.
+// Whoever can read the file can sign sessions with its hashes (see session), so it is as secret as the tokens.
 func Load(path string) (*Tokens, error) {
 	content, err := readFile(path)
 	if err != nil {
@@ -51,10 +51,10 @@ func readFile(path string) ([]byte, error) {
 	return content, nil
 }
 
-// Parse reads a tokens file's content: a line each with name, role, last day (2027-01-31, by UTC; or -), the SHA-256 of
-// the token in lower-case hex and, where it is bound to any, its teams (faturamento,ti), separated by white space; what
-// follows a # is a comment. source names the file in the problems. Its error is a *FileError with all of them. A file
-// without tokens is one: nobody could log in.
+// Parse reads a tokens file's content. Each line has a token's name, role, last day (2027-01-31, by UTC; or -), SHA-256
+// in lower-case hex and, if it is bound to any, teams (faturamento,ti), separated by white space. A # begins a comment.
+// source names the file in problems. The error is a *FileError with all problems. To have no token is one: nobody could
+// log in.
 func Parse(source string, content []byte) (*Tokens, error) {
 	p := parse(source, content)
 	if len(p.tokens) == 0 && len(p.wrong.problems) == 0 {
@@ -68,7 +68,7 @@ func Parse(source string, content []byte) (*Tokens, error) {
 	return &Tokens{p.tokens}, nil
 }
 
-// parse does what Parse does, for a file that may be without tokens.
+// parse is Parse for a file that may have no tokens.
 func parse(source string, content []byte) *parser {
 	p := &parser{source: source, names: map[string]int{}, hashes: map[[sha256.Size]byte]int{}}
 	p.lines(content)
@@ -79,7 +79,7 @@ type parser struct {
 	source string
 	line   int
 	tokens []Token
-	names  map[string]int // by the name in lower case: the line it stands on
+	names  map[string]int // the lines of names in lower case
 	hashes map[[sha256.Size]byte]int
 	wrong  FileError
 }
@@ -109,7 +109,7 @@ func (p *parser) lines(content []byte) {
 	}
 }
 
-// entry reads one token's fields; each of them is checked, so that all that is wrong is said at once.
+// entry reads one token's fields. It checks each of them, so that all problems are told at once.
 func (p *parser) entry(fields []string) {
 	t := Token{Name: fields[0]}
 	if err := CheckName(t.Name); err != nil {
@@ -125,7 +125,7 @@ func (p *parser) entry(fields []string) {
 	}
 	if fields[2] != "-" {
 		day, err := time.Parse(time.DateOnly, fields[2])
-		if err != nil || day.Year() < 2000 { // the zero time would be never
+		if err != nil || day.Year() < 2000 { // the zero time would mean never
 			p.problem("last day is %s, expected a day such as 2027-01-31, or - for never", shown(fields[2]))
 		}
 		t.Expires = endOfDay(day)
@@ -163,9 +163,9 @@ func (p *parser) hash(t *Token, field string) {
 	p.hashes[t.hash] = p.line
 }
 
-// Append adds a token to the file at path, which is made, for its owner only, if it is not there. Its error is a
-// *FileError if the name is taken or the file is wrong as it stands, and otherwise one line. The file is added to, not
-// replaced, so that it stays its owner's whoever does this.
+// Append adds a token to the file at path, or creates the file, readable by its owner only. The error is a *FileError
+// if the name is taken or the file has problems already, and otherwise one line. A file that exists is not replaced, so
+// that it keeps its owner.
 func Append(path string, t *Token) error {
 	content, err := readFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -192,7 +192,7 @@ const fileHead = "# Who may use retry-worker's console and API, a token each: na
 	"last day, SHA-256, teams.\n" +
 	"# `retry-worker token new --file` adds one; a line taken out ends that token and its sessions.\n"
 
-// appendTo writes text in one piece and looks at the whole again: somebody else may have written at the same time.
+// appendTo writes text in one piece and then checks the whole file, to which others may have written at the same time.
 func appendTo(path, text string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
@@ -211,9 +211,9 @@ func unwritable(path string, err error) error {
 		"write", path, smallfile.Cause(err))
 }
 
-// Open is Load, and takes what changes in the file up while the program runs: whole or not at all. A token taken out of
-// it, and one whose role was lowered, has its effect within 11 s, on its sessions too. A file that is gone or without
-// tokens is rejected like a wrong one: to shut everybody out, leave one token that nobody has, or stop the worker.
+// Open loads the tokens file and watches it. A change takes effect as a whole or not at all, within 11 s, for open
+// sessions too. A file that is gone or has no tokens is rejected like a wrong one: to shut everybody out, leave one
+// token that nobody has, or stop the worker.
 func Open(path string) (*smallfile.Watcher[Tokens], error) {
 	return smallfile.Watch(path, readFile, Parse)
 }

@@ -21,15 +21,14 @@ import (
 	"retry-worker/internal/web"
 )
 
-// Refusal is why a request is not carried out.
+// Refusal is the error of a request that is not carried out.
 type Refusal struct {
 	Status int
-	// Code is of a closed set (the Code… constants), for programs, and for pages that say it in their reader's
-	// language.
+	// Code is one of the Code… constants, for programs, and for pages to translate.
 	Code string
 	// Message is one line in English that says what to do.
 	Message string
-	// RetryAfter is how long to wait first; 0: waiting does not help.
+	// RetryAfter is how long to wait before trying again; 0: waiting does not help.
 	RetryAfter time.Duration
 }
 
@@ -58,31 +57,31 @@ const (
 	CodeUnsupportedMediaType = "unsupported_media_type"
 )
 
-// Options of a Gate.
+// Options configure a Gate.
 type Options struct {
-	// Tokens in force; nil where there are none: then everybody is Local, and only requests under a loopback name are
-	// answered. Safe for concurrent use (reload.Watcher.Current).
+	// Tokens returns the tokens in force (smallfile.Watcher.Current). If it and Provider are nil, everybody is Local,
+	// and only requests to a loopback name are answered.
 	Tokens func() *Tokens
-	// Provider that people log in by too; nil: none.
+	// Provider lets people log in, too; nil: none.
 	Provider *Provider
 	// Now is the clock by which tokens and sessions end.
 	Now func() time.Time
-	// Ended keeps the sessions that ended before their time; nil until the journal is open. Needed with Tokens.
+	// Ended returns the store of sessions that ended early; nil until the journal is open. Required with Tokens.
 	Ended func() EndedSessions
-	// Public are path prefixes that everybody may read, such as /assets/; each ends with a slash.
+	// Public lists path prefixes that everybody may read, such as /assets/; each ends with a slash.
 	Public []string
-	// LoginPage writes the page with the log-in form, status and all; needed with Tokens. The form posts `token` and
-	// `next` to /login.
+	// LoginPage writes the status and the page with the log-in form, which posts `token` and `next` to /login. Required
+	// with Tokens.
 	LoginPage func(http.ResponseWriter, *http.Request, Login)
-	// Refuse writes the page that answers what a browser was refused; nil: none. What is under /api/, or asks for no
-	// HTML, is answered in JSON: {"error": Code, "message": Message}. Headers (Retry-After, WWW-Authenticate, Allow)
-	// are set already; Identity is nobody's where it is not known yet.
+	// Refuse writes the page for a browser whose request is refused; nil: none. Requests under /api/, or that accept no
+	// HTML, get JSON: {"error": Code, "message": Message}. Headers (Retry-After, WWW-Authenticate, Allow) are set
+	// before. From may not know the identity yet.
 	Refuse func(http.ResponseWriter, *http.Request, Refusal)
-	// Log of who comes in and who does not; nil: none.
+	// Log records who is let in and who is not; nil: none.
 	Log *zap.Logger
 }
 
-// Gate stands before the console's handlers. Safe for concurrent use.
+// Gate decides which requests reach the console and the API. It is safe for concurrent use.
 type Gate struct {
 	Options
 	crossOrigin *http.CrossOriginProtection
@@ -91,11 +90,11 @@ type Gate struct {
 	changed     limits[string] // by name
 	strangers   func() *zap.Logger
 	openID      *openID // nil where there is no provider
-	// localKey signs the forms where there are no tokens; a restart makes open ones stale.
+	// localKey signs forms if there are no tokens. A restart makes open forms stale.
 	localKey [32]byte
 }
 
-// New makes a Gate.
+// New returns a Gate.
 func New(o Options) *Gate {
 	g := &Gate{Options: o, crossOrigin: http.NewCrossOriginProtection(),
 		asked:   limits[netip.Prefix]{every: time.Second / perSecond, burst: burst},
@@ -115,8 +114,8 @@ func New(o Options) *Gate {
 	return g
 }
 
-// Accounts returns who is known: whose token holds, and who came by the provider since the start; Local where there are
-// no tokens. others tells that the provider may know more.
+// Accounts returns the accounts with a valid token, and those that came by the provider since the start; Local if there
+// are no tokens. others reports whether the provider may know more.
 func (g *Gate) Accounts() (known []Identity, others bool) {
 	if g.Tokens == nil {
 		return []Identity{Local()}, false
@@ -136,20 +135,18 @@ func (g *Gate) Accounts() (known []Identity, others bool) {
 	return known, true
 }
 
-// asker is who asks, and by what.
+// asker is who sends a request, and how they came in.
 type asker struct {
 	Identity
 	session *session        // nil without a log-in
-	form    string          // the form token; empty where forms need none (a bearer, nobody)
-	again   func() Identity // who it is by the tokens in force when it is called
+	form    string          // the form token; empty if forms need none (a bearer, nobody)
+	again   func() Identity // looks the identity up again
 }
 
-// FormToken returns what each form of a page must post as `form_token`; empty for those who may not change anything by
-// a form.
+// FormToken returns what each form of a page must post as `form_token`; empty if forms need none.
 func FormToken(ctx context.Context) string { return askerIn(ctx).form }
 
-// SessionEnds returns when the log-in of who asks ends; the zero time where there is none to log out of (Local, a
-// bearer).
+// SessionEnds returns when the session in ctx ends; the zero time if there is none (Local, a bearer).
 func SessionEnds(ctx context.Context) time.Time {
 	if s := askerIn(ctx).session; s != nil {
 		return s.ends
@@ -157,7 +154,7 @@ func SessionEnds(ctx context.Context) time.Time {
 	return time.Time{}
 }
 
-// Still reports whether who asks may do that by the tokens in force now: for answers that go on for long.
+// Still reports whether the identity in ctx may do the action by the tokens in force now, for answers that take long.
 func Still(ctx context.Context, action Action) bool {
 	a := askerIn(ctx)
 	if a.again == nil {
@@ -166,15 +163,15 @@ func Still(ctx context.Context, action Action) bool {
 	return a.again().Role.May(action)
 }
 
-// Middleware finds out who asks, for From, and lets nobody but the roles read what is not public. It answers /login and
-// /logout itself, sets the security headers, and refuses
-//   - without tokens: requests under another name than this machine's own;
+// Middleware finds out who sends a request, for From, and requires a role for whatever is not public. It answers /login
+// and /logout itself, sets the security headers, and refuses
+//   - without tokens: requests to another name than this machine's own;
 //   - changes that another site's page asks for (http.CrossOriginProtection), without tokens too;
-//   - changes under /api/ that are not application/json, and others that are no form, or one without its form token.
-//     A form has then been parsed (r.PostForm, up to 64 KiB);
-//   - fields that a form or a page's address has twice, but for check boxes.
+//   - changes under /api/ that are not application/json, and other changes that are not a form with its form token.
+//     next finds the form parsed (r.PostForm, up to 64 KiB);
+//   - fields that a form or a page's address has twice, except check boxes.
 //
-// Nobody's request for a page is sent to the log-in form, any other is answered 401.
+// Without a role, a request for a page is redirected to the log-in form, any other is answered 401.
 func (g *Gate) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		secure(w.Header(), r)
@@ -192,7 +189,7 @@ func (g *Gate) Middleware(next http.Handler) http.Handler {
 			g.login(w, r)
 		case g.openID != nil && (r.URL.Path == beginPath || r.URL.Path == callbackPath):
 			g.providerLogin(w, r)
-		case r.URL.Path == "/logout" && a.session == nil: // it has ended already
+		case r.URL.Path == "/logout" && a.session == nil: // the session has ended already
 			g.logout(w, r)
 		case a.Role == 0 && !g.public(r):
 			g.askToLogIn(w, r)
@@ -202,7 +199,7 @@ func (g *Gate) Middleware(next http.Handler) http.Handler {
 	})
 }
 
-// admit returns who asks, if the request may come in at all.
+// admit returns who sends a request, or why it may not come in at all.
 func (g *Gate) admit(w http.ResponseWriter, r *http.Request) (*asker, *Refusal) {
 	if g.Tokens == nil && !ownHost(r) {
 		return nil, &Refusal{Status: http.StatusForbidden, Code: CodeForbiddenHost,
@@ -212,13 +209,13 @@ func (g *Gate) admit(w http.ResponseWriter, r *http.Request) (*asker, *Refusal) 
 		return nil, &Refusal{Status: http.StatusForbidden, Code: CodeForbiddenOrigin,
 			Message: "a page of another site asks for a change; send it from the console's own pages or a program"}
 	}
-	if refusal := once(r.URL.Query()); refusal != nil && !isAPI(r) { // the API says which parameters it knows
+	if refusal := once(r.URL.Query()); refusal != nil && !isAPI(r) { // the API checks its own
 		return nil, refusal
 	}
 	return g.identify(w, r)
 }
 
-// changes lets a request through to next, or refuses it if it would change something in a way it must not.
+// changes passes a request to next, or refuses a change that is not JSON or a form as it must be.
 func (g *Gate) changes(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions {
 		check := checkForm
@@ -240,8 +237,8 @@ func (g *Gate) changes(w http.ResponseWriter, r *http.Request, next http.Handler
 	}
 }
 
-// Paced lets only so much of each person through as people do; the rest gets 429. It is for changes that can be made
-// again and again, each a record, and stands before every form of a page.
+// Paced lets as many changes of each account through as a person makes, and answers 429 to the rest. It is for changes
+// that can be repeated, each time a record, and for every form of a page.
 func (g *Gate) Paced(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if id := From(r.Context()); g.changed.wait(id.Name, g.Now()) > 0 {
@@ -255,8 +252,8 @@ func (g *Gate) Paced(next http.Handler) http.Handler {
 	})
 }
 
-// Require lets only those through whose role allows the action; others get 403, nobody 401. It stands behind
-// Middleware, which requires Read of everything that is not public.
+// Require lets requests through whose role allows the action. Others get 403, or 401 if they have no role. It stands
+// behind Middleware.
 func (g *Gate) Require(action Action, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := Check(r.Context(), action); err != nil {
@@ -267,7 +264,7 @@ func (g *Gate) Require(action Action, next http.Handler) http.Handler {
 	})
 }
 
-// Deny answers with a *Refusal, as Check and CheckTeam give it.
+// Deny answers with err, a *Refusal of Check or CheckTeam.
 func (g *Gate) Deny(w http.ResponseWriter, r *http.Request, err error) {
 	refusal, known := errors.AsType[*Refusal](err)
 	switch {
@@ -280,7 +277,7 @@ func (g *Gate) Deny(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// identify returns who asks; an asker without a role is nobody.
+// identify returns who sends a request; an asker without a role is nobody.
 func (g *Gate) identify(w http.ResponseWriter, r *http.Request) (*asker, *Refusal) {
 	if g.Tokens == nil {
 		return &asker{Identity: Local(), form: signature(g.localKey[:], LocalName)}, nil
@@ -309,7 +306,7 @@ func (g *Gate) identify(w http.ResponseWriter, r *http.Request) (*asker, *Refusa
 	}}, nil
 }
 
-// session returns the one that a cookie's value stands for, nil if it is none, or has ended.
+// session returns the session of a cookie's value; nil if there is none, or it has ended.
 func (g *Gate) session(ctx context.Context, value string) (*session, error) {
 	s := g.Tokens().session(value, g.Now())
 	if s == nil && g.openID != nil {
@@ -331,7 +328,7 @@ func (g *Gate) session(ctx context.Context, value string) (*session, error) {
 	return now, err
 }
 
-// identity returns whose log-in it is, with the role it has now; nobody's for no session.
+// identity returns who logged in, with the role they have now; nobody for a nil session.
 func (s *session) identity() Identity {
 	if s == nil {
 		return Identity{}
@@ -341,7 +338,7 @@ func (s *session) identity() Identity {
 
 func (t *Token) identity() Identity { return Identity{t.Name, t.Role, t.Teams} }
 
-// bearer returns the program whose token the header shows.
+// bearer returns the program whose token the header has.
 func (g *Gate) bearer(w http.ResponseWriter, r *http.Request, headers []string) (*asker, *Refusal) {
 	scheme, secret, _ := strings.Cut(headers[0], " ")
 	if len(headers) > 1 || !strings.EqualFold(scheme, "Bearer") {
@@ -364,8 +361,8 @@ func (g *Gate) bearer(w http.ResponseWriter, r *http.Request, headers []string) 
 	}}, nil
 }
 
-// tokenBy returns the token that the secret is. It is looked up first, in constant time, so that a right one never waits,
-// whoever guesses; wrong ones that come too fast get no answer but to wait.
+// tokenBy returns the token of a secret. It looks it up first, in constant time, so that a right one never waits,
+// however many guess. Wrong ones that come too fast are only told to wait.
 func (g *Gate) tokenBy(r *http.Request, secret string) (*Token, *Refusal) {
 	t, err := g.Tokens().find(secret, g.Now())
 	if err == nil {
@@ -380,7 +377,7 @@ func (g *Gate) tokenBy(r *http.Request, secret string) (*Token, *Refusal) {
 	return nil, wrongToken(t, err)
 }
 
-// wrongToken says why a token is not taken. That it has expired is said to who has it only.
+// wrongToken returns why a token is refused. Only its holder learns that it has expired.
 func wrongToken(t *Token, err error) *Refusal {
 	if errors.Is(err, errExpired) {
 		return &Refusal{Status: http.StatusUnauthorized, Code: CodeTokenExpired,
@@ -391,18 +388,18 @@ func wrongToken(t *Token, err error) *Refusal {
 			"new`)"}
 }
 
-// seconds, rounded up.
+// seconds returns d in seconds, rounded up.
 func seconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }
 
-// isAPI reports whether a request is a program's: then errors are JSON, and nothing is redirected.
+// isAPI reports whether a request is for the API, where errors are JSON and nothing is redirected.
 func isAPI(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/") }
 
-// wantsPage reports whether a person's browser asks for something to be looked at.
+// wantsPage reports whether a browser asks for a page.
 func wantsPage(r *http.Request) bool {
 	return !isAPI(r) && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
-// public reports whether everybody may read what is asked for; a path that the router would still tidy up is not.
+// public reports whether everybody may read the path. One that the router would tidy up is not public.
 func (g *Gate) public(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false
@@ -411,7 +408,7 @@ func (g *Gate) public(r *http.Request) bool {
 		slices.ContainsFunc(g.Public, func(prefix string) bool { return strings.HasPrefix(r.URL.Path, prefix) })
 }
 
-// checkJSON refuses what a form of another site could send without the browser asking first.
+// checkJSON refuses what is not JSON, which another site's page cannot send without the browser asking first.
 func checkJSON(_ http.ResponseWriter, r *http.Request) *Refusal {
 	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if charset := params["charset"]; err == nil && kind == "application/json" &&
@@ -441,6 +438,6 @@ func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, refusal Refusal) {
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(refusal.Status)
-	// Nobody is left to be told of an error.
+	// Nobody is left to report an error to.
 	_ = json.NewEncoder(w).Encode(map[string]string{"error": refusal.Code, "message": refusal.Message})
 }

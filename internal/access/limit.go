@@ -11,42 +11,42 @@ import (
 )
 
 const (
-	// perSecond requests of one address are answered for long, burst of them at once. An open page asks every two
-	// seconds: it is enough for a house behind one proxy and for a program that goes through a list, and bounds who
-	// asks in a circle.
+	// An address may send perSecond requests each second in the long run, and burst at once. An open page asks every
+	// two seconds: this is enough for a hospital behind one proxy and for a program that reads a list, and bounds one
+	// that asks in a loop.
 	perSecond = 500
 	burst     = 2000
-	// perChange is how often somebody may change something for long, changesAtOnce how often at once.
+	// An account may make a change every perChange in the long run, and changesAtOnce at once.
 	perChange     = 2 * time.Second
 	changesAtOnce = 120
-	// perGuess is how often wrong tokens of one address are answered for long, guessesAtOnce how many at once: for one
-	// person with a bad copy of a token. A right token is never asked about: whoever guesses keeps nobody out.
+	// An address may send a wrong token every perGuess in the long run, and guessesAtOnce at once: enough for a person
+	// with a bad copy of a token. A right token is never limited, so that guessing keeps nobody out.
 	perGuess      = 30 * time.Second
 	guessesAtOnce = 6
 )
 
-// limits let each of many (addresses, people) do something burst times at once, and once in every for long. Safe for
-// concurrent use.
+// limits lets each of many (addresses, accounts) do something burst times at once, and once per every in the long run.
+// It is safe for concurrent use.
 type limits[K comparable] struct {
 	every time.Duration
 	burst int
 
 	mu sync.Mutex
-	// recent and older hold when each may do burst at once again; older are those not seen since recent began.
+	// recent and older hold when each may do burst at once again; older has those seen before recent began.
 	recent, older map[K]time.Time
 }
 
-// mostApart is how many a generation keeps apart. There are two; the older goes when the recent one is full.
-const mostApart = 4096
+// mostRecent is how many recent holds. When it is full, it becomes older, and a new one begins.
+const mostRecent = 4096
 
-// wait counts once more of one of them and returns 0, or returns how long it must wait first.
+// wait returns how long one of them must wait first; if 0, it has counted one more.
 func (l *limits[K]) wait(of K, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	full, known := l.recent[of]
 	if !known {
 		full = l.older[of]
-		if l.recent == nil || len(l.recent) == mostApart {
+		if l.recent == nil || len(l.recent) == mostRecent {
 			l.recent, l.older = map[K]time.Time{}, l.recent
 		}
 	}
@@ -65,15 +65,14 @@ func (l *limits[K]) wait(of K, now time.Time) time.Duration {
 	return wait
 }
 
-// Limited answers no more than so many requests of one address (an IPv6 network of 64 bits counts as one); the others
-// get 429.
+// Limited answers 429 to an address that sends too many requests. An IPv6 network of 64 bits counts as one address.
 func (g *Gate) Limited(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if g.asked.wait(web.Network(peer(r)), g.Now()) == 0 {
 			next.ServeHTTP(w, r)
 			return
 		}
-		// By HTTP/2 thousands of refusals a second cost nothing to ask for: whoever is told at once asks at once.
+		// An HTTP/2 client can ask thousands of times a second, and would do so if it were answered at once.
 		clock.Machine{}.Rest(r.Context(), time.Second)
 		g.Crowded(peer(r))
 		secure(w.Header(), r)
@@ -82,5 +81,5 @@ func (g *Gate) Limited(next http.Handler) http.Handler {
 	})
 }
 
-// peer returns where a request comes from: of what headers say, web.Listen believes a proxy's alone.
+// peer returns the address that a request comes from. web.Listen takes it from a header if a trusted proxy sends that.
 func peer(r *http.Request) netip.Addr { return web.Address(r.RemoteAddr) }

@@ -47,18 +47,18 @@ func TestGuessesOfOneAddress(t *testing.T) {
 // What is forgotten first was seen longest ago, not what came first; those that wait are seen too.
 func TestMemoryOfLimitsIsBounded(t *testing.T) {
 	l, now := limits[int]{every: time.Hour, burst: 1}, time.Unix(1_800_000_000, 0)
-	for i := range 10 * mostApart {
+	for i := range 10 * mostRecent {
 		if l.wait(i, now) != 0 {
 			t.Fatalf("%d waits when it comes first", i)
 		}
-		if i%(mostApart/2) == 0 && l.wait(0, now) == 0 {
+		if i%(mostRecent/2) == 0 && l.wait(0, now) == 0 {
 			t.Fatalf("the one that asks on is forgotten after %d others", i)
 		}
 	}
-	if n := len(l.recent) + len(l.older); n > 2*mostApart {
-		t.Errorf("remembers %d, want at most %d", n, 2*mostApart)
+	if n := len(l.recent) + len(l.older); n > 2*mostRecent {
+		t.Errorf("remembers %d, want at most %d", n, 2*mostRecent)
 	}
-	if l.wait(10*mostApart-mostApart/2, now) == 0 || l.wait(1, now) != 0 {
+	if l.wait(10*mostRecent-mostRecent/2, now) == 0 || l.wait(1, now) != 0 {
 		t.Error("one of the last is forgotten, or the quietest is not")
 	}
 }

@@ -9,15 +9,15 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// Of what strangers cause, the log takes sampleFirst lines of a kind each second and every sampleThen-th beyond: nobody
-// fills a disk by asking.
+// Of the lines that strangers cause, the log takes sampleFirst of a kind each second, and every sampleThen-th after
+// that, so that nobody can fill a disk.
 const (
 	sampleFirst = 10
 	sampleThen  = 100
 )
 
-// sampled returns the log for what strangers cause. The sampler, whose counters have half a megabyte, is made when the
-// first of them comes: most workers never see one.
+// sampled returns the log for what strangers cause. Its sampler's counters take half a megabyte, so it is made at the
+// first line: most workers never write one.
 func sampled(log *zap.Logger) func() *zap.Logger {
 	return sync.OnceValue(func() *zap.Logger {
 		return log.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {
@@ -26,12 +26,12 @@ func sampled(log *zap.Logger) func() *zap.Logger {
 	})
 }
 
-// warn says that somebody at an address was not let in; behind a proxy that is believed, it is the client's.
+// warn logs that a client at an address was not let in.
 func (g *Gate) warn(from netip.Addr, event, message string, more ...zap.Field) {
 	g.strangers().Warn(message, append(more, zap.String("event", event), zap.Stringer("from", from))...)
 }
 
-// Crowded says that an address sends too many requests, or holds too many connections (web.Peers).
+// Crowded logs that an address sends too many requests, or holds too many connections (web.Peers).
 func (g *Gate) Crowded(from netip.Addr) {
 	g.warn(from, "requests_limited", "an address sends too many requests, or holds too many connections")
 }

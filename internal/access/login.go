@@ -17,49 +17,48 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// maxFormBytes of a form that a page posts, maxLoginBytes of the log-in's: strangers hold no more of the memory.
+// maxFormBytes limits a form that a page posts, maxLoginBytes the log-in form, which strangers can post.
 const (
 	maxFormBytes  = 64 << 10
 	maxLoginBytes = 8 << 10
 )
 
-// FormTokenField is the name of the field that each form of a page has, with FormToken's value.
+// FormTokenField is the field with FormToken's value that each form of a page has.
 const FormTokenField = "form_token"
 
 // Login is what the log-in page shows.
 type Login struct {
-	// Next is the path to go on to, on this server; the form posts it as `next`.
+	// Next is the path on this server to go to after the log-in; the form posts it as `next`.
 	Next string
-	// Provider tells that there is one to log in by, at /login/oidc?next=…; Tokens that there are tokens.
+	// Provider: people may log in at /login/oidc?next=…; Tokens: they may log in by a token.
 	Provider, Tokens bool
-	// Refusal is why the attempt before did not succeed, nil before the first. The page answers with its Status, or
-	// 200.
+	// Refusal is why the last attempt failed; nil before the first. The page answers with its Status, or 200.
 	Refusal *Refusal
 }
 
-// login answers /login: the form, and what it posts.
+// login answers /login: it shows the form and takes what it posts.
 func (g *Gate) login(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost:
 		g.refuseMethod(w, r, "GET, HEAD, POST")
 	case r.Method == http.MethodPost && g.Tokens != nil:
 		g.logIn(w, r)
-	case From(r.Context()).Role != 0: // as everybody's is where there are no tokens
+	case From(r.Context()).Role != 0: // as always without tokens
 		http.Redirect(w, r, safeNext(r.URL.Query().Get("next")), http.StatusSeeOther)
 	default:
 		g.LoginPage(w, r, g.loginOf(safeNext(r.URL.Query().Get("next")), nil))
 	}
 }
 
-// refuseMethod answers a request by a method that its address does not take.
+// refuseMethod answers a request whose method its path does not take.
 func (g *Gate) refuseMethod(w http.ResponseWriter, r *http.Request, allowed string) {
 	w.Header().Set("Allow", allowed)
 	g.refuse(w, r, Refusal{Status: http.StatusMethodNotAllowed, Code: CodeMethodNotAllowed,
 		Message: "this address does not take that method; use " + allowed})
 }
 
-// logIn begins a session. It needs no form token, since there is no session yet that one could belong to: the
-// cross-origin protection keeps other sites from logging a browser in.
+// logIn begins a session. It asks for no form token, which belongs to a session: the cross-origin protection keeps
+// other sites from logging a browser in.
 func (g *Gate) logIn(w http.ResponseWriter, r *http.Request) {
 	if refusal := parseForm(w, r, maxLoginBytes); refusal != nil {
 		g.refuse(w, r, *refusal)
@@ -82,7 +81,7 @@ func (g *Gate) logIn(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
-// welcome gives the browser a session that begins.
+// welcome gives the browser a new session.
 func (g *Gate) welcome(w http.ResponseWriter, r *http.Request, s *session) {
 	sessionCookie.set(w, r, s.value(), s.ends.Sub(g.Now()))
 	who := s.identity()
@@ -90,7 +89,7 @@ func (g *Gate) welcome(w http.ResponseWriter, r *http.Request, s *session) {
 		zap.Stringer("role", who.Role))
 }
 
-// logout ends the browser's session: its cookie is taken away, and a copy of it holds nowhere.
+// logout ends the browser's session: it deletes the cookie, of which no copy is valid from then on.
 func (g *Gate) logout(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		g.refuseMethod(w, r, http.MethodPost)
@@ -114,23 +113,23 @@ func (g *Gate) askToLogIn(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/login?next="+url.QueryEscape(safeNext(r.URL.RequestURI())), http.StatusSeeOther)
 }
 
-// safeNext returns where to go after the log-in: a path of this server, or / for everything else, so that no link to
-// the log-in leads to another site.
+// safeNext returns next if it is a path of this server, and otherwise /, so that no link to the log-in leads to another
+// site.
 func safeNext(next string) string {
 	const most = 2000
 	u, err := url.Parse(next) // refuses control characters, which browsers skip
 	switch {
 	case err != nil, len(next) > most, !strings.HasPrefix(next, "/"), strings.HasPrefix(next, "//"),
 		strings.Contains(next, `\`),
-		strings.HasPrefix(u.Path, "//"), // /%2fevil, which is written anew where something else in it is no URL's
+		strings.HasPrefix(u.Path, "//"), // /%2fevil, which RequestURI may write as //evil
 		u.Path == "/login", strings.HasPrefix(u.Path, "/login/"), u.Path == "/logout":
 		return "/"
 	}
 	return u.RequestURI()
 }
 
-// checkForm refuses what is no form of one of our own pages. A program's token is no cookie that a browser sends by
-// itself, so it needs no form token.
+// checkForm refuses what is not a form of our own pages. A program needs no form token, since no browser sends its
+// token by itself, as it sends a cookie.
 func checkForm(w http.ResponseWriter, r *http.Request) *Refusal {
 	if refusal := parseForm(w, r, maxFormBytes); refusal != nil {
 		return refusal
@@ -166,8 +165,8 @@ func parseForm(w http.ResponseWriter, r *http.Request, most int64) *Refusal {
 // box is the field of check boxes, given once for each that is ticked.
 const box = "ids"
 
-// once refuses fields that are given twice, in the body or the address, but for check boxes: of two values, readers
-// take different ones.
+// once refuses fields that are given twice, in the body or the address, except check boxes: readers differ in which of
+// the two they take.
 func once(fields url.Values) *Refusal {
 	for name, values := range fields {
 		if len(values) > 1 && name != box {
@@ -186,7 +185,7 @@ const (
 	pendingLife = 10 * time.Minute
 )
 
-// pending is a log-in that was begun, as the browser keeps it, sealed, until the provider sends it back.
+// pending is a log-in that has begun. The browser keeps it, sealed, until the provider sends the person back.
 type pending struct {
 	State, Nonce, Verifier, Next string
 	Ends                         time.Time
@@ -213,7 +212,7 @@ func (g *Gate) loginOf(next string, refusal *Refusal) Login {
 	return Login{Next: next, Refusal: refusal, Provider: g.openID != nil, Tokens: g.Tokens().Len() > 0}
 }
 
-// sendToProvider begins a log-in: by authorisation code, with PKCE.
+// sendToProvider begins a log-in by authorisation code, with PKCE.
 func (g *Gate) sendToProvider(w http.ResponseWriter, r *http.Request) *Refusal {
 	p := pending{rand.Text(), rand.Text(), oauth2.GenerateVerifier(), safeNext(r.URL.Query().Get("next")),
 		g.Now().Add(pendingLife)}
@@ -227,7 +226,7 @@ func (g *Gate) sendToProvider(w http.ResponseWriter, r *http.Request) *Refusal {
 	return g.notLoggedIn(r, err)
 }
 
-// comeBack ends a log-in that the provider sends back, and begins the session.
+// comeBack completes the log-in of a person whom the provider sends back, and begins the session.
 func (g *Gate) comeBack(w http.ResponseWriter, r *http.Request) *Refusal {
 	var p pending
 	q := r.URL.Query()
@@ -252,7 +251,7 @@ func (g *Gate) comeBack(w http.ResponseWriter, r *http.Request) *Refusal {
 	return nil
 }
 
-// logIn gets a person's grant for the code that the provider gave him.
+// logIn exchanges the provider's code for a grant, and returns its session.
 func (o *openID) logIn(ctx context.Context, redirect, code string, begun *pending) (s *session, err error) {
 	err = o.ask(ctx, func(ctx context.Context, p *oidc.Provider) error {
 		t, err := o.oauth(p, redirect).Exchange(ctx, code, oauth2.VerifierOption(begun.Verifier))
@@ -273,7 +272,7 @@ func (o *openID) logIn(ctx context.Context, redirect, code string, begun *pendin
 	return s, err
 }
 
-// notLoggedIn returns the refusal of a log-in that came to err; nil for none.
+// notLoggedIn returns the refusal of a log-in that failed with err; nil for a nil err.
 func (g *Gate) notLoggedIn(r *http.Request, err error) *Refusal {
 	switch {
 	case err == nil:
@@ -291,7 +290,7 @@ func providerAway() *Refusal {
 		Message: errAway.Error() + " now, so it is not known who asks; try again in a moment"}
 }
 
-// callbackOf returns where the provider sends the browser back to, which it compares with what it was told.
+// callbackOf returns where the provider sends the browser back to. The provider takes only what its settings name.
 func callbackOf(r *http.Request) string {
 	if OverTLS(r) {
 		return "https://" + r.Host + callbackPath

@@ -22,19 +22,19 @@ import (
 )
 
 const (
-	// askAgain is how long what the provider said holds at most: who left there is out here by then.
+	// askAgain is how long a provider's answer is valid at most: whoever is removed there is out here by then.
 	askAgain = 15 * time.Minute
-	// providerTime bounds one request to the provider, providerRest is rested after one that failed.
+	// providerTime bounds one request to the provider, providerRest is the pause after one that failed.
 	providerTime = 5 * time.Second
 	providerRest = 5 * time.Second
-	// maxSealedBytes of a cookie: browsers keep 4096 with its name.
+	// maxSealedBytes limits a cookie's value: browsers keep 4096 bytes with its name.
 	maxSealedBytes = 3800
 )
 
 // errAway says that the provider cannot be asked.
 var errAway = errors.New("the OpenID provider cannot be reached")
 
-// Provider is an OpenID provider that knows people, their roles and their teams. Its tags are config's.
+// Provider is an OpenID provider that knows people, their roles and their teams. Package config reads its tags.
 type Provider struct {
 	Issuer       string `group:"Console and API" env:"RETRY_WORKER_OIDC_ISSUER" desc:"OpenID provider that people log in by: https://…; empty: none"`
 	ClientID     string `env:"RETRY_WORKER_OIDC_CLIENT_ID" desc:"id of the provider's client; its redirect address is …/login/callback"`
@@ -55,41 +55,40 @@ type openID struct {
 	Provider
 	now    func() time.Time
 	failed func(error)
-	// key of the sessions, which every replica has that has the client's secret.
+	// key comes from the client's secret, so that every replica has it.
 	key    [sha256.Size]byte
 	seals  cipher.AEAD
 	client *http.Client
-	// failures of the way to the provider so far, which no answer of its own is.
+	// failures counts the requests without an answer, or with a 5xx.
 	failures atomic.Int64
 
 	connecting sync.Mutex     // held while the provider's description is asked for
 	provider   *oidc.Provider // nil until it has answered
-	rest       time.Time      // nothing is asked before
+	rest       time.Time      // no request is sent before
 
 	mu     sync.Mutex
 	newest map[string]*renewal
-	people sync.Map // the Identity of everybody who came, by name
+	people sync.Map // the Identity of everybody who came since the start, by name
 }
 
 // renewal is the newest grant of a session that this process knows. Its lock is held while the provider is asked.
 type renewal struct {
-	ends time.Time // for good
+	ends time.Time // of the session, for good
 
 	mu    sync.Mutex
 	grant grant
-	rest  time.Time // nothing is asked before
-	err   error     // what came of asking last
+	rest  time.Time // no request is sent before
+	err   error     // of the last request
 }
 
-// grant is what the provider said of somebody, as the browser keeps it, sealed.
+// grant is what the provider said about a person. The browser keeps it, sealed.
 type grant struct {
 	ID, Subject, Name string
 	Role              Role
 	Teams             Teams
-	// Refresh asks the provider again; empty where it gave none: then the grant ends for good.
+	// Refresh is the token to ask the provider again; if it is empty, the grant ends for good.
 	Refresh string
-	// Began is when the person logged in, Asked when the provider was asked last, and Until how long what it said
-	// holds.
+	// Began is when the person logged in, Asked when the provider answered last, Until when that answer ends.
 	Began, Asked, Until time.Time
 }
 
@@ -102,7 +101,7 @@ func newOpenID(p Provider, now func() time.Time, failed func(error)) *openID {
 		o.seals, err = cipher.NewGCMWithRandomNonce(block)
 	}
 	if err != nil {
-		panic("access: " + err.Error()) // only for lengths that are none
+		panic("access: " + err.Error()) // only for a wrong length
 	}
 	o.client = &http.Client{Timeout: providerTime, Transport: o,
 		CheckRedirect: func(*http.Request, []*http.Request) error {
@@ -111,7 +110,7 @@ func newOpenID(p Provider, now func() time.Time, failed func(error)) *openID {
 	return o
 }
 
-// RoundTrip counts the requests that did not reach the provider, or broke it.
+// RoundTrip sends a request, and counts it in failures if the provider does not answer, or with a 5xx.
 func (o *openID) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := http.DefaultTransport.RoundTrip(r)
 	if err != nil || response.StatusCode >= http.StatusInternalServerError {
@@ -120,7 +119,7 @@ func (o *openID) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// ask runs f with the provider. Its error is errAway where that cannot be reached, and otherwise f's.
+// ask runs f with the provider. It returns errAway if the provider cannot be reached, and otherwise f's error.
 func (o *openID) ask(ctx context.Context, f func(ctx context.Context, p *oidc.Provider) error) error {
 	p, err := o.connected()
 	if err != nil {
@@ -134,7 +133,7 @@ func (o *openID) ask(ctx context.Context, f func(ctx context.Context, p *oidc.Pr
 	return err
 }
 
-// connected returns the provider, whose description is read when it is asked for first.
+// connected returns the provider. The first call reads the provider's description.
 func (o *openID) connected() (*oidc.Provider, error) {
 	o.connecting.Lock()
 	defer o.connecting.Unlock()
@@ -144,7 +143,7 @@ func (o *openID) connected() (*oidc.Provider, error) {
 	if o.now().Before(o.rest) {
 		return nil, errAway
 	}
-	// Not a request's context: the provider's keys are fetched with it for as long as it is used.
+	// Not a request's context: the provider fetches keys with it later, too.
 	p, err := oidc.NewProvider(oidc.ClientContext(context.Background(), o.client), o.Issuer)
 	if err != nil {
 		o.rest = o.now().Add(providerRest)
@@ -155,7 +154,7 @@ func (o *openID) connected() (*oidc.Provider, error) {
 	return p, nil
 }
 
-// oauth returns how to speak to the provider for a browser that asks us under that address.
+// oauth returns the settings of requests to the provider, which sends the browser back to redirect.
 func (o *openID) oauth(p *oidc.Provider, redirect string) *oauth2.Config {
 	c := &oauth2.Config{ClientID: o.ClientID, ClientSecret: o.ClientSecret, Endpoint: p.Endpoint(), RedirectURL: redirect,
 		Scopes: []string{oidc.ScopeOpenID, "profile", "email"}}
@@ -168,7 +167,7 @@ func (o *openID) oauth(p *oidc.Provider, redirect string) *oauth2.Config {
 	return c
 }
 
-// person verifies a token that the provider made for this client, and returns it with the person that it names.
+// person verifies an ID token for this client, and returns it with the grant of the person whom it names.
 func (o *openID) person(ctx context.Context, p *oidc.Provider, raw, refresh string) (*oidc.IDToken, grant, error) {
 	t, err := p.Verifier(&oidc.Config{ClientID: o.ClientID, Now: o.now}).Verify(ctx, raw)
 	if err != nil {
@@ -186,7 +185,7 @@ func (o *openID) person(ctx context.Context, p *oidc.Provider, raw, refresh stri
 	return t, g, err
 }
 
-// grants reads name, role and teams of verified claims.
+// grants reads name, role and teams from verified claims.
 func (o *openID) grants(g *grant, claims map[string]any) error {
 	for _, name := range []any{claims["preferred_username"], claims["email"], g.Subject} {
 		if text, _ := name.(string); CheckName(text) == nil {
@@ -211,7 +210,7 @@ func (o *openID) grants(g *grant, claims map[string]any) error {
 	}
 	teams := slices.DeleteFunc(claimed(claims, o.TeamClaim), func(name string) bool {
 		_, err := ParseTeams(name)
-		return err != nil // a group that is no team's
+		return err != nil // a group that cannot be a team
 	})
 	if g.Teams = Teams(strings.Join(teams, ",")); g.Teams == "" && g.Role != Admin {
 		g.Teams = NoTeam
@@ -219,7 +218,7 @@ func (o *openID) grants(g *grant, claims map[string]any) error {
 	return nil
 }
 
-// claimed returns the texts of a claim, which dots in its path lead to; none where it is not there, or something else.
+// claimed returns the texts of the claim at path, whose dots lead into objects; none if the claim holds none.
 func claimed(claims map[string]any, path string) (texts []string) {
 	var value any = claims
 	for part := range strings.SplitSeq(path, ".") {
@@ -238,8 +237,8 @@ func claimed(claims map[string]any, path string) (texts []string) {
 	return texts
 }
 
-// session returns that of a cookie's value, nil if it is none of ours or has ended for good. The provider is asked by
-// current.
+// session returns the session of a cookie's value; nil if it is not ours or has ended for good. It does not ask the
+// provider; current does.
 func (o *openID) session(value string) *session {
 	var g grant
 	if !o.open("session", value, &g) || !o.now().Before(g.Began.Add(sessionLife)) || g.Began.After(o.now().Add(skew)) {
@@ -253,16 +252,15 @@ func (o *openID) sessionOf(g grant, sealed string) *session {
 	return &session{token: t, payload: g.ID, ends: g.Began.Add(sessionLife), sealed: sealed, grant: &g}
 }
 
-// begin returns the session of a grant that a person has just got.
+// begin returns a new session with the grant.
 func (o *openID) begin(g grant) *session {
 	g.ID, g.Began = rand.Text(), o.now()
 	return o.sessionOf(g, o.seal("session", g))
 }
 
-// current returns the session with what the provider says of its person now, asked anew where half of the time is over
-// that its last word holds; nil where it says nothing for him any more. What it refuses before that time is over may be
-// a refresh token that another replica has used, whose answer the browser has: the session goes on until then. The
-// error is errAway.
+// current returns the session with the newest grant; nil if the provider grants nothing any more. It asks the provider
+// again when half of the last answer's time is over. A refusal does not end the session before the rest is over:
+// another replica may have used the refresh token, and given the browser its answer. The error is errAway.
 func (o *openID) current(ctx context.Context, s *session) (*session, error) {
 	r := o.renewal(s.grant)
 	r.mu.Lock()
@@ -292,7 +290,7 @@ func (o *openID) current(ctx context.Context, s *session) (*session, error) {
 	}
 }
 
-// renewal returns that of a grant's session; those of sessions that have ended are forgotten.
+// renewal returns the renewal of a grant's session, and removes those of sessions that have ended.
 func (o *openID) renewal(g *grant) *renewal {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -305,7 +303,7 @@ func (o *openID) renewal(g *grant) *renewal {
 	return r
 }
 
-// renew asks the provider for the person again.
+// renew asks the provider for the person's newest grant.
 func (o *openID) renew(ctx context.Context, old grant) (fresh grant, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*providerTime) // its answer is for later requests too
 	defer cancel()
@@ -325,7 +323,7 @@ func (o *openID) renew(ctx context.Context, old grant) (fresh grant, err error) 
 	return fresh, err
 }
 
-// seal returns a value as a browser keeps it, which only replicas with the client's secret read or write.
+// seal encrypts a value for a cookie. Only replicas with the client's secret can read or make one.
 func (o *openID) seal(purpose string, v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -339,7 +337,7 @@ func (o *openID) seal(purpose string, v any) string {
 	return sealed
 }
 
-// open reads what was sealed for the purpose into v, and reports whether it was.
+// open reads what seal made for the purpose into v, and reports whether it could.
 func (o *openID) open(purpose, sealed string, v any) bool {
 	b, err := sessionText.DecodeString(sealed)
 	if err != nil {

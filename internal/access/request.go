@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// MayServeWithoutTokens returns nil if addr (host:port) can be reached from this machine only. Otherwise its error is
-// the line that the user reads: why the console does not start there without tokens, and what to do.
+// MayServeWithoutTokens returns nil if addr (host:port) can be reached from this machine only. Otherwise the error
+// tells the user why the console does not start there without tokens, and what to do.
 func MayServeWithoutTokens(addr string) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err == nil && IsLoopback(host) {
@@ -21,15 +21,15 @@ func MayServeWithoutTokens(addr string) error {
 		"`retry-worker token new --name NAME --role admin --file FILE` makes the first", addr)
 }
 
-// IsLoopback reports whether a host, without its port, names this machine to itself. No other name is looked up: what
-// it resolves to is somebody else's to say.
+// IsLoopback reports whether a host, without its port, is localhost or a loopback address. It looks up no name, since
+// others decide what a name resolves to.
 func IsLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }
 
-// ownHost reports whether a request was sent to this machine under a name of its own. Any web page can make a browser
-// ask a loopback address, by a name of the page's that resolves to it (DNS rebinding), but not under these.
+// ownHost reports whether a request was sent to localhost or a loopback address. Another site's page can read answers
+// from here, but only under its own host's name (DNS rebinding).
 func ownHost(r *http.Request) bool {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -40,11 +40,11 @@ func ownHost(r *http.Request) bool {
 	return IsLoopback(host)
 }
 
-// onlyTLS has a browser ask over TLS only from then on, for a year.
+// onlyTLS tells a browser to use TLS alone for a year.
 const onlyTLS = "max-age=31536000; includeSubDomains"
 
-// secure sets the headers of every answer. A page may load from its own server; scripts and styles within it do
-// nothing. An API answer may do nothing at all.
+// secure sets the security headers of an answer. A page may load from its own server only; inline scripts and styles do
+// not run. An API answer may load nothing.
 func secure(h http.Header, r *http.Request) {
 	policy := "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 	if !isAPI(r) {

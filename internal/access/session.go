@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// sessionLife is how long a log-in holds, used or not: a working day with its overtime.
+	// sessionLife is how long a session lasts, used or not: a working day with its overtime.
 	sessionLife = 12 * time.Hour
-	// skew of the clocks of two replicas, which read one another's sessions.
+	// skew is how far the clocks of replicas, which read one another's sessions, may differ.
 	skew = time.Minute
 
 	sessionIDBytes = 16
@@ -29,20 +29,20 @@ const (
 
 // session is one browser's log-in. It lives in its cookie alone: `payload.signature`, both base64; the payload is a
 // random id (16 bytes), the second of the log-in (8 bytes) and the token's name. It is signed with a key made of the
-// token's stored hash, so every replica can check it, a restart ends none, and it ends with its token: when that is
-// taken out, replaced or expires. The role is the token's at each request.
+// token's stored hash. So every replica can check it, a restart does not end it, and it ends when its token is taken
+// out, replaced or expires. The role is the token's at each request.
 type session struct {
 	token   *Token
 	payload string
 	ends    time.Time
-	// grant of an OpenID provider, and the cookie's value with it; nil for a session of a token.
+	// grant is what an OpenID provider said, sealed the cookie's value with it; nil for a session of a token.
 	grant  *grant
 	sealed string
 }
 
 var sessionText = base64.RawURLEncoding
 
-// newSession begins at now.
+// newSession returns a session that begins at now.
 func newSession(t *Token, now time.Time) session {
 	b := make([]byte, sessionIDBytes)
 	_, _ = rand.Read(b) // never fails
@@ -51,7 +51,7 @@ func newSession(t *Token, now time.Time) session {
 	return session{token: t, payload: sessionText.EncodeToString(b), ends: sessionEnd(t, now)}
 }
 
-// sessionEnd returns when a log-in of that second ends: with the token if that comes first.
+// sessionEnd returns when a session ends: after sessionLife, or with its token if that comes first.
 func sessionEnd(t *Token, began time.Time) time.Time {
 	ends := time.Unix(began.Unix(), 0).Add(sessionLife)
 	if !t.Expires.IsZero() && t.Expires.Before(ends) {
@@ -60,7 +60,7 @@ func sessionEnd(t *Token, began time.Time) time.Time {
 	return ends
 }
 
-// value returns what the cookie holds.
+// value returns the cookie's value.
 func (s *session) value() string {
 	if s.grant != nil {
 		return s.sealed
@@ -91,7 +91,7 @@ func signature(key []byte, text string) string {
 	return sessionText.EncodeToString(mac.Sum(nil))
 }
 
-// session returns the one that a cookie's value stands for, nil if it is none, or has ended, at now.
+// session returns the session of a cookie's value; nil if there is none, or it has ended at now.
 func (t *Tokens) session(value string, now time.Time) *session {
 	payload, signature, _ := strings.Cut(value, ".")
 	b, err := sessionText.DecodeString(payload)
@@ -103,7 +103,7 @@ func (t *Tokens) session(value string, now time.Time) *session {
 	if token == nil {
 		return nil
 	}
-	// The text is signed, not what it decodes to: there is one way only to write a session.
+	// The text is signed, not the bytes it decodes to, so that there is only one way to write a session.
 	if subtle.ConstantTimeCompare([]byte(signature), []byte(token.sign("session", payload))) != 1 {
 		return nil
 	}
@@ -114,15 +114,15 @@ func (t *Tokens) session(value string, now time.Time) *session {
 	return s
 }
 
-// OverTLS reports whether the browser speaks TLS, to us or to a proxy that says so. Anybody can say so: who lies gets a
-// cookie that his own browser refuses, and is read with stricter rules.
+// OverTLS reports whether the browser speaks TLS, to us or to a proxy that says so. A client that lies gets stricter
+// rules, and a cookie that its own browser refuses.
 func OverTLS(r *http.Request) bool {
 	first, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",") // the proxy nearest to the browser
 	return r.TLS != nil || strings.EqualFold(strings.TrimSpace(first), "https")
 }
 
-// cookie is one of those that browsers keep for us. Another site's link brings it along, in a web mail or as the OpenID
-// provider's redirect; another site's form and script do not.
+// cookie names a cookie. A browser sends it along where another site links here, such as a web mail, or redirects here,
+// as the OpenID provider does, but not with another site's form or script.
 type cookie string
 
 const (
@@ -130,8 +130,8 @@ const (
 	pendingCookie cookie = "retry-worker-login"
 )
 
-// nameIn returns what the cookie is called in a request and its answer. Over TLS it has the prefix that makes a browser
-// take it from this very host only, and over TLS only.
+// nameIn returns the cookie's name in a request and its answer. Over TLS it has the prefix that makes a browser take it
+// from this host only, and over TLS only.
 func (c cookie) nameIn(r *http.Request) string {
 	if OverTLS(r) {
 		return "__Host-" + string(c)
@@ -139,7 +139,7 @@ func (c cookie) nameIn(r *http.Request) string {
 	return string(c)
 }
 
-// set gives the browser the cookie, or with an empty value takes it away.
+// set gives the browser the cookie; an empty value deletes it.
 func (c cookie) set(w http.ResponseWriter, r *http.Request, value string, life time.Duration) {
 	seconds := max(1, int(life/time.Second))
 	if value == "" {
@@ -151,8 +151,9 @@ func (c cookie) set(w http.ResponseWriter, r *http.Request, value string, life t
 	})
 }
 
-// value returns that of the request's cookie, empty if there is none. Over TLS only the one with the prefix counts,
-// which neither a neighbouring host nor plain HTTP can have set; several of one name are somebody's trick.
+// value returns the value of the request's cookie; empty if there is none. Over TLS only the one with the prefix
+// counts, which neither a neighbouring host nor plain HTTP can set. Several with one name count as none: somebody
+// forged one.
 func (c cookie) value(r *http.Request) string {
 	if all := r.CookiesNamed(c.nameIn(r)); len(all) == 1 {
 		return all[0].Value
@@ -160,10 +161,10 @@ func (c cookie) value(r *http.Request) string {
 	return ""
 }
 
-// EndedSessions keeps which sessions ended before their time, for every replica and across restarts. It knows a session
-// by a hash, which lets nobody in. Safe for concurrent use.
+// EndedSessions stores which sessions ended early, for every replica and across restarts. It knows a session by a hash,
+// which lets nobody in. It is safe for concurrent use.
 type EndedSessions interface {
-	// EndSession keeps that a session has ended, and forgets those whose time was over at now.
+	// EndSession stores that a session has ended, and removes those whose time is over at now.
 	EndSession(ctx context.Context, id [sha256.Size]byte, until, now time.Time) error
 	// SessionEnded reports whether EndSession was called for the session.
 	SessionEnded(ctx context.Context, id [sha256.Size]byte) (bool, error)
@@ -174,8 +175,8 @@ const storeTime = 3 * time.Second
 
 func (s *session) id() [sha256.Size]byte { return sha256.Sum256([]byte(s.payload)) }
 
-// hasEnded reports whether a session was ended before its time. Before the journal is open none is known to be; nothing
-// of what the journal holds is served then.
+// hasEnded reports whether a session was ended early. Until the journal is open, none counts as ended, but nothing in
+// the journal is served either.
 func (g *Gate) hasEnded(ctx context.Context, s *session) (bool, error) {
 	store := g.Ended()
 	if store == nil {
@@ -188,7 +189,7 @@ func (g *Gate) hasEnded(ctx context.Context, s *session) (bool, error) {
 
 var errNotOpen = errors.New("the journal is not open")
 
-// end makes every copy of the session's cookie useless; nil is no session.
+// end makes every copy of the session's cookie invalid; s may be nil.
 func (g *Gate) end(ctx context.Context, s *session) error {
 	if s == nil {
 		return nil
@@ -202,10 +203,10 @@ func (g *Gate) end(ctx context.Context, s *session) error {
 	return store.EndSession(ctx, s.id(), s.ends.Add(skew), g.Now())
 }
 
-// unkept returns the refusal where EndedSessions cannot be asked, or told; what is what that means for who asks.
+// unkept returns the refusal for an EndedSessions that failed with err; what says what that means for the person.
 func (g *Gate) unkept(err error, what string) *Refusal {
-	g.strangers().Error("it cannot be told whether a session has ended, or kept that it has; nobody is let in by one until "+
-		"it can", zap.String("event", "sessions_unavailable"), zap.Error(err))
+	g.strangers().Error("the record of ended sessions cannot be reached; nobody is let in by a session until it can",
+		zap.String("event", "sessions_unavailable"), zap.Error(err))
 	return &Refusal{Status: http.StatusServiceUnavailable, Code: CodeSessionsUnavailable, RetryAfter: 5 * time.Second,
 		Message: fmt.Sprintf("the journal cannot be reached now, %s; try again in a moment", what)}
 }

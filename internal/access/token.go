@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// tokenPrefix lets people, and the scanners that look for secrets, know a token by sight.
+	// tokenPrefix lets people and secret scanners recognise a token.
 	tokenPrefix = "rwt_"
 	tokenBytes  = 32
 )
@@ -24,29 +24,29 @@ var (
 	nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
 	hashForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
 	daysForm = regexp.MustCompile(`^([1-9]\d{0,3})d$`)
-	// tokenText is letters and digits only: it can be marked by a double click, and read out.
+	// tokenText has letters and digits only, so that a double click selects a token, and people can read it out.
 	tokenText = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 )
 
 const nameWords = "1 to 64 letters (without accents), digits and . _ @ -, a letter or digit first"
 
-// Token is what the tokens file keeps of one: not itself, but its hash.
+// Token is a token as the tokens file keeps it: only its hash.
 //
-// A plain SHA-256 is right here. A slow, salted hash protects what people choose, because that can be guessed; these
-// are 256 random bits, which nobody tries out, and they are checked with every request.
+// A plain SHA-256 is right here. A slow, salted hash protects what people choose, because that can be guessed. A token
+// has 256 random bits, which nobody can try out, and is checked with every request.
 type Token struct {
 	Name string
 	Role Role
-	// Teams that it is bound to; empty is none.
+	// Teams are those that it is bound to; empty: none.
 	Teams Teams
-	// Expires is the first moment at which it does not hold any more; the zero time: never.
+	// Expires is the first instant at which it is no longer valid; the zero time: never.
 	Expires time.Time
 
 	hash [sha256.Size]byte
 }
 
-// NewToken makes a token and returns it, for its owner, and what the file keeps of it. Its error says what is wrong
-// with the name or the role.
+// NewToken returns a new token: the secret for its owner, and what the file keeps. The error says what is wrong with
+// the name or the role.
 func NewToken(name string, role Role, expires time.Time) (secret string, t Token, err error) {
 	if err := CheckName(name); err != nil {
 		return "", Token{}, fmt.Errorf("name is %w", err)
@@ -60,7 +60,7 @@ func NewToken(name string, role Role, expires time.Time) (secret string, t Token
 	return secret, Token{Name: name, Role: role, Expires: expires, hash: sha256.Sum256([]byte(secret))}, nil
 }
 
-// CheckName says what is wrong with a token's name, in words that follow "name is".
+// CheckName returns what is wrong with an account's name, in words that follow "name is".
 func CheckName(name string) error {
 	switch {
 	case !nameForm.MatchString(name):
@@ -75,10 +75,10 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Expired reports whether the token does not hold any more at now.
+// Expired reports whether the token is no longer valid at now.
 func (t *Token) Expired(now time.Time) bool { return !t.Expires.IsZero() && !now.Before(t.Expires) }
 
-// Until returns the last day (UTC) on which the token holds, such as 2027-01-31; - where it never ends.
+// Until returns the last day (UTC) on which the token is valid, such as 2027-01-31; - if it never expires.
 func (t *Token) Until() string {
 	if t.Expires.IsZero() {
 		return "-"
@@ -92,8 +92,8 @@ func (t *Token) Line() string {
 		string(t.Teams)}, " "))
 }
 
-// ParseExpiry returns when a token made at now no longer holds: after a number of days (90d, up to 3650d), after a day
-// (2027-01-31, which it still holds, by UTC), or never (the zero time). Days end at midnight UTC.
+// ParseExpiry returns when a token made at now expires: after a number of days (90d, up to 3650d), after a day
+// (2027-01-31), or never (the zero time). Days end at midnight UTC.
 func ParseExpiry(text string, now time.Time) (time.Time, error) {
 	const most = 3650
 	wrong := fmt.Errorf("%s, expected days such as 90d (up to %dd), a day to come such as %s, or never",
@@ -120,15 +120,15 @@ func endOfDay(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day()+1, 0, 0, 0, 0, time.UTC)
 }
 
-// Tokens are those of one file; never changed, so safe for concurrent use.
+// Tokens are the tokens of one file. They never change, and are safe for concurrent use.
 type Tokens struct {
 	all []Token
 }
 
-// Len returns how many there are, the expired ones included.
+// Len returns the number of tokens, including expired ones.
 func (t *Tokens) Len() int { return len(t.all) }
 
-// Expired returns how many hold no longer at now.
+// Expired returns the number of tokens that have expired at now.
 func (t *Tokens) Expired(now time.Time) (n int) {
 	for i := range t.all {
 		if t.all[i].Expired(now) {
@@ -138,14 +138,14 @@ func (t *Tokens) Expired(now time.Time) (n int) {
 	return n
 }
 
-// What is wrong with a token that somebody shows.
+// The errors of find.
 var (
 	errUnknown = errors.New("unknown")
 	errExpired = errors.New("expired")
 )
 
-// find returns the token that the secret is; errUnknown, or errExpired with the token. It looks at all of them, each in
-// constant time, so that the time taken tells nothing of the hashes.
+// find returns the token of a secret, errUnknown, or errExpired with the token. It compares all of them, each in
+// constant time, so that the time taken tells nothing about the hashes.
 func (t *Tokens) find(secret string, now time.Time) (*Token, error) {
 	hash := sha256.Sum256([]byte(secret))
 	found := -1
@@ -163,7 +163,7 @@ func (t *Tokens) find(secret string, now time.Time) (*Token, error) {
 	}
 }
 
-// named returns the token of that name, nil if there is none. Names are no secrets.
+// named returns the token of that name; nil if there is none. Names are not secret.
 func (t *Tokens) named(name string) *Token {
 	for i := range t.all {
 		if t.all[i].Name == name {

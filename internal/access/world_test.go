@@ -23,22 +23,22 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// world is a console behind a Gate, with a clock and a tokens file that the test moves.
+// world is a console behind a Gate, with a clock and a tokens file that the test changes.
 type world struct {
 	t       *testing.T
 	now     time.Time
-	tokens  *access.Tokens // nil: none are used
+	tokens  *access.Tokens // nil: no tokens
 	handler http.Handler
 	logs    *observer.ObservedLogs
-	page    access.Login // shown last
+	page    access.Login // the last one shown
 	ended   *fakeEnded
-	// accounts are those that the Gate knows.
+	// accounts returns those that the Gate knows.
 	accounts func() (known []access.Identity, others bool)
-	// provider that people log in by too; nil: none.
+	// provider is for log-ins too; nil: none.
 	provider *access.Provider
 }
 
-// fakeEnded keeps ended sessions until it cannot be written, or reached.
+// fakeEnded keeps ended sessions, unless it is read-only or down.
 type fakeEnded struct {
 	until          map[[sha256.Size]byte]time.Time
 	readOnly, down error
@@ -59,7 +59,7 @@ func (f *fakeEnded) SessionEnded(_ context.Context, id [sha256.Size]byte) (bool,
 
 func (w *world) endedSessions() access.EndedSessions { return w.ended }
 
-// newWorld is one with those tokens.
+// newWorld returns a world with those tokens.
 func newWorld(t *testing.T, tokens ...access.Token) *world {
 	t.Helper()
 	w := &world{t: t, now: start, ended: &fakeEnded{until: map[[sha256.Size]byte]time.Time{}}}
@@ -68,7 +68,7 @@ func newWorld(t *testing.T, tokens ...access.Token) *world {
 	return w
 }
 
-// newLocalWorld is one without tokens.
+// newLocalWorld returns a world without tokens.
 func newLocalWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, now: start}
@@ -88,7 +88,7 @@ func (w *world) publish(tokens ...access.Token) {
 	w.tokens = parsed
 }
 
-// replica is another worker with the same tokens file and store.
+// replica returns another worker with the same tokens file and store.
 func (w *world) replica() *world {
 	other := &world{t: w.t, now: w.now, tokens: w.tokens, ended: w.ended}
 	other.open(func() *access.Tokens { return other.tokens })
@@ -136,15 +136,14 @@ func (w *world) open(tokens func() *access.Tokens) {
 	w.handler, w.accounts = gate.Middleware(mux), gate.Accounts
 }
 
-// slow is a clock of which each line of the log takes a second: no line is left out for how many there are.
+// slow is a clock that moves a second with each line of the log, so that no line is dropped for their number.
 type slow struct{ at atomic.Int64 }
 
 func (s *slow) Now() time.Time { return time.Unix(s.at.Add(1), 0) }
 
 func (*slow) NewTicker(d time.Duration) *time.Ticker { return time.NewTicker(d) }
 
-// told returns the log's lines since it was asked last: event, address, token, code and error of each, as far as it has
-// them.
+// told returns the log's lines since the last call: event, address, token, code and error of each, if it has them.
 func (w *world) told() (lines []string) {
 	for _, entry := range w.logs.TakeAll() {
 		var words []string
@@ -158,12 +157,12 @@ func (w *world) told() (lines []string) {
 	return lines
 }
 
-// answer is what came back.
+// answer is an answer to a request.
 type answer struct {
 	status int
 	header http.Header
 	text   string
-	body   map[string]any // where it is JSON
+	body   map[string]any // if it is JSON
 }
 
 type option func(*http.Request)
@@ -184,7 +183,7 @@ func host(name string) option { return func(r *http.Request) { r.Host = name } }
 
 func overTLS(r *http.Request) { r.TLS = &tls.ConnectionState{} }
 
-// browser is what a browser sends when a person follows a link or types an address.
+// browser makes a request what a browser sends when a person follows a link or types an address.
 func browser(r *http.Request) {
 	r.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
 	r.Header.Set("Sec-Fetch-Site", "none")
@@ -227,7 +226,7 @@ func (w *world) logIn(secret string, options ...option) answer {
 	return w.postForm("/login", url.Values{"token": {secret}, "next": {"/dead-letters?state=open"}}, options...)
 }
 
-// session is the cookie of a log-in that must succeed.
+// session logs in, which must succeed, and returns the cookie.
 func (w *world) session(secret string, options ...option) *http.Cookie {
 	w.t.Helper()
 	a := w.logIn(secret, options...)
@@ -237,7 +236,7 @@ func (w *world) session(secret string, options ...option) *http.Cookie {
 	return a.cookie(w.t)
 }
 
-// cookie is the one that the answer sets.
+// cookie returns the one cookie of the answer.
 func (a *answer) cookie(t *testing.T) *http.Cookie {
 	t.Helper()
 	cookies := (&http.Response{Header: a.header}).Cookies()
@@ -247,8 +246,8 @@ func (a *answer) cookie(t *testing.T) *http.Cookie {
 	return cookies[0]
 }
 
-// refused checks an answer's status and code, that its message says something in one line, and that it says when to try
-// again where that helps.
+// refused checks an answer's status and code, that its message is one line, and that it says when to try again if
+// that helps.
 func (a answer) refused(t *testing.T, what string, status int, code string) {
 	t.Helper()
 	message, _ := a.body["message"].(string)
@@ -261,7 +260,7 @@ func (a answer) refused(t *testing.T, what string, status int, code string) {
 	}
 }
 
-// is checks that the request was let through, as that person.
+// is checks that the request was allowed, as that person's.
 func (a answer) is(t *testing.T, what, name, role string) {
 	t.Helper()
 	if a.status != http.StatusOK || a.body["name"] != name || a.body["role"] != role {

@@ -21,23 +21,23 @@ import (
 	"retry-worker/internal/text"
 )
 
-// answerTime bounds what a request may take; it is shorter than the server's own limit, so that there is an answer.
+// answerTime bounds a request. It is shorter than the server's own limit, so that an answer is still sent.
 const answerTime = 20 * time.Second
 
-// call is one request, with what it is answered from.
+// call is one request, with all that its operation needs.
 type call struct {
 	*http.Request
 	*Journal
 	*API
 }
 
-// answer answers with what the operation makes of a request.
+// answer returns the handler of an operation.
 func (s *API) answer(o *Operation) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), answerTime)
 		defer cancel()
 		c := &call{r.WithContext(ctx), s.journal.Load(), s}
-		if c.Journal == nil && !o.closed {
+		if c.Journal == nil && !o.noJournal {
 			s.fail(w, journalUnavailable, "the journal is not open yet; /readyz says why")
 			return
 		}
@@ -50,20 +50,20 @@ func (s *API) answer(o *Operation) http.HandlerFunc {
 	}
 }
 
-// journalUnavailable is the code of what cannot be answered, or recorded, now.
+// journalUnavailable is the code for what cannot be answered or recorded now.
 const journalUnavailable = "journal_unavailable"
 
-// Failure is every error's body.
+// Failure is the body of an error.
 type Failure struct {
 	Error   string `json:"error" doc:"Why, as a code of a closed set."`
 	Message string `json:"message"`
 }
 
-// Refused is why a request is not carried out.
+// Refused is the error of a request that is not carried out.
 type Refused struct {
 	Status int
 	Failure
-	// Body is the answer where that is another than the failure.
+	// Body is the answer; if nil, Failure is.
 	Body json.RawMessage
 }
 
@@ -77,7 +77,7 @@ func (r *Refused) Error() string {
 //go:embed codes.txt
 var codesText string
 
-// statuses are those of every code that an error can have.
+// statuses returns the HTTP status of each error code.
 var statuses = sync.OnceValue(func() map[string]int {
 	all := map[string]int{}
 	for code, status := range pairsOf(codesText) {
@@ -90,7 +90,7 @@ func refused(code, format string, args ...any) *Refused {
 	return &Refused{Status: statuses()[code], Failure: Failure{code, fmt.Sprintf(format, args...)}}
 }
 
-// refusalOf returns why a request is refused; nil where err says that the journal could not be reached.
+// refusalOf returns err as a refusal; nil if it means that the journal could not be reached.
 func refusalOf(err error) *Refused {
 	if r, is := errors.AsType[*Refused](err); is {
 		return r
@@ -113,14 +113,14 @@ func refusalOf(err error) *Refused {
 	return nil
 }
 
-// refuse answers that a request is not carried out, or, where it would have changed something, may not be.
+// refuse answers a request that failed with err: it was refused, or the journal could not be reached.
 func (s *API) refuse(w http.ResponseWriter, r *http.Request, o *Operation, err error) {
 	if _, denied := errors.AsType[*access.Refusal](err); denied {
 		s.gate.Deny(w, r, err)
 		return
 	}
 	why := refusalOf(err)
-	if (why == nil || errors.Is(err, journal.ErrInvalid)) && r.Context().Err() == nil { // somebody waits for it
+	if (why == nil || errors.Is(err, journal.ErrInvalid)) && r.Context().Err() == nil { // the caller still waits
 		s.log.Error("the API could not carry out a request", zap.String("request", r.Pattern), zap.Error(err))
 	}
 	switch {
@@ -165,7 +165,7 @@ func pageOf[T, V any](all []T, next string, of func(*T) V) Page[V] {
 	return Page[V]{viewsOf(all, of), journal.OrNull(next)}
 }
 
-// viewsOf are never null in JSON.
+// viewsOf returns the view of each element. It is never nil, which would be null in JSON.
 func viewsOf[T, V any](all []T, of func(*T) V) []V {
 	views := make([]V, len(all))
 	for i := range all {

@@ -10,8 +10,8 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// BulkCommand is what a plan and a run are asked for. Its filter must be there: {} is all that is open, and must be
-// meant.
+// BulkCommand is what a plan or a run does. Filter is required, so that nobody selects all that is open ({}) by leaving
+// it out.
 type BulkCommand struct {
 	Action    journal.BulkAction `json:"action" required:"1" doc:"What is done with each."`
 	Filter    Filter             `json:"filter" required:"1" doc:"Which of the open ones; {} is all of them."`
@@ -56,7 +56,7 @@ type BulkRun struct {
 	CreatedAt string            `json:"createdAt" format:"date-time"`
 	EndedAt   *string           `json:"endedAt" format:"date-time"`
 	Total     int64             `json:"total" doc:"How many dead letters it is about."`
-	// Counts by outcome, all of them.
+	// Counts has every outcome.
 	Counts map[journal.BulkOutcome]int64 `json:"counts" doc:"How many came to each outcome; not those that are expunged."`
 }
 
@@ -72,7 +72,7 @@ type BulkItem struct {
 }
 
 func commandOf(c *journal.BulkCommand) (shown BulkCommand) {
-	text, _ := json.Marshal(c) // what is shown of it has the same names
+	text, _ := json.Marshal(c) // both have the same names in JSON
 	_ = json.Unmarshal(text, &shown)
 	return shown
 }
@@ -157,13 +157,13 @@ func (c *call) bulkItems(in *struct {
 	}
 	items, err := c.Items(c.Context(), in.ID, in.Outcome, after, in.Limit)
 	next := ""
-	if len(items) == in.Limit { // the page behind it may be empty
+	if len(items) == in.Limit { // the next page may be empty
 		next = strconv.FormatInt(items[len(items)-1].Number, 10)
 	}
 	return pageOf(items, next, bulkItemOf), err
 }
 
-// numberCursor is the number, of a record or an item, behind which a page begins: 0 where none is given.
+// numberCursor returns the number of the record or item after which a page begins; 0 if text is empty.
 func numberCursor(text string) (int64, error) {
 	n, err := strconv.ParseUint(text, 10, 63)
 	if text != "" && (err != nil || n == 0) {

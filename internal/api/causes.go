@@ -6,7 +6,7 @@ import (
 	"retry-worker/internal/statistics"
 )
 
-// Cause is what failures have in common: policy, reason and error, without what differs from case to case.
+// Cause is what failures share: policy, reason and error, without what differs from case to case.
 type Cause struct {
 	ID             string                       `json:"id" pattern:"^[0-9a-f]{16}$" doc:"Its fingerprint."`
 	Policy         string                       `json:"policy"`
@@ -25,7 +25,7 @@ type Cause struct {
 	Taught         *Teaching                    `json:"taught" doc:"What a person taught of it; null where nobody did."`
 }
 
-// CauseLearnt is how many retried claims of a cause were closed in the last half year, and how many of them recovered.
+// CauseLearnt counts the retried claims of a cause that were closed in the last half year.
 type CauseLearnt struct {
 	Closed              int64  `json:"closed"`
 	Recovered           int64  `json:"recovered"`
@@ -33,7 +33,7 @@ type CauseLearnt struct {
 	Hopeless            bool   `json:"hopeless" doc:"Fewer than one in ten recovers, with 95 % certainty."`
 }
 
-// Teaching is what a person taught of a cause (R26).
+// Teaching is what a person taught about a cause (R26).
 type Teaching struct {
 	Classification decision.ErrorClassification `json:"classification"`
 	Team           *string                      `json:"team" doc:"The team that acts; null where it is transient."`
@@ -84,7 +84,7 @@ func (c *call) cause(in *causeInput) (Cause, error) {
 	return c.causeOf(&cause), err
 }
 
-// teach answers POST /api/v1/causes/{id}/teach, and forget DELETE.
+// teach answers POST /api/v1/causes/{id}/teach, forget answers DELETE.
 func (c *call) teach(in *struct {
 	causeInput
 	Class decision.ErrorClassification `json:"classification" required:"1" enum:"PERMANENT,TRANSIENT" doc:"What it shall be."`

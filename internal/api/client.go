@@ -14,19 +14,19 @@ import (
 	"retry-worker/internal/text"
 )
 
-// maxAnswerBytes of one answer: a page of the longest errors there can be has less.
+// maxAnswerBytes limits an answer. A page of the longest errors has less.
 const maxAnswerBytes = 64 << 20
 
-// Client asks a worker's API. Its errors say in a line what to do.
+// Client asks a worker's API. Each of its errors is one line that says what to do.
 type Client struct {
-	// Base is the worker's URL, which the flag --Flag names.
+	// Base is the worker's URL, Flag the flag that sets it.
 	Base, Flag string
-	// Token to show; TokenFrom says where people set it.
+	// Token is sent with each request; TokenFrom says where people set it.
 	Token, TokenFrom string
 	http.Client
 }
 
-// Ask is Send by GET where body is nil, and otherwise by POST.
+// Ask sends a GET if body is nil, and otherwise body as JSON by POST.
 func (c *Client) Ask(ctx context.Context, path string, body any) ([]byte, error) {
 	if body == nil {
 		return c.Send(ctx, http.MethodGet, path, nil)
@@ -38,8 +38,8 @@ func (c *Client) Ask(ctx context.Context, path string, body any) ([]byte, error)
 	return c.Send(ctx, http.MethodPost, path, content)
 }
 
-// Send sends a request to an address below /api/v1 and returns the answer, a JSON object in one line in which nothing
-// acts on a terminal. A body that is nil is not sent. It fails with a *Refused where the API says no.
+// Send sends a request to a path below /api/v1 and returns the answer: a JSON object on one line, without characters
+// that act on a terminal. The error is a *Refused if the API refuses.
 func (c *Client) Send(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	request, err := c.request(ctx, method, path, body)
 	if err != nil {
@@ -57,7 +57,7 @@ func (c *Client) Send(ctx context.Context, method, path string, body []byte) ([]
 	return c.answer(response.StatusCode, text)
 }
 
-// request to the API, which shows the token.
+// request returns a request to the API, with the token.
 func (c *Client) request(ctx context.Context, method, path string, body []byte) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, method, c.Base+"/api/v1"+path, bytes.NewReader(body))
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *Client) request(ctx context.Context, method, path string, body []byte) 
 	return r, nil
 }
 
-// unanswered says why nobody answered.
+// unanswered returns the error of a request without an answer.
 func (c *Client) unanswered(err error) error {
 	if failed, is := errors.AsType[*url.Error](err); is {
 		err = failed.Err // without method and URL
@@ -86,12 +86,12 @@ func (c *Client) unanswered(err error) error {
 		c.Base, err, c.Flag)
 }
 
-// foreign says that something other than a retry-worker answered.
+// foreign returns the error for an answer that is not a retry-worker's.
 func (c *Client) foreign(why error) error {
 	return fmt.Errorf("the answer of %s is not that of a retry-worker's API: %w; check --%s", c.Base, why, c.Flag)
 }
 
-// answer returns what came back, or what was refused.
+// answer returns the body of an answer, or its refusal as an error.
 func (c *Client) answer(status int, body []byte) ([]byte, error) {
 	var line bytes.Buffer
 	if len(body) > maxAnswerBytes || json.Compact(&line, body) != nil || line.Len() == 0 || line.Bytes()[0] != '{' {

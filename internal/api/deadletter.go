@@ -46,7 +46,7 @@ type DeadLetter struct {
 	Assignment          *Assignment             `json:"assignment" doc:"Who has it, while it is open; null where nobody said."`
 }
 
-// Assignment is who has a dead letter (R35).
+// Assignment says who has a dead letter (R35).
 type Assignment struct {
 	Assignee   *string `json:"assignee" doc:"An account's name; null for nobody."`
 	FollowUpAt *string `json:"followUpAt" format:"date-time" doc:"When to look at it again."`
@@ -55,7 +55,7 @@ type Assignment struct {
 	At         string  `json:"at" format:"date-time"`
 }
 
-// SubjectName is what a dead letter is of.
+// SubjectName names a subject.
 type SubjectName struct {
 	Tenant string `json:"tenant"`
 	Policy string `json:"policy"`
@@ -75,7 +75,7 @@ type Review struct {
 	Deadline      *string `json:"submissionDeadline" format:"date-time" doc:"The new one; null where it stays."`
 }
 
-// noDelivery is journal.DeliveryNone in words, which is an empty text.
+// noDelivery is shown for journal.DeliveryNone, which is empty.
 const noDelivery = "none"
 
 func deadLetterOf(i *deadletter.Item) DeadLetter {
@@ -118,7 +118,7 @@ func reviewOf(n *journal.ReviewNote) *Review {
 	return r
 }
 
-// DeadLetterGroup are the dead letters of one cause as the API shows them.
+// DeadLetterGroup describes the dead letters of one cause.
 type DeadLetterGroup struct {
 	Fingerprint    *string         `json:"fingerprint" doc:"Null where the process reported the failures itself."`
 	Policy         string          `json:"policy"`
@@ -150,7 +150,7 @@ func groupOf(g *deadletter.Group) DeadLetterGroup {
 	return shown
 }
 
-// causeFilter chooses dead letters: all of what is given must fit.
+// causeFilter selects the dead letters that match all fields given.
 type causeFilter struct {
 	Policy      string          `json:"policy,omitempty" doc:"Only those of this policy."`
 	Team        decision.Team   `json:"team,omitempty" doc:"The team that must act, such as faturamento."`
@@ -163,7 +163,7 @@ type causeFilter struct {
 	Query       string          `json:"q,omitempty" doc:"An id, the beginning of a subject's id, or words of the error."`
 }
 
-// Filter bounds when they were given up, too.
+// Filter also bounds when they were given up.
 type Filter struct {
 	causeFilter
 	Since string `json:"since,omitempty" doc:"Given up then or later: an instant, a date, or an age such as 3d."`
@@ -180,7 +180,7 @@ type pageInput struct {
 	Limit  int    `json:"limit" min:"1" max:"200" default:"50"`
 }
 
-// filter returns the filter that the fields of a request make.
+// filter returns the filter that a request's fields describe.
 func (c *call) filter(in any) (journal.DeadLetterFilter, error) {
 	given := map[string]any{}
 	fields, _ := json.Marshal(in) // texts and numbers, which cannot fail
@@ -231,10 +231,10 @@ func (c *call) deadLetter(in *idInput) (DeadLetter, error) {
 	return decided(c.Show(c.Context(), in.ID))
 }
 
-// decided is a dead letter as it stands, after a decision if one was asked for.
+// decided returns a dead letter as it stands after a request.
 func decided(item deadletter.Item, err error) (DeadLetter, error) { return deadLetterOf(&item), err }
 
-// reasonInput is a person's words on why.
+// reasonInput is the reason that a person gives.
 type reasonInput struct {
 	Reason string `json:"reason" required:"1" length:"500" code:"reason_required" expects:"a few words" doc:"Why."`
 }

@@ -25,7 +25,7 @@ type Decision struct {
 	Evidence    []worker.Evidence `json:"evidence,omitempty" doc:"What was found; the first decided."`
 }
 
-// Rejection is what a dry run answers to input for which a process would have an incident.
+// Rejection is what a dry run answers to input that would give a process an incident.
 type Rejection struct {
 	Outcome     string  `json:"outcome" enum:"REJECTED" doc:"Nothing was decided."`
 	RetryPolicy string  `json:"retryPolicy"`
@@ -47,8 +47,8 @@ type failureInput struct {
 	Explain    bool                       `json:"explain" doc:"Also what else was found in the error, and why it lost."`
 }
 
-// decide answers POST /api/v1/decisions with what `decide -o json` prints: with what was taught,
-// where the journal is open. It remembers nothing.
+// decide answers POST /api/v1/decisions with what `decide -o json` prints. If the journal is open, it heeds what people
+// taught. It records nothing.
 func (c *call) decide(in *failureInput) (Decision, error) {
 	policies := c.policies()
 	v, err := in.variables(policies)
@@ -77,11 +77,11 @@ func (c *call) decide(in *failureInput) (Decision, error) {
 	return d, unread
 }
 
-// variables returns what the policy reads of a process that holds what is given. One that it does not read is refused:
-// a slip in a name would go unseen.
+// variables returns the process variables that a request gives. It refuses one that the policy does not read, since a
+// misspelt name would go unnoticed.
 func (in *failureInput) variables(policies decision.Policies) (v decision.Variables, err error) {
 	p, _ := policies.Find(in.Policy)
-	if p == nil { // which the decision says
+	if p == nil { // the decision says so
 		return v, nil
 	}
 	values := map[string]decision.Value{p.IDVariable: in.ID, p.ErrorVariable: in.Error, p.HTTPStatusVariable: in.HTTPStatus,
@@ -100,7 +100,7 @@ func (in *failureInput) variables(policies decision.Policies) (v decision.Variab
 	return p.Variables(func(name string) decision.Value { return values[name] }), nil
 }
 
-// Decide answers POST /decisions as a worker does that has these policies and remembers nothing.
+// Decide answers POST /decisions as a worker with these policies and no open journal does.
 func Decide(policies decision.Policies, now time.Time, body []byte) ([]byte, error) {
 	c := &call{API: &API{policies: func() decision.Policies { return policies }, now: func() time.Time { return now }}}
 	in, given := failureInput{}, map[string]json.RawMessage{}

@@ -9,7 +9,7 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// Destination is one as the API shows it.
+// Destination is a destination as the API shows it.
 type Destination struct {
 	Name            string            `json:"name"`
 	Label           string            `json:"label" doc:"What people call it."`
@@ -29,20 +29,20 @@ type Destination struct {
 	OpensAt         *string           `json:"opensAt" format:"date-time" doc:"When it opens again; null where it is open."`
 }
 
-// DestinationBack holds the median and the quartiles of the outages like its own.
+// DestinationBack estimates from similar outages when a destination will be back.
 type DestinationBack struct {
 	Median   string `json:"median" format:"date-time"`
 	Earliest string `json:"earliest" format:"date-time" doc:"A quarter of such outages ended earlier."`
 	Latest   string `json:"latest" format:"date-time" doc:"A quarter of such outages ended later."`
 }
 
-// DestinationDetail is one with its claims.
+// DestinationDetail is a destination with claims that wait for it.
 type DestinationDetail struct {
 	Destination
 	Claims []HeldClaim `json:"claims" items:"50" doc:"Those whose turn is next, the nearest deadline first."`
 }
 
-// HeldClaim is one that waits.
+// HeldClaim is a claim that waits.
 type HeldClaim struct {
 	SubjectName
 	HeldSince string  `json:"heldSince" format:"date-time"`
@@ -83,13 +83,13 @@ func (c *call) destinations(*struct{}) (Page[Destination], error) {
 	return pageOf(all, "", func(d *gate.Destination) Destination { return destinationOf(d, now) }), err
 }
 
-// portalInput names a destination.
-type portalInput struct {
+// destinationInput names a destination.
+type destinationInput struct {
 	Name string `json:"name" in:"path" doc:"Its name in the policies file, or in the process's variable."`
 }
 
 // destination answers GET /api/v1/destinations/{name}.
-func (c *call) destination(in *portalInput) (DestinationDetail, error) {
+func (c *call) destination(in *destinationInput) (DestinationDetail, error) {
 	d, claims, err := c.Destination(in.Name)
 	if err != nil {
 		return DestinationDetail{}, err
@@ -101,9 +101,9 @@ func heldClaimOf(c *gate.Claim) HeldClaim {
 	return HeldClaim{SubjectName(c.Subject), decision.Instant(c.Since), journal.InstantOrNull(c.Deadline)}
 }
 
-// orderInput is whom an order is about, and why it is given.
+// orderInput is an order's destination and reason.
 type orderInput struct {
-	portalInput
+	destinationInput
 	reasonInput
 }
 
@@ -120,7 +120,7 @@ func (c *call) probe(in *orderInput) (DestinationDetail, error) {
 	return c.order(in, destination.Order{Verb: destination.SendCanary})
 }
 
-// release answers POST /api/v1/destinations/{name}/release. It has either perMinute or until.
+// release answers POST /api/v1/destinations/{name}/release, which has either perMinute or until.
 func (c *call) release(in *struct {
 	orderInput
 	PerMinute *float64  `json:"perMinute" above:"0" code:"invalid_pace" doc:"At most the destination's pace.most."`
@@ -143,5 +143,5 @@ func (c *call) order(of *orderInput, o destination.Order) (DestinationDetail, er
 	if err := c.Order(c.Context(), of.Name, o); err != nil {
 		return DestinationDetail{}, err
 	}
-	return c.destination(&of.portalInput)
+	return c.destination(&of.destinationInput)
 }

@@ -25,7 +25,7 @@ type fixture struct {
 	*testkit.Fixture
 	t     *testing.T
 	root  string
-	url   string // of /api/v1
+	url   string // with /api/v1
 	lines *observer.ObservedLogs
 }
 
@@ -47,7 +47,7 @@ func open(t *testing.T, change ...func(*api.Options, *guard.Services)) *fixture 
 	return c
 }
 
-// as is the header that shows somebody's token.
+// as sets the header with somebody's token.
 func (c *fixture) as(name string) func(*http.Request) {
 	return header("Authorization", "Bearer "+c.Tokens.Secret(name))
 }
@@ -62,20 +62,21 @@ func (c *fixture) post(who, path, body string) answer {
 	return post(c.t, c.url+path, body, c.as(who))
 }
 
-// letter is a new dead letter's id, for which a process waits: a claim that failed with that error after so many retries.
+// letter returns the id of a new dead letter, for which a process waits: a claim failed with that error after so many
+// retries.
 func (c *fixture) letter(claim, text string, retries int) string {
 	c.t.Helper()
 	return c.DieWaiting(decision.DefaultPolicy, claim, text, retries)
 }
 
-// permanent is a dead letter below the limit, exhausted one at it.
+// permanent returns a dead letter below the limit, exhausted one at the limit.
 func (c *fixture) permanent(claim string) string { return c.letter(claim, "DUPLICATE_CLAIM", 2) }
 func (c *fixture) exhausted(claim string) string { return c.letter(claim, "TIMEOUT", 5) }
 
 // aPortal is where claims are submitted.
 const aPortal = "unimed-sp"
 
-// portal has a destination go down, with a claim that waits for it, and returns once its gate knows.
+// portal takes a destination down, with a claim that waits for it, and returns once its gate knows.
 func (c *fixture) portal(name string) {
 	c.t.Helper()
 	p := testkit.NewPortal(name, c.Journal, c.Now().Add(-7*time.Hour))
@@ -100,7 +101,7 @@ func (c *fixture) run(text string) (id string) {
 	return id
 }
 
-// plan is the token of the plan of a command, which is given as JSON fields.
+// plan returns the token of the plan of a command, given as JSON fields.
 func (c *fixture) plan(fields string) string {
 	c.t.Helper()
 	a := c.post("vera", "/bulk-runs/plan", "{"+fields+"}")
@@ -111,13 +112,13 @@ func (c *fixture) plan(fields string) string {
 	return token
 }
 
-// start is the answer to a start with that token.
+// start returns the answer to a start with that token.
 func (c *fixture) start(fields, token string) answer {
 	c.t.Helper()
 	return c.post("ada", "/bulk-runs", "{"+fields+`,"reason":"x","token":"`+token+`"}`)
 }
 
-// refuses fails unless somebody's request is refused with that code; without a body it is a GET.
+// refuses fails unless somebody's request is refused with that code. Without a body it is a GET.
 func (c *fixture) refuses(who, path, body string, status int, code string) {
 	c.t.Helper()
 	path = strings.ReplaceAll(path, " ", "%20")
@@ -130,10 +131,10 @@ func (c *fixture) refuses(who, path, body string, status int, code string) {
 	a.refused(c.t, who+" "+short(path)+" "+short(body), status, code)
 }
 
-// retryAll is the command that most tests do not look at.
+// retryAll is the command of most tests.
 const retryAll = `"action":"retry","filter":{}`
 
-// cause returns the id of the one cause of that reason.
+// cause returns the id of the only cause with that reason.
 func (c *fixture) cause(reason string) string {
 	c.t.Helper()
 	for _, of := range c.get("vera", "/causes").body["items"].([]any) {

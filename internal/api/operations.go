@@ -14,10 +14,10 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// Root of every address.
+// Root begins every path.
 const Root = "/api/v1"
 
-// Operation is one request of the API, as its description has it.
+// Operation describes one request of the API.
 type Operation struct {
 	ID, Method, Path string // Path without Root
 	Tag              string
@@ -26,8 +26,8 @@ type Operation struct {
 	Fields           []*Field
 
 	answer reflect.Type
-	// closed needs no journal; rejects says 422 as a process would.
-	closed, rejects bool
+	// noJournal: it answers before the journal is open; rejects: it answers 422 with a Rejection.
+	noJournal, rejects bool
 
 	do func(w http.ResponseWriter, c *call) (any, error)
 }
@@ -35,11 +35,10 @@ type Operation struct {
 //go:embed operations.txt
 var operationsText string
 
-// said is what the description says of each operation, by its id: a summary, and behind it what
-// more there is to say.
+// said returns the summary and the details of each operation, by its id.
 var said = sync.OnceValue(func() map[string]string { return pairsOf(operationsText) })
 
-// op returns the operation of a handler, whose types are those of its request's fields and of its answer.
+// op returns an operation that do carries out. I holds the request's fields, O is the answer.
 func op[I, O any](takes access.Action, request, id string, do func(*call, *I) (O, error)) *Operation {
 	method, path, _ := strings.Cut(request, " ")
 	summary, detail, _ := strings.Cut(said()[id], ". ")
@@ -55,13 +54,13 @@ func op[I, O any](takes access.Action, request, id string, do func(*call, *I) (O
 	return o
 }
 
-// withoutJournal has the operation answer before the journal is open, too.
+// withoutJournal lets the operation answer before the journal is open.
 func (o *Operation) withoutJournal() *Operation {
-	o.closed = true
+	o.noJournal = true
 	return o
 }
 
-// deciding has the operation answer with a decision, or with 422 as a process would have an incident.
+// deciding says that the operation may answer 422 with a Rejection.
 func (o *Operation) deciding() *Operation {
 	o.rejects = true
 	return o
@@ -139,13 +138,13 @@ func Description() (all []*Operation) {
 //go:embed about.txt
 var aboutText string
 
-// About is what the description says of the whole.
+// About describes the API as a whole.
 var About = strings.TrimSpace(aboutText)
 
 //go:embed refusals.txt
 var refusalsText string
 
-// Refusals say, by status, why a request is not carried out.
+// Refusals returns, by status, why requests are not carried out.
 var Refusals = sync.OnceValue(func() map[string]string { return pairsOf(refusalsText) })
 
 type object = map[string]any
@@ -190,7 +189,7 @@ func Document() json.RawMessage {
 	return text
 }
 
-// document describes one operation.
+// document returns the description of one operation.
 func (o *Operation) document(components schemas) object {
 	answers := object{
 		"200": object{"description": "What was asked for, or how things stand after it.",

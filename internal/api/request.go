@@ -26,13 +26,13 @@ import (
 )
 
 const (
-	// maxParameterBytes of one parameter of a query, and of a text in a body that does not say otherwise (tag long).
+	// maxParameterBytes limits a parameter, and a body's text that has none of the tags bytes, length and long.
 	maxParameterBytes = 1000
-	// maxBodyBytes of a request.
+	// maxBodyBytes limits a request's body.
 	maxBodyBytes = 64 << 10
 )
 
-// The places of a request's fields.
+// The places of fields in a request.
 const (
 	inPath  = "path"
 	inQuery = "query"
@@ -43,11 +43,11 @@ const (
 type Field struct {
 	Name, In, Doc, Default string
 	Required               bool
-	// Type is string, integer, number, boolean or object; Format such as date-time; Enum lists all values where they are
-	// known.
+	// Type is string, integer, number, boolean or object; Format is one such as date-time; Enum lists a closed set's
+	// values.
 	Type, Format string
 	Enum         []string
-	// Any says that a wrong value is the policy's to refuse.
+	// Any leaves it to the policy to refuse a wrong value.
 	Any bool
 
 	of     reflect.Type
@@ -62,10 +62,10 @@ func (f *Field) Members() []*Field { return f.fields }
 //go:embed words.txt
 var wordsText string
 
-// words say what a field of a name means that does not say more itself.
+// words returns, by field name, the description of fields that have no doc tag.
 var words = sync.OnceValue(func() map[string]string { return pairsOf(wordsText) })
 
-// pairsOf reads lines that begin with a name and a colon.
+// pairsOf reads lines such as `name: description`.
 func pairsOf(text string) map[string]string {
 	all := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -75,8 +75,8 @@ func pairsOf(text string) map[string]string {
 	return all
 }
 
-// fieldsOf returns the fields of a struct, and of those that are embedded in it, by their names in JSON. Required are
-// those that the JSON of every such struct has.
+// fieldsOf returns the JSON fields of a struct, including those of embedded structs. A field is Required if every such
+// struct's JSON has it.
 func fieldsOf(t reflect.Type) (all []*Field) {
 	for _, f := range reflect.VisibleFields(t) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -92,7 +92,7 @@ func fieldsOf(t reflect.Type) (all []*Field) {
 	return all
 }
 
-// always reports whether a field is there whatever a struct holds: no struct that it is promoted from may be nil.
+// always reports whether a struct always has the field at index: it is not promoted through a pointer.
 func always(t reflect.Type, index []int) bool {
 	for _, n := range index[:len(index)-1] {
 		if t = t.Field(n).Type; t.Kind() == reflect.Pointer {
@@ -102,7 +102,8 @@ func always(t reflect.Type, index []int) bool {
 	return true
 }
 
-// requestFields returns the fields of a request, which stand in its body where their tag does not say otherwise.
+// requestFields returns the fields of a request. Unless the tag in says otherwise, they stand in its body, or in the
+// query of a GET.
 func requestFields(t reflect.Type, method string) []*Field {
 	all := fieldsOf(t)
 	for _, f := range all {
@@ -118,7 +119,7 @@ func requestFields(t reflect.Type, method string) []*Field {
 	return all
 }
 
-// typed says what a field holds.
+// typed sets Type, Format and Enum as the schema has them.
 func (f *Field) typed() {
 	s := schemas(nil).field(f)
 	f.Type, _ = s["type"].(string)
@@ -134,7 +135,7 @@ func (f *Field) typed() {
 	}
 }
 
-// names of fields in one place of a request.
+// names returns the names of the fields in one place of a request.
 func names(fields []*Field, in string) (all []string) {
 	for _, f := range fields {
 		if f.In == in {
@@ -148,7 +149,7 @@ func names(fields []*Field, in string) (all []string) {
 func read(w http.ResponseWriter, r *http.Request, fields []*Field, in any) error {
 	given, err := readQuery(r.URL.RawQuery, names(fields, inQuery))
 	if err == nil && r.Method != http.MethodGet && r.Method != http.MethodHead {
-		body, cut := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes)) // the gate has looked at its type
+		body, cut := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes)) // the gate checked the Content-Type
 		if _, large := errors.AsType[*http.MaxBytesError](cut); large {
 			return refused("body_too_large", "the body has more than %d bytes", maxBodyBytes)
 		}
@@ -158,13 +159,13 @@ func read(w http.ResponseWriter, r *http.Request, fields []*Field, in any) error
 		return err
 	}
 	for _, name := range names(fields, inPath) {
-		given[name], _ = json.Marshal(r.PathValue(name)) // a text always can be
+		given[name], _ = json.Marshal(r.PathValue(name)) // a text cannot fail
 	}
 	return set(reflect.ValueOf(in).Elem(), fields, given)
 }
 
-// readQuery reads a query, which has no parameters but these, each at most once: a slip in a name would go unseen, and
-// a list would not be the one that was asked for. One without a value is not there.
+// readQuery reads a query. It refuses unknown and repeated parameters, since a list without a misspelt filter would not
+// be the one asked for. A parameter without a value counts as missing.
 func readQuery(query string, known []string) (map[string]json.RawMessage, error) {
 	all, err := url.ParseQuery(query)
 	if err != nil {
@@ -188,7 +189,7 @@ func readQuery(query string, known []string) (map[string]json.RawMessage, error)
 	return given, nil
 }
 
-// readBody adds what a body gives, a JSON object with no fields but these.
+// readBody adds the fields of a body to given. The body must be a JSON object of known fields, none given twice.
 func readBody(body []byte, known []string, given map[string]json.RawMessage) error {
 	var sent map[string]json.RawMessage
 	if json.Unmarshal(body, &sent) != nil || sent == nil {
@@ -202,7 +203,7 @@ func readBody(body []byte, known []string, given map[string]json.RawMessage) err
 	return onlyKnown("", sent, known)
 }
 
-// onlyKnown refuses fields of an object that are not known; within begins their names.
+// onlyKnown refuses unknown fields of an object. The refusal begins their names with within.
 func onlyKnown(within string, given map[string]json.RawMessage, known []string) error {
 	for name := range given {
 		if !slices.Contains(known, name) {
@@ -213,8 +214,8 @@ func onlyKnown(within string, given map[string]json.RawMessage, known []string) 
 	return nil
 }
 
-// twice reports whether an object in the next value, which is valid JSON, has a field twice, and which: of two values,
-// readers take different ones.
+// twice returns a field that an object in the next value, which is valid JSON, has twice, if there is one: readers
+// differ in which of the two they take.
 func twice(d *json.Decoder) (name string, is bool) {
 	begin, _ := d.Token()
 	if _, nested := begin.(json.Delim); !nested {
@@ -233,11 +234,11 @@ func twice(d *json.Decoder) (name string, is bool) {
 			return name, true
 		}
 	}
-	_, _ = d.Token() // its end
+	_, _ = d.Token() // the end of the value
 	return "", false
 }
 
-// listed says which names are expected, behind words that begin it; none is what is said where no name is.
+// listed returns begin followed by the known names, or none if there are no names.
 func listed(begin string, known []string, none string) string {
 	if len(known) == 0 {
 		return none
@@ -245,16 +246,16 @@ func listed(begin string, known []string, none string) string {
 	return begin + strings.Join(known, ", ")
 }
 
-// set sets the fields of a struct to what is given. What is not there, or null, is its default, or else the zero value.
+// set sets the fields of a struct. A field that is missing or null gets its default, or else the zero value.
 func set(in reflect.Value, fields []*Field, given map[string]json.RawMessage) error {
 	for _, f := range fields {
 		raw, is := given[f.Name]
 		missing := !is || string(raw) == "null"
 		switch {
-		case missing && f.Required && !f.Any: // the policy says what else is missing
+		case missing && f.Required && !f.Any: // the policy refuses a missing Any
 			return f.invalid("%s is missing, expected %s", f.Name, f.expected())
 		case f.Default != "" && (missing || string(raw) == `""` && !f.Any):
-			raw, _ = json.Marshal(valueOf("default", f.Default)) // a text or a number
+			raw, _ = json.Marshal(valueOf("default", f.Default)) // a text or a number cannot fail
 		case !is:
 			continue
 		}
@@ -265,7 +266,7 @@ func set(in reflect.Value, fields []*Field, given map[string]json.RawMessage) er
 	return nil
 }
 
-// set sets v, of the field's type, to what is given.
+// set sets v, a value of the field's type, to raw.
 func (f *Field) set(v reflect.Value, raw json.RawMessage) error {
 	if f.fields != nil {
 		return f.setObject(v, raw)
@@ -304,11 +305,11 @@ func (f *Field) set(v reflect.Value, raw json.RawMessage) error {
 }
 
 func (f *Field) bound(tag string) float64 {
-	n, _ := strconv.ParseFloat(f.tag.Get(tag), 64) // each whole number has both
+	n, _ := strconv.ParseFloat(f.tag.Get(tag), 64) // each integer field has min and max
 	return n
 }
 
-// wrong refuses the value of a field. A value that should be a text is not shown, for it may be personal.
+// wrong refuses the value of a field. It does not show the value of a text or an object, which may be personal.
 func (f *Field) wrong(raw json.RawMessage) error {
 	found := fmt.Sprintf("%.60s", raw)
 	if f.Format != "date-time" && (f.Type == "string" || f.Type == "object") {
@@ -317,7 +318,7 @@ func (f *Field) wrong(raw json.RawMessage) error {
 	return f.invalid("%s is %s, expected %s", f.Name, found, f.expected())
 }
 
-// expected says what a field takes.
+// expected returns in words what a field takes.
 func (f *Field) expected() string {
 	expected := map[string]string{"string": "a text", "boolean": "true or false", "number": "a number"}[f.Type]
 	switch {
@@ -341,7 +342,7 @@ func (f *Field) expected() string {
 	}
 }
 
-// readInstant reads a point in time; null is none. Years have four digits: later ones have no RFC 3339 form.
+// readInstant reads an instant into at; null changes nothing. It refuses years that have no RFC 3339 form.
 func readInstant(raw json.RawMessage, at *time.Time) error {
 	var text *string
 	err := json.Unmarshal(raw, &text)
@@ -365,12 +366,12 @@ func (f *Field) setObject(v reflect.Value, raw json.RawMessage) error {
 	return set(v, f.fields, given)
 }
 
-// invalid refuses a request for the field.
+// invalid refuses a request because of the field.
 func (f *Field) invalid(format string, args ...any) error { return refused(f.code(), format, args...) }
 
 func (f *Field) code() string { return cmp.Or(f.tag.Get("code"), "invalid_"+snake(f.Name)) }
 
-// snake returns a field's name as the codes have it: force_retry for forceRetry.
+// snake returns a field's name as codes spell it: force_retry for forceRetry.
 func snake(name string) string {
 	var b strings.Builder
 	for _, r := range name {
@@ -382,12 +383,12 @@ func snake(name string) string {
 	return b.String()
 }
 
-// notName is what is wrong with what should name something.
+// notName is the message about a text that is too long, or cannot be printed.
 const notName = "%s is no printable text of at most %d bytes"
 
 func isName(s string, most int) bool { return len(s) <= most && printable(s) }
 
-// printable reports whether s can be the id or the name of anything: stores take no other text.
+// printable reports whether s can be an id or a name: stores take no other text.
 func printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }

@@ -19,14 +19,14 @@ import (
 // Schema is a JSON Schema (2020-12) as OpenAPI 3.1 has it.
 type Schema map[string]any
 
-// closedSet is a type of which every value is known.
+// closedSet is a type with all its values.
 type closedSet struct {
 	of     reflect.Type
 	name   string
 	values []any
 }
 
-// closed names a closed set in the description.
+// closed returns a closed set, with its name in the description.
 func closed[T ~string](name string, values ...T) closedSet {
 	set := closedSet{of: reflect.TypeFor[T](), name: name}
 	for _, v := range values {
@@ -53,7 +53,7 @@ var closedSets = []closedSet{
 	closed("DestinationState", destination.Up, destination.Down, destination.Testing, destination.Ramping),
 }
 
-// closedSetOf returns the closed set that a type is; nil for any other.
+// closedSetOf returns the closed set of a type; nil if it has none.
 func closedSetOf(t reflect.Type) *closedSet {
 	if n := slices.IndexFunc(closedSets, func(s closedSet) bool { return s.of == t }); n >= 0 {
 		return &closedSets[n]
@@ -61,12 +61,12 @@ func closedSetOf(t reflect.Type) *closedSet {
 	return nil
 }
 
-// schemas are the named schemas that the others refer to; without any, closed sets stand where they are used.
+// schemas holds the schemas that others refer to by name. If nil, closed sets are written out where they are used.
 type schemas map[string]Schema
 
 func ref(name string) Schema { return Schema{"$ref": "#/components/schemas/" + name} }
 
-// of describes a type.
+// of returns the schema of a type.
 func (all schemas) of(t reflect.Type) Schema {
 	if set := closedSetOf(t); set != nil {
 		values := Schema{"type": "string", "enum": set.values}
@@ -102,7 +102,7 @@ func (all schemas) of(t reflect.Type) Schema {
 	}
 }
 
-// mapping describes a map, which has every value of a closed set of keys.
+// mapping returns the schema of a map. If its keys are a closed set, all of them are required.
 func (all schemas) mapping(t reflect.Type) Schema {
 	value := all.of(t.Elem())
 	set := closedSetOf(t.Key())
@@ -118,7 +118,7 @@ func (all schemas) mapping(t reflect.Type) Schema {
 
 var pageOfType = regexp.MustCompile(`^Page\[.*\.(\w+)\]$`)
 
-// named describes a struct once, by its name.
+// named returns a reference to a struct's schema, which it adds if it is not there.
 func (all schemas) named(t reflect.Type) Schema {
 	name := pageOfType.ReplaceAllString(t.Name(), "${1}Page")
 	name = strings.ToUpper(name[:1]) + name[1:]
@@ -129,7 +129,7 @@ func (all schemas) named(t reflect.Type) Schema {
 	return ref(name)
 }
 
-// object describes an object with these members.
+// object returns the schema of an object with these members.
 func (all schemas) object(members []*Field) Schema {
 	each, required := map[string]Schema{}, []string{}
 	for _, m := range members {
@@ -145,12 +145,12 @@ func (all schemas) object(members []*Field) Schema {
 	return s
 }
 
-// keywords of a schema, by the struct tags that set them.
+// keywords holds a schema's keywords, by the struct tags that set them.
 var keywords = map[string]string{"format": "format", "pattern": "pattern", "type": "type",
 	"enum": "enum", "default": "default", "min": "minimum", "above": "exclusiveMinimum", "below": "exclusiveMaximum",
 	"max": "maximum", "length": "maxLength", "items": "maxItems"}
 
-// field describes a member or a parameter, with what its tags say.
+// field returns the schema of a member or a parameter, with what its tags add.
 func (all schemas) field(f *Field) Schema {
 	var s Schema
 	switch {
@@ -178,7 +178,7 @@ func (all schemas) field(f *Field) Schema {
 	return s
 }
 
-// valueOf returns the value that a struct tag has a keyword set to.
+// valueOf returns the value that a struct tag gives to its keyword.
 func valueOf(tag, text string) any {
 	if n, err := strconv.ParseFloat(text, 64); err == nil {
 		return n
@@ -197,7 +197,7 @@ func valueOf(tag, text string) any {
 	}
 }
 
-// nullable returns a schema that null fits too.
+// nullable returns a schema that allows null too.
 func nullable(s Schema) Schema {
 	kind, simple := s["type"].(string)
 	switch s = maps.Clone(s); {

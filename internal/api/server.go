@@ -1,4 +1,4 @@
-// Package api serves the HTTP API, and the pages of people behind the same gate.
+// Package api serves the HTTP API and, behind the same gate, the console's pages.
 package api
 
 import (
@@ -24,48 +24,48 @@ import (
 	"retry-worker/internal/web"
 )
 
-// Reader is what the API answers from.
+// Reader is what the API reads of the journal.
 type Reader interface {
 	journal.Reader
 	journal.Archive
 	journal.Statistics
 }
 
-// Journal is what the API answers from and carries decisions out with, once it is open.
+// Journal is what the API reads and decides with once the journal is open.
 type Journal struct {
 	Reader
 	*guard.Guard
-	// Sessions keeps those that ended before their time; needed where there are tokens.
+	// Sessions keeps the sessions that ended early; required with tokens.
 	Sessions access.EndedSessions
 }
 
-// Options of an API; all but Pages are needed.
+// Options configure an API. All but Zone and Pages are required.
 type Options struct {
-	// Gate says who gets in, and by its clock also what is due; Ended is the API's own. Without Tokens and Provider the
-	// API listens on loopback only.
+	// Gate decides who gets in. The API goes by its clock, and sets its Ended. Without Tokens and Provider the API
+	// listens on loopback only.
 	Gate access.Options
-	// Policies in force.
+	// Policies returns the policies in force.
 	Policies func() decision.Policies
-	// Zone is the hospital's, in which days begin; nil is UTC.
+	// Zone is the hospital's time zone, for dates; nil is UTC.
 	Zone *time.Location
-	// Pages answer everything that is not under /api/; nil: nothing does.
+	// Pages serves all paths outside /api/; if nil, they are not found.
 	Pages http.Handler
 	Log   *zap.Logger
 }
 
-// API answers what is asked of the journal, and records outcomes and people's decisions in it. Safe for concurrent use.
+// API answers from the journal and records outcomes and people's decisions in it. It is safe for concurrent use.
 type API struct {
 	now      func() time.Time
 	policies func() decision.Policies
 	zone     *time.Location
 	log      *zap.Logger
 	gate     *access.Gate
-	guarded  bool // by tokens, or a provider
+	guarded  bool // there are tokens or a provider
 	pages    http.Handler
 	journal  atomic.Pointer[Journal]
 }
 
-// New returns an API that answers 503 where it needs the journal, until Open is called.
+// New returns an API. Until Open is called, it answers 503 to whatever needs the journal.
 func New(o Options) *API {
 	s := &API{
 		now: o.Gate.Now, policies: o.Policies, zone: cmp.Or(o.Zone, time.UTC), log: o.Log, pages: o.Pages,
@@ -83,15 +83,15 @@ func (s *API) endedSessions() access.EndedSessions {
 	return nil
 }
 
-// Accounts returns whom the gate knows (access.Gate.Accounts).
+// Accounts returns the accounts that the gate knows (access.Gate.Accounts).
 func (s *API) Accounts() (known []access.Identity, others bool) { return s.gate.Accounts() }
 
-// Open gives the API what it answers from and what it records with.
+// Open gives the API the open journal.
 func (s *API) Open(m Journal) { s.journal.Store(&m) }
 
-// Listen opens addr by open (host:port; port 0 picks one) and serves API and pages in the background until the server is
-// closed. Without tokens it refuses an address that other machines reach. It speaks TLS where there is a certificate (c
-// is not nil), and believes proxies as web.Listen does.
+// Listen opens addr (host:port; port 0 picks one) and serves API and pages until the server is closed. Without tokens
+// or a provider it refuses an address that other machines reach. It speaks TLS if c is not nil, and trusts proxies as
+// web.Listen does.
 func (s *API) Listen(
 	open web.Opener, addr string, c web.Certificate, proxies ...netip.Prefix,
 ) (*web.Server, error) {
@@ -104,11 +104,11 @@ func (s *API) Listen(
 		s.gate.Limited(s.Handler()), c, web.Peers{Proxies: proxies, Crowded: s.gate.Crowded})
 }
 
-// Handler returns everything that is served, behind the gate.
+// Handler returns the handler of API and pages, behind the gate.
 func (s *API) Handler() http.Handler {
 	api := s.routes()
 	return s.recovering(s.gate.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// The same path that the gate went by: what it let in as a page is never answered by the API, nor the reverse.
+		// The gate goes by the same path, so the API never answers what was let in as a page, nor the reverse.
 		if s.pages != nil && !strings.HasPrefix(r.URL.Path, "/api/") {
 			s.pages.ServeHTTP(w, r)
 			return
@@ -121,14 +121,14 @@ func (s *API) routes() http.Handler {
 	mux := http.NewServeMux()
 	for _, o := range Description() {
 		var answer http.Handler = s.answer(o)
-		again := []access.Action{access.Bulk, access.Order, access.Teach, access.Handover}
-		if o.Method == http.MethodPut || slices.Contains(again, o.Action) { // and again, each a record
+		paced := []access.Action{access.Bulk, access.Order, access.Teach, access.Handover}
+		if o.Method == http.MethodPut || slices.Contains(paced, o.Action) { // repeatable, each time a record
 			answer = s.gate.Paced(answer)
 		}
-		mux.Handle(o.Method+" "+Root+o.Path, s.gate.Require(o.Action, answer)) // GET takes HEAD, too
+		mux.Handle(o.Method+" "+Root+o.Path, s.gate.Require(o.Action, answer)) // a GET pattern serves HEAD too
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// The router would send the caller on to the tidied path: a POST sent anew, or to where he did not mean to.
+		// The router would redirect an untidy path: a POST would be sent again, perhaps to an address nobody meant.
 		clean := path.Clean(r.URL.EscapedPath()) == r.URL.EscapedPath()
 		if _, found := mux.Handler(r); clean && found != "" {
 			mux.ServeHTTP(w, r)
@@ -151,7 +151,7 @@ func (s *API) routes() http.Handler {
 	})
 }
 
-// recovering answers 500 where a handler panics, and says in the log where.
+// recovering answers 500 if next panics, and logs where.
 func (s *API) recovering(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -170,8 +170,8 @@ func (s *API) recovering(next http.Handler) http.Handler {
 	})
 }
 
-// panicked returns what a panic may say in the log: the runtime's own words, and otherwise its type alone, since its text
-// may hold what the request held.
+// panicked returns what the log may show of a panic: a runtime error's text, and otherwise only the value's type,
+// since the value may hold the request's data.
 func panicked(why any) string {
 	if err, ok := why.(runtime.Error); ok {
 		return err.Error()

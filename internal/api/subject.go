@@ -28,7 +28,7 @@ type View struct {
 	Attempts  []AttemptView `json:"attempts"`
 }
 
-// Standing is how a subject stands: in which state its latest episode is, and what comes next.
+// Standing is the state of a subject's latest episode, and what comes next.
 type Standing struct {
 	State         journal.State  `json:"state" doc:"The state of its latest episode; empty where it has not failed yet."`
 	Status        journal.Status `json:"status" doc:"Its status, as a CRM shows it."`
@@ -55,14 +55,14 @@ type EpisodeView struct {
 	ProcessInstanceKey int64         `json:"processInstanceKey,string"`
 }
 
-// AttemptView is one attempt as JSON, in one of its revisions.
+// AttemptView is one revision of an attempt as JSON.
 type AttemptView struct {
 	audit.Attempt
 	Timestamp string `json:"timestamp" format:"date-time"`
 	Error     string `json:"error"`
 }
 
-// ViewOf returns the story as it stands at instant now.
+// ViewOf returns the view of a story at instant now.
 func ViewOf(s *journal.Story, now time.Time) View {
 	v := View{
 		Tenant: s.Subject.Tenant, Standing: Standing{Status: journal.StatusPending}, // until it fails
@@ -91,7 +91,7 @@ func attemptView(a *journal.Attempt) AttemptView {
 	return AttemptView{audit.AttemptOf(a), decision.Instant(a.Decision.AnalysedAt), a.Error}
 }
 
-// unknown returns why nothing is said of a subject.
+// unknown returns the refusal for a subject that the journal does not know.
 func unknown() error {
 	return refused("subject_not_found",
 		"the journal knows no failure of this subject; policy, id and tenant must be written as the process has them")
@@ -104,7 +104,7 @@ type subjectInput struct {
 	Tenant string `json:"tenant" in:"query" default:"<default>" bytes:"255"`
 }
 
-// subject returns the one that the address names; it is refused where nothing can have that name.
+// subject returns the subject that the path names. It refuses a name that no subject can have.
 func (in *subjectInput) subject() (journal.Subject, error) {
 	s := journal.Subject{Tenant: in.Tenant, Policy: in.Policy, ID: in.ID}
 	if !printable(s.Policy) || !printable(s.ID) {
@@ -143,7 +143,7 @@ func (c *call) audit(in *struct {
 	if err == nil && len(records) == 0 && after == 0 {
 		err = unknown()
 	}
-	next := "" // one more than fit tells that another page follows
+	next := "" // one record too many means that another page follows
 	if len(records) > auditPage {
 		records = records[:auditPage]
 		next = strconv.FormatInt(records[auditPage-1].Number(), 10)
@@ -151,7 +151,7 @@ func (c *call) audit(in *struct {
 	return pageOf(records, next, audit.Of), err
 }
 
-// Erased is what an erasure took of a subject.
+// Erased is what an erasure removed of a subject.
 type Erased struct {
 	Records int   `json:"records" doc:"How many were erased."`
 	Record  int64 `json:"record" doc:"The record that says so."`
@@ -170,14 +170,14 @@ func (c *call) erase(in *struct {
 	return Erased(done), err
 }
 
-// Outcome is what became of a subject when an outcome was told.
+// Outcome is how a subject stands after its outcome was reported.
 type Outcome struct {
 	SubjectName
 	Standing
 	Changed bool `json:"changed" doc:"False where it had ended already, or where a retry lies ahead."`
 }
 
-// outcomeInput tells how a subject ended.
+// outcomeInput reports how a subject ended.
 type outcomeInput struct {
 	Policy   string         `json:"policy" default:"tiss-submission"`
 	ID       decision.Value `json:"id" required:"1" type:"string"`
@@ -200,7 +200,7 @@ func (c *call) conclude(in *outcomeInput) (Outcome, error) {
 	return Outcome{SubjectName(o.Subject), standingOf(&done.Episode, c.now()), done.Changed}, err
 }
 
-// outcome returns what a request tells, of a subject of that policy.
+// outcome returns the outcome that a request reports, and its policy.
 func (c *call) outcome(in *outcomeInput) (*journal.Outcome, *decision.Policy, error) {
 	policy, rejection := c.policies().Find(in.Policy)
 	if rejection != nil {
@@ -227,10 +227,10 @@ func (c *call) outcome(in *outcomeInput) (*journal.Outcome, *decision.Policy, er
 	return o, policy, nil
 }
 
-// rejected refuses a request for what is wrong with a field; it names the field, not the process variable.
+// rejected refuses a request because of a field. The message names the field, not the process variable.
 func rejected(r *decision.Rejection, field string) error {
 	named := *r
 	named.Variable = field
-	_, message, _ := strings.Cut(journal.RejectionMessage(&named), ": ") // which begins with the code
+	_, message, _ := strings.Cut(journal.RejectionMessage(&named), ": ") // without the code
 	return refused(strings.ToLower(string(r.Code)), "%s", message)
 }

@@ -58,7 +58,7 @@ func (s *sink) empty() {
 	s.text.Reset()
 }
 
-// lines are the log lines so far; each must be a JSON object.
+// lines returns the log lines so far; each must be a JSON object.
 func (s *sink) lines(t *testing.T) (all []map[string]any) {
 	t.Helper()
 	for text := range strings.Lines(s.String()) {
@@ -71,7 +71,7 @@ func (s *sink) lines(t *testing.T) (all []map[string]any) {
 	return all
 }
 
-// with are the lines whose field holds value.
+// with returns the lines whose field has a value.
 func (s *sink) with(t *testing.T, field string, value any) (found []map[string]any) {
 	t.Helper()
 	for _, line := range s.lines(t) {
@@ -82,7 +82,7 @@ func (s *sink) with(t *testing.T, field string, value any) (found []map[string]a
 	return found
 }
 
-// settings for a gateway in plaintext, with all bounds small.
+// settings returns settings for a gateway in plaintext, with all bounds small.
 func settings(t *testing.T, address string) config.Settings {
 	t.Helper()
 	return config.Settings{
@@ -95,21 +95,21 @@ func settings(t *testing.T, address string) config.Settings {
 
 var buildInfo = metrics.Build{Version: "v0-test", Commit: "none", GoVersion: runtime.Version()}
 
-// service is an app that runs.
+// service is a running app.
 type service struct {
 	*app.App
 	stop, kill context.CancelFunc
-	done       chan error // gets what Run returned
+	done       chan error // Run's result
 }
 
-// serve starts an app and ends it with the test.
+// serve starts an app, and stops it when the test ends.
 func serve(t *testing.T, s config.Settings) *service {
 	t.Helper()
 	logged.empty()
 	return serveLogging(t, s, log)
 }
 
-// serveLogging is serve with a log of its own, for tests that run beside others.
+// serveLogging is serve with a log of its own, for parallel tests.
 func serveLogging(t *testing.T, s config.Settings, log *zap.Logger) *service {
 	t.Helper()
 	a, err := app.New(app.Options{Settings: s, Build: buildInfo, Clock: clock.Machine{}, Log: log})
@@ -130,7 +130,7 @@ func serveLogging(t *testing.T, s config.Settings, log *zap.Logger) *service {
 	return r
 }
 
-// returned fails the test where Run does not return within atMost, or leaves a job behind.
+// returned fails the test unless Run returns within atMost and leaves no job behind.
 func (r *service) returned(t *testing.T, atMost time.Duration) {
 	t.Helper()
 	select {
@@ -159,8 +159,8 @@ func (r *service) metric(t *testing.T, line string) bool {
 	return strings.Contains(text, "\n"+line+"\n")
 }
 
-// leavesNothing fails the test where more goroutines run in the end than now. Call it first: what is
-// registered after it is cleaned up before it looks.
+// leavesNothing fails the test if more goroutines run at its end than now. Call it first: what is registered later is
+// cleaned up before it looks.
 func leavesNothing(t *testing.T) {
 	t.Helper()
 	before := runtime.NumGoroutine()

@@ -12,10 +12,10 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// begin is when every test's first failure is decided.
+// begin is when the first failure of every test is decided.
 var begin = time.Date(2026, 3, 2, 10, 0, 0, 450*int(time.Millisecond), time.UTC)
 
-// writer is a journal that the test tells what happened.
+// writer is a journal to which the test says what happened.
 type writer struct {
 	*testkit.Fixture
 	t testing.TB
@@ -28,7 +28,7 @@ func write(t testing.TB) *writer {
 	return &writer{testkit.New(t, testkit.At(begin), testkit.By(policies)), t}
 }
 
-// fails tells that a claim failed, 1.5 ms before; nothing is said of the retries made where count is below 0.
+// fails records a failure of 1.5 ms ago; below 0, count says nothing of the retries.
 func (w *writer) fails(id, text string, count int) {
 	w.t.Helper()
 	a := w.Analysis(decision.DefaultPolicy, id, text, count)
@@ -37,7 +37,7 @@ func (w *writer) fails(id, text string, count int) {
 	testkit.Must(w.t, err)
 }
 
-// fail has n claims fail, CLM-1-1 first.
+// fail records failures of n claims, CLM-1-1 first.
 func (w *writer) fail(n int) {
 	w.t.Helper()
 	for i := range n {
@@ -58,7 +58,7 @@ func subject(id string) journal.Subject {
 	return testkit.Subject(decision.DefaultPolicy, id)
 }
 
-// edited is an archive in which somebody changed records, or that ends earlier.
+// edited is an archive with changed records, or with an earlier end.
 type edited struct {
 	*testkit.Memory
 	edit func(r *journal.Record)
@@ -83,7 +83,7 @@ func (e *edited) Records(ctx context.Context, f journal.RecordFilter, after int6
 	return all, err
 }
 
-// recordAt is the record with that number.
+// recordAt returns the record with that number.
 func recordAt(t *testing.T, a journal.Archive, n int64) *journal.Record {
 	t.Helper()
 	all, err := a.Records(t.Context(), journal.RecordFilter{}, n-1, 1)

@@ -12,8 +12,6 @@ const (
 	icsDay = "20060102"
 	// maxDays bounds the days of all events in a file.
 	maxDays = 200_000
-	// icsYears is how often a yearly event is repeated.
-	icsYears = 40
 	// maxName is the longest name of a holiday, in characters.
 	maxName = 100
 )
@@ -115,7 +113,7 @@ func wholeDay(value string) (time.Time, error) {
 	return t, nil
 }
 
-// days adds the days of an event, in each year if it is yearly.
+// days adds the days of an event that a Calendar knows, in each year if it is yearly.
 func (e *icsEvent) days(all []Holiday) ([]Holiday, error) {
 	if e.until.IsZero() {
 		e.until = e.from.AddDate(0, 0, 1)
@@ -124,12 +122,12 @@ func (e *icsEvent) days(all []Holiday) ([]Holiday, error) {
 	if e.from.IsZero() || length <= 0 || length > 366*day {
 		return nil, fmt.Errorf("the event %q has no DTSTART, ends before it begins, or has more than a year", e.name)
 	}
-	for year := range icsYears {
+	for year := range max(endYear-e.from.Year(), 0) {
 		from := e.from.AddDate(year, 0, 0)
 		if year > 0 && (!e.yearly || from.Day() != e.from.Day()) { // February 29 of a common year
 			continue
 		}
-		for d := DayOf(from); d < DayOf(from.Add(length)); d++ {
+		for d := max(DayOf(from), firstDay); d < DayOf(from.Add(length)); d++ {
 			all = append(all, Holiday{Day: d, Name: e.name})
 		}
 	}

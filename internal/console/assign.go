@@ -11,16 +11,16 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// assigned is who has an open dead letter (R35), and the form by which the reader says so.
+// assigned says who has an open dead letter (R35), and fills the form that changes it.
 type assigned struct {
-	// Has says who has it; empty of one that is not open.
+	// Has says who has it; empty if it is not open.
 	Has string
 	guard.Colleagues
-	// To, Day and Said are what was sent, where that was refused.
+	// To, Day and Said fill the form: as it was sent, if it was refused.
 	To, Day, Said string
 }
 
-// assigned says who has an open dead letter.
+// assigned returns who has an open dead letter, and its form.
 func (v *visit) assigned(o *open, d *journal.DeadLetter, s *sent) assigned {
 	has := &d.Assigned
 	a := assigned{Has: v.T("assigned.nobody"), Colleagues: o.Colleagues(d.Team), To: cmp.Or(has.Assignee, v.who.Name)}
@@ -40,15 +40,15 @@ func (v *visit) assigned(o *open, d *journal.DeadLetter, s *sent) assigned {
 	if s.Verb == "assignment" {
 		a.To, a.Day, a.Said = s.Form.Get("assignee"), s.Form.Get("followUp"), s.Form.Get("text")
 	}
-	if !slices.Contains(append(a.Names, "", journal.Nobody), a.To) { // who may have it no longer: nobody else is chosen
+	if !slices.Contains(append(a.Names, "", journal.Nobody), a.To) { // show one who may no longer have it, too
 		a.Names = append(a.Names, a.To)
 	}
 	return a
 }
 
-// assign carries out POST /dead-letters/{id}/assignment with assignee (me, nobody or a name). Its form also sends
-// followUp (a day) and text; the buttons to take and to give back do not. It changes nothing if the assignee is no longer
-// the one that the page showed (was).
+// assign answers POST /dead-letters/{id}/assignment with assignee (me, nobody or a name). Its form also sends followUp
+// (a day) and text; the buttons to take and to give back do not. It changes nothing if the assignee is no longer the
+// one that the page showed (was).
 func (p *Pages) assign(v *visit, o *open) (*page, error) {
 	item, err := o.Reviewing(v.r.Context(), v.r.PathValue("id"), false)
 	if err != nil {
@@ -58,10 +58,10 @@ func (p *Pages) assign(v *visit, o *open) (*page, error) {
 	at, ok := v.instant(form.Get("followUp"))
 	switch {
 	case !ok:
-		return v.undone(&item, sent{Wrong: v.T("form.wrong.follow_up"), Field: "followUp"}), nil
+		return v.formAgain(&item, sent{Wrong: v.T("form.wrong.follow_up"), Field: "followUp"}), nil
 	case form.Get("was") != has.Assignee:
-		return v.undone(&item, sent{Wrong: v.T("form.wrong.assigned"), Status: http.StatusConflict}), nil
-	case !form.Has("followUp") && form.Get("assignee") == deadletter.Me: // the day stays
+		return v.formAgain(&item, sent{Wrong: v.T("form.wrong.assigned"), Status: http.StatusConflict}), nil
+	case !form.Has("followUp") && form.Get("assignee") == deadletter.Me: // a button: the day stays
 		at = has.FollowUpAt
 	}
 	a := journal.Assignment{Assignee: form.Get("assignee"), FollowUpAt: at}
@@ -72,7 +72,7 @@ func (p *Pages) assign(v *visit, o *open) (*page, error) {
 	return &page{redirect: v.place().Subject(item.Subject) + "#decision"}, nil
 }
 
-// handover carries out POST /assignees/{name} with assignee, and leads to what was left.
+// handover answers POST /assignees/{name}: it gives what that person has to assignee, and lists what is left.
 func (p *Pages) handover(v *visit, o *open) (*page, error) {
 	of := v.r.PathValue("name")
 	_, err := o.Handover(v.r.Context(), of, v.r.PostForm.Get("assignee"))
@@ -82,9 +82,9 @@ func (p *Pages) handover(v *visit, o *open) (*page, error) {
 	return &page{redirect: listURL(journal.DeadLetterFilter{Assignee: of})}, nil
 }
 
-// whose returns links to the filter's open dead letters that the reader has, that nobody has, and whose follow-up is
-// today. With a search they have no counts, which would cost a second search.
-func (v *visit) whose(o *open, f journal.DeadLetterFilter) ([]viewLink, error) {
+// shortcuts returns links to the filter's open dead letters that the reader has, that nobody has, and whose follow-up
+// is today. If the filter has a search, they have no counts: these would cost another one.
+func (v *visit) shortcuts(o *open, f journal.DeadLetterFilter) ([]viewLink, error) {
 	all, ends := f, deadletter.EndOfDay(v.zone, v.now)
 	all.Assignee, all.FollowUp = "", time.Time{}
 	mine, nobodys, today := all, all, all
@@ -117,7 +117,7 @@ func (v *visit) whose(o *open, f journal.DeadLetterFilter) ([]viewLink, error) {
 	return links, err
 }
 
-// assignedFacts say, in a line of the list, who has a dead letter and on which day it is to be looked at again.
+// assignedFacts says, for a line of the list, who has a dead letter and on which day its follow-up is.
 func (v *visit) assignedFacts(a *journal.Assignment) (facts []factLink) {
 	who := a.Assignee
 	if who == v.who.Name {

@@ -19,15 +19,14 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// auditPage is how many records one page lists.
-const auditPage = 50
+const auditPage = 50 // records on a page
 
 // auditData is one page of the audit's records.
 type auditData struct {
 	Policies           []option
 	Policy, ID, Tenant string
 	Since, Until       string
-	// Wrong says which field is; empty if none is.
+	// Wrong says what is wrong with WrongField; both are empty if nothing is.
 	Wrong, WrongField string
 	Searched          bool
 	Rows              []auditRow
@@ -37,7 +36,6 @@ type auditData struct {
 	HeadAt            Moment
 }
 
-// auditRow is one record.
 type auditRow struct {
 	Record  string
 	At      Moment
@@ -48,7 +46,7 @@ type auditRow struct {
 	By      string
 }
 
-// auditForm returns what was asked for.
+// auditForm returns a page with the form's fields as they were sent.
 func auditForm(q url.Values) *auditData {
 	const most = 512 // bytes of an id
 	d := &auditData{}
@@ -75,7 +73,7 @@ func (p *Pages) audit(v *visit, o *open) (*page, error) {
 	}
 	d.Policies = options(append(v.catalogue.Policies.Names(), d.Policy), d.Policy, v.policy)
 	f := v.recordFilter(d)
-	if d.Wrong == "" || d.WrongField == "id" { // a whole policy is exported, though not listed
+	if d.Wrong == "" || d.WrongField == "id" { // a whole policy can be exported, though not listed
 		d.Export, d.ExportCSV = v.exportURL(d, audit.JSONLines), v.exportURL(d, audit.CSV)
 	}
 	if d.Wrong != "" {
@@ -95,7 +93,7 @@ func (p *Pages) audit(v *visit, o *open) (*page, error) {
 	return pg, err
 }
 
-// recordFilter returns what the form asks for; d says which field is wrong, if one is.
+// recordFilter returns the filter that the form asks for. It sets d.Wrong if a field is wrong.
 func (v *visit) recordFilter(d *auditData) (f journal.RecordFilter) {
 	var since, until bool
 	f.Since, since = v.instant(d.Since)
@@ -114,9 +112,9 @@ func (v *visit) recordFilter(d *auditData) (f journal.RecordFilter) {
 	return f
 }
 
-// forward returns the records that the filter lets through, the oldest first, from behind the cursor on.
+// forward returns a page of the records that f selects, the oldest first, from after the cursor on.
 func (v *visit) forward(o *open, d *auditData, f journal.RecordFilter) ([]journal.Record, error) {
-	after, _ := strconv.ParseInt(v.r.URL.Query().Get("after"), 10, 64) // what is no cursor is the first page
+	after, _ := strconv.ParseInt(v.r.URL.Query().Get("after"), 10, 64) // without a cursor: the first page
 	records, err := o.Records(v.r.Context(), f, max(after, 0), auditPage+1)
 	if err != nil || len(records) <= auditPage {
 		return records, err
@@ -126,7 +124,7 @@ func (v *visit) forward(o *open, d *auditData, f journal.RecordFilter) ([]journa
 	return records, nil
 }
 
-// latest returns the last records before the cursor, the newest first.
+// latest returns a page of all records, the newest first, from before the cursor on.
 func (v *visit) latest(o *open, d *auditData, head journal.Head) ([]journal.Record, error) {
 	before, err := strconv.ParseInt(v.r.URL.Query().Get("before"), 10, 64)
 	if err != nil || before < 1 || before > head.Record+1 {
@@ -145,7 +143,7 @@ func (v *visit) latest(o *open, d *auditData, head journal.Head) ([]journal.Reco
 	return records, nil
 }
 
-// exportURL returns where what was asked for is exported.
+// exportURL returns the address of the export of what d asks for.
 func (v *visit) exportURL(d *auditData, f audit.Format) string {
 	return strings.Replace(v.here(field{"policy", d.Policy}, field{"format", string(f)}), "/audit", "/audit/export", 1)
 }
@@ -182,10 +180,11 @@ func (v *visit) auditRow(r *journal.Record) auditRow {
 	return row
 }
 
-// exportTime that each page of an export may take; the whole may take as long as it needs.
+// exportTime bounds each write of an export; the whole may take as long as it needs.
 const exportTime = 30 * time.Second
 
-// export streams GET /audit/export?format=csv|jsonl with the form's fields, as `audit export` writes it.
+// export answers GET /audit/export?format=csv|jsonl with the records that the form selects, as `audit export` writes
+// them.
 func (p *Pages) export(v *visit, o *open) (*page, error) {
 	q := v.r.URL.Query()
 	d := auditForm(q)
@@ -209,9 +208,8 @@ func (p *Pages) export(v *visit, o *open) (*page, error) {
 	})
 }
 
-// download answers with a file that write writes, for as long as who asks may read it and takes it. Its error is
-// write's, where nothing was written yet. One that fails on its way is cut off, so that nobody takes it for a whole
-// one.
+// download answers with the file that write writes, while the reader may read it. It returns write's error if nothing
+// was written yet; later it cuts the connection off, so that nobody takes a part for the whole.
 func (p *Pages) download(v *visit, what, kind, name string, write func(to io.Writer) error) error {
 	to := &exportWriter{v: v, late: http.NewResponseController(v.w)}
 	h := v.w.Header()
@@ -232,7 +230,7 @@ func (p *Pages) download(v *visit, what, kind, name string, write func(to io.Wri
 
 var errNoLonger = errors.New("who asked may read no longer")
 
-// exportWriter gives each piece its own time, and ends where the reader's token does.
+// exportWriter gives each write its own deadline, and fails once the reader may no longer read.
 type exportWriter struct {
 	v     *visit
 	late  *http.ResponseController
@@ -244,6 +242,6 @@ func (e *exportWriter) Write(b []byte) (int, error) {
 		return 0, errNoLonger
 	}
 	e.began = true
-	_ = e.late.SetWriteDeadline(time.Now().Add(exportTime)) // what cannot set one has the server's
+	_ = e.late.SetWriteDeadline(time.Now().Add(exportTime)) // if it cannot, the server's applies
 	return e.v.w.Write(b)
 }

@@ -13,37 +13,35 @@ import (
 )
 
 const (
-	// groupPage is how many causes one page lists.
-	groupPage = 50
-	// mostCauses that the overview names.
-	mostCauses = 5
+	groupPage  = 50 // causes on a page
+	mostCauses = 5  // on the overview
 )
 
-// groupsData is one page of the list by its causes.
+// groupsData is one page of the open dead letters by their causes.
 type groupsData struct {
 	listData
 	Causes []causeRow
 }
 
-// causeRow is one cause, with what died of it.
+// causeRow is one cause with its dead letters.
 type causeRow struct {
 	Group *deadletter.Group
 	// Name is the reason in words.
 	Name, Teams, Worth string
 	First, Last        Moment
-	// Due says what of them is late or due today.
+	// Due links to those that are late, and those due today.
 	Due []link
-	// Show lists them; Act plans for all that are open, empty where the reader may not.
+	// Show lists them; Act plans an action on all that are open, empty if the reader may not.
 	Show, Act string
 }
 
 func (p *Pages) groups(v *visit, o *open) (*page, error) {
 	q := v.r.URL.Query()
 	f, wrong := v.filterOf(q)
-	if wrong == "" && f.State != states[0] { // causes are of what is open
+	if wrong == "" && f.State != states[0] { // only open ones are grouped
 		return &page{redirect: groupsURL(f)}, nil
 	}
-	// And they have no age of their own.
+	// A period does not apply to causes.
 	f.State, f.Fingerprint = states[0], ""
 	f.Since, f.Until = time.Time{}, time.Time{}
 	var groups []deadletter.Group
@@ -52,7 +50,7 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 	if wrong != "state" {
 		groups, next, err = o.Groups(v.r.Context(), f, q.Get("cursor"), groupPage)
 	}
-	if err = unlessUnfit(err); err != nil {
+	if err = unlessInvalid(err); err != nil {
 		return nil, err
 	}
 	counts, err := o.DeadLetterCounts(v.r.Context(), journal.DeadLetterFilter{State: deadletter.AllStates})
@@ -82,7 +80,7 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 	return pg, nil
 }
 
-// causeRow of a group; f is the filter that it was found by, which its links keep.
+// causeRow returns the row of a group. Its links keep f, the filter that found it.
 func (v *visit) causeRow(g *deadletter.Group, f journal.DeadLetterFilter) causeRow {
 	f.Fingerprint = g.Cause.ID
 	row := causeRow{Group: g, Name: v.causeName(g), Teams: v.teams(g.Teams), Worth: v.Money(g.Cents),
@@ -93,7 +91,7 @@ func (v *visit) causeRow(g *deadletter.Group, f journal.DeadLetterFilter) causeR
 	return row
 }
 
-// causeName returns a cause's reason in words. If there are none for it, it is why its dead letters were given up, unless
+// causeName returns a cause's reason in words. If it has none, the name says why a dead letter was given up, unless
 // that is only the limit of retries or of time.
 func (v *visit) causeName(g *deadletter.Group) string {
 	reason, given := g.Cause.Reason, g.Sample.Reason
@@ -104,16 +102,16 @@ func (v *visit) causeName(g *deadletter.Group) string {
 	return v.reason(reason)
 }
 
-// group of what f, which names a fingerprint, lets through; nil where that is nothing, or no dead letter could be so.
+// group returns the dead letters that f selects as one cause; nil if there are none. f names a fingerprint.
 func (v *visit) group(o *open, f journal.DeadLetterFilter) (*deadletter.Group, error) {
 	groups, _, err := o.Groups(v.r.Context(), f, "", 1)
 	if len(groups) == 0 {
-		return nil, unlessUnfit(err)
+		return nil, unlessInvalid(err)
 	}
 	return &groups[0], nil
 }
 
-// pattern of a fingerprint; empty where nothing is known of it.
+// pattern returns the pattern of a fingerprint; empty if nothing is known of it.
 func (v *visit) pattern(o *open, fingerprint string) (string, error) {
 	if known, ok := v.patterns[fingerprint]; ok {
 		return known, nil
@@ -125,7 +123,6 @@ func (v *visit) pattern(o *open, fingerprint string) (string, error) {
 	return v.patterns[fingerprint], err
 }
 
-// causeRows of groups that a filter found.
 func (v *visit) causeRows(groups []deadletter.Group, f journal.DeadLetterFilter) (rows []causeRow) {
 	for i := range groups {
 		rows = append(rows, v.causeRow(&groups[i], f))
@@ -133,32 +130,31 @@ func (v *visit) causeRows(groups []deadletter.Group, f journal.DeadLetterFilter)
 	return rows
 }
 
-// causeData is the page of a cause: what it is, what came of it, and what is taught.
+// causeData is the page of a cause: what it is, what became of its retries, and what people taught.
 type causeData struct {
 	V     *visit
 	Cause journal.Cause
-	// Learnt says what came of its retries, News that it was new, or back; empty for nothing.
+	// Learnt says what became of its retries; News says that it was new, or had come back. Each may be empty.
 	Learnt, News string
-	// Advice is what is to be taught, since retries hardly help; nil where that is nothing.
+	// Advice suggests what to teach because retries hardly help; nil for no advice.
 	Advice *advice
-	// Waiting says how many of its dead letters wait, and leads to them; nil for none.
+	// Waiting links to its open dead letters, with their number; nil for none.
 	Waiting *link
 	Teams   []option
-	// MayNot says why the reader may teach nothing; empty where he may.
+	// MayNot says why the reader may not teach; empty if he may. Done says what he has just done.
 	MayNot, Done string
 	Sent         *sent
 }
 
-// advice is that a cause may be taught as permanent, for the team that acts at its policy's limit.
+// advice suggests to teach a cause as permanent, for the team that acts at its policy's limit.
 type advice struct {
 	Cause, Says string
 	Team        decision.Team
-	May         bool // tells that the reader may teach it, with one click
+	May         bool // whether the reader may teach it, with one click
 }
 
 func causeURL(id string) string { return "/causes/" + id }
 
-// causePage answers GET /causes/{id}.
 func (p *Pages) causePage(v *visit, o *open) (*page, error) {
 	sent := v.sent()
 	c, err := o.Cause(v.r.Context(), v.r.PathValue("id"))
@@ -197,15 +193,14 @@ func (p *Pages) causePage(v *visit, o *open) (*page, error) {
 		summary: strings.TrimSuffix(name+". "+d.Learnt, ". ")}, nil
 }
 
-// learnt says what came of the retries of a cause.
 func (l Lang) learnt(p journal.Prospects) string {
 	return l.T("cause.learnt", l.Number(p.Recovered), l.Number(p.Closed()))
 }
 
-// Advice says what came of the retries of a cause where they hardly help, and what is to be done about it (R26).
+// Advice says what became of a cause's retries, which hardly help, and what to do about it (R26).
 func (l Lang) Advice(p journal.Prospects) string { return l.learnt(p) + " " + l.T("cause.advice") }
 
-// advice returns what is advised on a cause; nil for nothing.
+// advice returns the advice on a cause; nil for none.
 func (v *visit) advice(c *journal.Cause, learnt journal.Prospects) *advice {
 	p := v.catalogue.Policies[c.Policy]
 	if p == nil || !learnt.Hopeless() || c.Taught != nil {
@@ -215,7 +210,7 @@ func (v *visit) advice(c *journal.Cause, learnt journal.Prospects) *advice {
 		May: v.who.Role.May(access.Teach)}
 }
 
-// adviceOn returns what is advised on the cause of an open dead letter; nil for nothing.
+// adviceOn returns the advice on the cause of an open dead letter; nil for none.
 func (v *visit) adviceOn(o *open, d *journal.DeadLetter) (*advice, error) {
 	if d.State != journal.DeadLetterOpen || d.Fingerprint == "" {
 		return nil, nil
@@ -224,10 +219,10 @@ func (v *visit) adviceOn(o *open, d *journal.DeadLetter) (*advice, error) {
 	if err != nil && deadletter.RefusalOf(err) == nil {
 		return nil, err
 	}
-	return v.advice(&c, o.Prospects(&c)), nil // nothing of a cause that is unknown
+	return v.advice(&c, o.Prospects(&c)), nil // nil for an unknown cause
 }
 
-// news says what was told of a cause that was new, or back (R34).
+// news says what was reported of a cause that was new, or had come back (R34).
 func (v *visit) news(n *journal.News) string {
 	says := v.T("cause.news", v.Number(n.Failures), v.Count("cause.news.claims", n.Claims), v.brief(n.First), v.brief(n.Last))
 	if n.Destination != "" {
@@ -244,7 +239,7 @@ func (v *visit) news(n *journal.News) string {
 	return says
 }
 
-// newCauses returns the causes that were reported as new, or as back, within the last day.
+// newCauses returns the causes that were reported as new or as back within the last day.
 func (v *visit) newCauses(o *open) (rows []newCause, err error) {
 	f := journal.CauseFilter{Told: v.now.Add(-statistics.Daily)}
 	causes, _, err := o.ListCauses(v.r.Context(), f, "", mostCauses)
@@ -271,16 +266,16 @@ func (p *Pages) teach(verb string) http.HandlerFunc {
 			}
 		}
 		_, err := o.Teach(v.r.Context(), id, t)
-		if r := deadletter.RefusalOf(err); err == nil || r != nil && r.Code == deadletter.NothingTaught { // as another did meanwhile
+		if r := deadletter.RefusalOf(err); err == nil || r != nil && r.Code == deadletter.NothingTaught { // somebody else did
 			return &page{redirect: address(causeURL(id), field{"done", verb}) + "#result"}, nil
 		}
 		return v.refused(err, causeURL(id)+"#result", "form.wrong.", "unordered")
 	})
 }
 
-// teachingEvent says what was taught of a cause.
+// teachingEvent completes e with what was taught about a cause.
 func (v *visit) teachingEvent(e *event, from *journal.Entry) {
-	b, _ := journal.BodyOf[journal.TeachingBody](from) // what cannot be read has no class
+	b, _ := journal.BodyOf[journal.TeachingBody](from) // an unreadable body has no class
 	e.By, e.Words = b.By, b.Reason
 	switch {
 	case b.Forgotten:
@@ -294,10 +289,10 @@ func (v *visit) teachingEvent(e *event, from *journal.Entry) {
 	}
 }
 
-// due is how many open dead letters have a deadline that has passed, or passes before the day ends.
+// due counts the open dead letters whose deadline has passed, and those whose deadline passes before the day ends.
 type due struct{ late, today []deadletter.Count }
 
-// due counts those with that in their context (a filter's Context); all where it is empty.
+// due counts the dead letters with that context (a filter's Context), or all if it is empty.
 func (v *visit) due(o *open, of string) (d due, err error) {
 	today := v.now.In(v.zone)
 	tomorrow := time.Date(today.Year(), today.Month(), today.Day()+1, 0, 0, 0, 0, v.zone)
@@ -309,7 +304,7 @@ func (v *visit) due(o *open, of string) (d due, err error) {
 	return d, err
 }
 
-// sumOf is how many of those a filter lets through, its search and its period aside, and what they are worth.
+// sumOf returns how many of all have f's policy, team, reason and fingerprint, and what they are worth.
 func sumOf(all []deadletter.Count, f *journal.DeadLetterFilter) (n, cents int64) {
 	for i := range all {
 		c := &all[i]
@@ -321,7 +316,7 @@ func sumOf(all []deadletter.Count, f *journal.DeadLetterFilter) (n, cents int64)
 	return n, cents
 }
 
-// of says what of a filter's is late, and what is due today; each leads to them.
+// of returns links to those of f's dead letters that are late and to those due today, with number and worth.
 func (d due) of(v *visit, f journal.DeadLetterFilter) (links []link) {
 	f.State, f.Sort = states[0], deadletter.ByDeadline
 	for _, part := range []struct {

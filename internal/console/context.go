@@ -12,12 +12,12 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// money returns an amount of hundredths of a real.
+// money returns an amount in reais, given in hundredths.
 func (l Lang) money(cents int64) string {
 	return "R$\u00a0" + l.Number(cents/100) + strings.TrimPrefix(l.Decimal(float64(cents%100)/100, 2), "0")
 }
 
-// Money returns an amount, empty where there is none.
+// Money returns an amount in reais, or nothing for zero.
 func (l Lang) Money(cents int64) string {
 	if cents == 0 {
 		return ""
@@ -25,13 +25,13 @@ func (l Lang) Money(cents int64) string {
 	return l.money(cents)
 }
 
-// ContextOf returns the assignee and the context of a claim for its line of the list. Each links to the claims that share
-// it, unless few would.
+// ContextOf returns the assignee and the context of a claim for its line of the list. A value that several claims may
+// share links to them.
 func (d *listData) ContextOf(i deadletter.Item) (links []factLink) {
 	links = d.V.assignedFacts(&i.Assigned)
-	for _, c := range d.V.told(i.Context) {
+	for _, c := range d.V.otherContext(i.Context) {
 		link, same := factLink{fact: d.V.contextFact(i.Subject.Policy, &c)}, d.Filter
-		// What was taken out of a text stands for as many people as there are.
+		// A placeholder such as [NAME] stands for many people.
 		if (c.Type == decision.ContextText || c.Type == decision.ContextNumber) && !strings.HasPrefix(c.Value, "[") {
 			same.Context = c.Variable + "=" + c.Value
 			link.URL = listURL(same)
@@ -41,21 +41,21 @@ func (d *listData) ContextOf(i deadletter.Item) (links []factLink) {
 	return links
 }
 
-// told returns the parts of a context that no page says by itself: its amount and the deadline are.
-func (v *visit) told(of decision.Context) decision.Context {
+// otherContext returns a context without its amount and deadline, which every page shows by themselves.
+func (v *visit) otherContext(of decision.Context) decision.Context {
 	amount := slices.IndexFunc(of, func(c decision.ContextValue) bool { _, ok := c.Cents(); return ok })
-	told := decision.Context{}
+	other := decision.Context{}
 	for i, c := range of {
 		if i != amount && c.Variable != decision.DeadlineVariable {
-			told = append(told, c)
+			other = append(other, c)
 		}
 	}
-	return told
+	return other
 }
 
-// context returns what is known of a claim, by the names that the catalogue in force has.
+// context returns a claim's context as facts, labelled by the catalogue in force.
 func (v *visit) context(policy string, of decision.Context) (facts []fact) {
-	for _, c := range v.told(of) {
+	for _, c := range v.otherContext(of) {
 		facts = append(facts, v.contextFact(policy, &c))
 	}
 	return facts
@@ -65,7 +65,8 @@ func (v *visit) contextFact(policy string, c *decision.ContextValue) fact {
 	return fact{v.contextLabel(policy, c.Variable), v.contextValue(c)}
 }
 
-// contextLabel returns the label of a policy's variable, or of any policy's; the variable itself if it has none.
+// contextLabel returns the label of a policy's variable, of any policy's if policy is empty. Without a label it returns
+// the variable.
 func (v *visit) contextLabel(policy, variable string) string {
 	for _, f := range v.contextFields(policy) {
 		if f.Variable == variable {
@@ -75,7 +76,7 @@ func (v *visit) contextLabel(policy, variable string) string {
 	return variable
 }
 
-// contextFields returns the fields of a policy, or of all if policy is empty, each variable once.
+// contextFields returns the context fields of a policy, of all if policy is empty, each variable once.
 func (v *visit) contextFields(policy string) (fields []decision.ContextField) {
 	if p := v.catalogue.Policies[policy]; p != nil {
 		return p.Context
@@ -94,14 +95,14 @@ func (v *visit) contextFields(policy string) (fields []decision.ContextField) {
 	return fields
 }
 
-// contextFilter are the fields of a filter by what a claim's context holds; no Fields where no policy has a context.
+// contextFilter is the part of the filter form that asks for a context value. Without any context there are no Fields.
 type contextFilter struct {
 	Fields []option
 	Value  string
 }
 
-// wanted returns what a request asks of a claim's context (journal.DeadLetterFilter): in one field, or in the form's two.
-func wanted(q url.Values) string {
+// contextQuery returns a request's filter by context (journal.DeadLetterFilter), from one field or from the form's two.
+func contextQuery(q url.Values) string {
 	if field, value := plain(q.Get("field"), maxQueryBytes), plain(q.Get("value"), maxQueryBytes); field != "" && value != "" {
 		return field + "=" + value
 	}
@@ -141,8 +142,8 @@ func (v *visit) contextValue(c *decision.ContextValue) string {
 	return c.Value
 }
 
-// toldFields returns the fields of a policy's context that a list has no column of its own for.
-func (v *visit) toldFields(policy string) []decision.ContextField {
+// otherFields returns a policy's context fields without the amount and the deadline, which have their own columns.
+func (v *visit) otherFields(policy string) []decision.ContextField {
 	fields := slices.Clone(v.contextFields(policy))
 	if i := slices.IndexFunc(fields, func(f decision.ContextField) bool { return f.Type == decision.ContextMoney }); i >= 0 {
 		fields = slices.Delete(fields, i, i+1)

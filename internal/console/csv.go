@@ -13,16 +13,16 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// mostExported dead letters are in one file: as many as a person looks through.
+// mostExported bounds the dead letters in one file: nobody looks through more.
 const mostExported = 20_000
 
-// exportURL returns the address of the list as a file.
+// exportURL returns the address of the list as a CSV file.
 func exportURL(f journal.DeadLetterFilter) string {
 	return strings.Replace(listURL(f), "/dead-letters", "/dead-letters.csv", 1)
 }
 
-// exportLetters streams GET /dead-letters.csv with the list's own fields, as a spreadsheet of the reader's language
-// opens it.
+// exportLetters answers GET /dead-letters.csv with the dead letters that the list's fields select, written for a
+// spreadsheet in the reader's language.
 func (p *Pages) exportLetters(v *visit, o *open) (*page, error) {
 	f, wrong := v.filterOf(v.r.URL.Query())
 	if wrong != "" {
@@ -38,7 +38,7 @@ func (v *visit) writeLetters(o *open, f journal.DeadLetterFilter, to io.Writer) 
 	if err != nil {
 		return err
 	}
-	out, fields := audit.NewCSV(to), v.toldFields(f.Policy)
+	out, fields := audit.NewCSV(to), v.otherFields(f.Policy)
 	head := []string{"col.subject", "col.policy", "col.state", "col.reason", "col.who_acts",
 		"col.deadline", "col.amount", "col.since", "col.possibly", "col.assignee", "assigned.follow_up"}
 	row := make([]string, 0, len(head)+len(fields)+1)
@@ -48,7 +48,7 @@ func (v *visit) writeLetters(o *open, f journal.DeadLetterFilter, to io.Writer) 
 	for _, field := range fields {
 		row = append(row, audit.Inert(v.Says(field.Label)))
 	}
-	_ = out.Write(append(row, v.T("col.error"))) // Error tells
+	_ = out.Write(append(row, v.T("col.error"))) // Error reports it
 	for n := 0; ; {
 		for i := range items {
 			_ = out.Write(v.letterCells(&items[i], fields))
@@ -59,7 +59,7 @@ func (v *visit) writeLetters(o *open, f journal.DeadLetterFilter, to io.Writer) 
 		if n += len(items); next == "" {
 			return nil
 		} else if n >= mostExported {
-			_ = out.Write([]string{v.T("list.file.more", v.Number(int64(n)))}) // Error tells
+			_ = out.Write([]string{v.T("list.file.more", v.Number(int64(n)))}) // Error reports it
 			out.Flush()
 			return out.Error()
 		}
@@ -98,7 +98,8 @@ func (v *visit) contextCell(of decision.Context, variable string) string {
 	return v.point(of[n].Value)
 }
 
-// cellTime returns an instant as a spreadsheet of the language reads it, in the hospital's zone; empty for none.
+// cellTime returns t in the hospital's zone as a spreadsheet in the reader's language reads it; empty for the zero
+// time.
 func (v *visit) cellTime(t time.Time) string {
 	if t.IsZero() {
 		return ""

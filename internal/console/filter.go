@@ -13,22 +13,22 @@ import (
 	"retry-worker/internal/text"
 )
 
-// filterOf a request; open where it names no state. wrong names the field that cannot be read: a period, a state, or ids
-// of which none is given; what else no dead letter could be fits none.
+// filterOf returns the filter that a request asks for: of open dead letters if it names no state. wrong names a field
+// that cannot be read (an instant or the state), or ids without any id. Any other invalid value matches nothing.
 func (v *visit) filterOf(q url.Values) (f journal.DeadLetterFilter, wrong string) {
 	f, err := deadletter.ParseFilter(deadletter.Fields(func(name string) string {
 		switch name {
 		case "ids":
 			return strings.Trim(strings.Join(q[name], ","), ",")
 		case "context":
-			return wanted(q)
+			return contextQuery(q)
 		}
 		return plain(q.Get(name), maxQueryBytes)
 	}).By(v.who.Name, v.zone, v.now), v.zone, v.now)
 	if refusal := deadletter.RefusalOf(err); refusal != nil && slices.Contains([]string{"since", "until", "followUp", "state"}, refusal.Field()) {
 		wrong = refusal.Field()
 	}
-	if q.Has("ids") && f.IDs == "" { // nothing is chosen, which is not everything
+	if q.Has("ids") && f.IDs == "" { // choosing none does not mean all
 		wrong = "ids"
 	}
 	if !slices.Contains(states, f.State) {
@@ -40,7 +40,7 @@ func (v *visit) filterOf(q url.Values) (f journal.DeadLetterFilter, wrong string
 	return f, wrong
 }
 
-// instant of a field, in the hospital's zone; the zero time for an empty one. It reports whether it can be read.
+// instant parses a field's time in the hospital's zone, and reports whether it can. An empty field is the zero time.
 func (v *visit) instant(s string) (time.Time, bool) { return deadletter.ParseInstant(s, v.zone, v.now) }
 
 // wrongFilter says what is wrong with a filter, by the field that filterOf names.
@@ -55,7 +55,7 @@ func (v *visit) wrongFilter(field string, q url.Values) string {
 	}
 }
 
-// plain returns what somebody wrote into a field of one line: without characters that would act or not be seen, and cut.
+// plain returns a one-line field's value without control and invisible characters, trimmed, and cut to most bytes.
 func plain(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
 		if text.Hidden(r) {
@@ -67,24 +67,23 @@ func plain(s string, most int) string {
 	return strings.ToValidUTF8(s[:min(len(s), most)], "")
 }
 
-// narrowed reports whether f asks for anything but a state.
+// narrowed reports whether f asks for anything but a state and an order.
 func narrowed(f journal.DeadLetterFilter) bool {
 	f.State, f.Sort = "", ""
 	return f != (journal.DeadLetterFilter{})
 }
 
-// searched reports whether f asks for what is not counted beforehand.
+// searched reports whether f asks for something that the list has no counts for.
 func searched(f *journal.DeadLetterFilter) bool {
 	return f.Query != "" || f.IDs != "" || f.Assignee != "" || !f.FollowUp.IsZero() || !f.Since.IsZero() || !f.Until.IsZero()
 }
 
-// field of a form or an address.
 type field struct{ Name, Value string }
 
-// link says something, and leads to where more is said or done.
+// link is a text that leads to an address; it may have none.
 type link struct{ Text, URL string }
 
-// fieldsOf a filter, without its state.
+// fieldsOf returns a filter as fields, without its state and order.
 func fieldsOf(f *journal.DeadLetterFilter) []field {
 	all := []field{
 		{"q", f.Query}, {"policy", f.Policy}, {"team", string(f.Team)}, {"reason", string(f.Reason)},
@@ -94,7 +93,7 @@ func fieldsOf(f *journal.DeadLetterFilter) []field {
 	return slices.DeleteFunc(all, func(x field) bool { return x.Value == "" })
 }
 
-// exact returns t as an address and a hidden field have it; empty for the zero time.
+// exact returns t as addresses and hidden fields hold it; empty for the zero time.
 func exact(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -102,7 +101,7 @@ func exact(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// local returns t as a datetime-local field has it, in the hospital's zone.
+// local returns t as a datetime-local field holds it, in the hospital's zone; empty for the zero time.
 func (v *visit) local(t time.Time) string {
 	switch {
 	case t.IsZero():
@@ -128,7 +127,7 @@ func address(path string, fields ...field) string {
 	return path + "?" + q.Encode()
 }
 
-// listFields returns those of a filter with its state and order.
+// listFields returns a filter as fields, with its order, and its state unless that is open.
 func listFields(f *journal.DeadLetterFilter) []field {
 	all := append(fieldsOf(f), field{"sort", f.Sort})
 	if f.State == string(journal.DeadLetterOpen) {
@@ -137,19 +136,19 @@ func listFields(f *journal.DeadLetterFilter) []field {
 	return append(all, field{"state", f.State})
 }
 
-// listURL returns the list of dead letters that a filter lets through.
+// listURL returns the address of the list of the dead letters that a filter selects.
 func listURL(f journal.DeadLetterFilter) string { return address("/dead-letters", listFields(&f)...) }
 
-// groupsURL returns the page of the causes of the open ones among them.
+// groupsURL returns the address of the causes of a filter's open dead letters.
 func groupsURL(f journal.DeadLetterFilter) string {
 	f.Since, f.Until = time.Time{}, time.Time{}
 	return address("/dead-letters/groups", fieldsOf(&f)...)
 }
 
-// planURL returns the page that plans what is done with all open ones among them.
+// planURL returns the address that plans an action on all of a filter's open dead letters.
 func planURL(f journal.DeadLetterFilter) string { return address("/bulk-runs/new", fieldsOf(&f)...) }
 
-// filterFacts say a filter in words.
+// filterFacts returns the parts of a filter in words.
 func (v *visit) filterFacts(o *open, f *journal.DeadLetterFilter) (all []fact, err error) {
 	chips, err := v.chips(o, f)
 	for _, c := range chips {
@@ -164,7 +163,8 @@ type factLink struct {
 	URL string
 }
 
-// chips returns the parts of a filter in words, a fingerprint by what it stands for; each leads to the list without it.
+// chips returns the parts of a filter in words, each with a link to the list without it. A fingerprint is shown as its
+// pattern.
 func (v *visit) chips(o *open, f *journal.DeadLetterFilter) (all []factLink, err error) {
 	cause := ""
 	if f.Fingerprint != "" {
@@ -193,17 +193,17 @@ func (v *visit) chips(o *open, f *journal.DeadLetterFilter) (all []factLink, err
 	return all, nil
 }
 
-// when returns date and time to the second.
+// when returns date and time, to the second.
 func (v *visit) when(t time.Time) string { return v.Day(t) + " " + t.In(v.zone).Format("15:04:05") }
 
-// place is where in the list of dead letters somebody works: the list's own query, with its filter and page. Addresses
-// carry it along as list; nil is nowhere.
+// place is the page of the list that the reader comes from, as that page's own query. Addresses carry it in the field
+// list; nil means no list.
 type place url.Values
 
-// maxPlaceBytes of a place in an address: more is none of ours.
+// maxPlaceBytes bounds a place in an address: the pages never write a longer one.
 const maxPlaceBytes = 2000
 
-// listPlace returns the list's own page as a place.
+// listPlace returns this page, a page of the list, as a place.
 func (v *visit) listPlace() place {
 	q := v.r.URL.Query()
 	q.Del("lang")
@@ -213,7 +213,7 @@ func (v *visit) listPlace() place {
 	return place(q)
 }
 
-// place that the address carries.
+// place returns the place that the address carries, or nil.
 func (v *visit) place() place {
 	raw := v.r.URL.Query().Get("list")
 	q, err := url.ParseQuery(raw)
@@ -223,10 +223,10 @@ func (v *visit) place() place {
 	return place(q)
 }
 
-// encoded returns what an address carries; empty for nowhere.
+// encoded returns p as an address carries it; empty for nil.
 func (p place) encoded() string { return url.Values(p).Encode() }
 
-// list returns the page of the list; its first where the place is nowhere.
+// list returns the address of the list's page, or of the list if p is nil.
 func (p place) list() string {
 	if p == nil {
 		return "/dead-letters"
@@ -234,21 +234,21 @@ func (p place) list() string {
 	return "/dead-letters?" + p.encoded()
 }
 
-// Subject returns a subject's page that knows the place, with more fields.
+// Subject returns the address of a subject's page that carries p, with more fields.
 func (p place) Subject(s journal.Subject, more ...field) string {
 	return subjectURL(s, append(more, field{"list", p.encoded()})...)
 }
 
-// following is what follows a dead letter in the list.
+// following is the dead letter that follows another in the list.
 type following struct {
-	// Item, nil where nothing follows, and its place.
+	// Item is nil if nothing follows; at is the page that it is on.
 	*deadletter.Item
 	at place
-	// number says which of the list's first page the dead letter is; empty elsewhere.
+	// number says where the other stands on the list's first page; empty if it is not there.
 	number string
 }
 
-// next returns what follows a dead letter in the list. One that is not there any more is followed by the page's first.
+// next returns what follows a dead letter in the list: the first of the page if the dead letter is no longer on it.
 func (v *visit) next(o *open, at place, id string) (after following, err error) {
 	if at == nil {
 		return after, nil
@@ -259,7 +259,7 @@ func (v *visit) next(o *open, at place, id string) (after following, err error) 
 	}
 	items, cursor, err := o.List(v.r.Context(), f, url.Values(at).Get("cursor"), listPage)
 	if deadletter.RefusalOf(err) != nil {
-		items, cursor, err = nil, "", nil // a cursor that is none of ours
+		items, cursor, err = nil, "", nil // the cursor is not of this list
 	}
 	if err != nil {
 		return after, err
@@ -289,11 +289,11 @@ func (v *visit) next(o *open, at place, id string) (after following, err error) 
 
 // around is what a claim's page knows of the list that the reader came from.
 type around struct {
-	// List is its page; Next what follows there, empty where nothing does. Place is what the forms carry along.
+	// List is the address of that list, Next that of the claim that follows, if any does. Forms' addresses end in Place.
 	List, Next, Place string
-	// Number says which of the list's claims it is; empty where that is not known.
+	// Number says which of the list's claims it is; empty if that is not known.
 	Number string
-	// Done is what the reader has just decided on the one before; nil where he came another way.
+	// Done is what the reader has just decided on the claim before; nil if he came another way.
 	Done *done
 }
 
@@ -301,11 +301,11 @@ type around struct {
 type done struct {
 	Subject journal.Subject
 	URL     string
-	// Text says what was done, Undo is where it is undone; empty where it is done for good.
+	// Text says what was done. Undo is the address that undoes it; empty if it is done for good.
 	Text, Undo string
 }
 
-// around a dead letter, empty for none.
+// around returns what surrounds a claim in the reader's list, by the id of its dead letter; id is empty if it has none.
 func (v *visit) around(o *open, id string) (around, error) {
 	at := v.place()
 	a := around{List: at.list()}

@@ -19,10 +19,10 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// Lang is a language of the pages, by its BCP 47 tag. The set is closed.
+// Lang is the BCP 47 tag of a language of the pages. The set is closed.
 type Lang string
 
-// The languages; Portuguese is given to whoever asks for neither.
+// The languages; a browser that asks for neither gets Portuguese.
 const (
 	Portuguese Lang = "pt-BR"
 	English    Lang = "en"
@@ -34,8 +34,8 @@ func Langs() []Lang { return []Lang{Portuguese, English} }
 //go:embed texts.yaml
 var textsFile []byte
 
-// texts by key and language. They are read when the first is asked for, since most processes show none; that they can
-// be is for this package's tests.
+// texts holds the texts by key and language. They are parsed at first use, since most processes show none; this
+// package's tests prove that they can be.
 var texts = sync.OnceValue(func() (all map[string]map[Lang]string) {
 	if err := yaml.Unmarshal(textsFile, &all); err != nil {
 		panic("console: " + err.Error())
@@ -43,7 +43,7 @@ var texts = sync.OnceValue(func() (all map[string]map[Lang]string) {
 	return all
 })
 
-// T returns the text of a key with its arguments filled in. A test finds keys that do not exist.
+// T returns the text of a key with its arguments filled in. A test finds missing keys.
 func (l Lang) T(key string, args ...any) string {
 	s, ok := texts()[key][l]
 	if !ok {
@@ -55,7 +55,7 @@ func (l Lang) T(key string, args ...any) string {
 	return fmt.Sprintf(s, args...)
 }
 
-// Or returns the text of a key, or fallback where there is none: for names that a catalogue of policies may add.
+// Or returns the text of a key, or fallback if there is none: for names that a catalogue of policies may add.
 func (l Lang) Or(key, fallback string) string {
 	if s, ok := texts()[key][l]; ok {
 		return s
@@ -72,7 +72,7 @@ func (l Lang) Count(key string, n int64) string {
 	return l.T(key+form, l.Number(n))
 }
 
-// Number returns n with its thousands apart.
+// Number returns n with its thousands separated.
 func (l Lang) Number(n int64) string {
 	s, sign, separator := strconv.FormatInt(n, 10), "", ","
 	if n < 0 {
@@ -92,7 +92,7 @@ func (l Lang) Decimal(x float64, decimals int) string {
 	return l.point(strconv.FormatFloat(x, 'f', decimals, 64))
 }
 
-// short returns x with at most so many decimals.
+// short returns x with at most that many decimals.
 func (l Lang) short(x float64, decimals int) string {
 	s := l.Decimal(x, decimals)
 	if strings.ContainsAny(s, ".,") {
@@ -101,10 +101,10 @@ func (l Lang) short(x float64, decimals int) string {
 	return s
 }
 
-// percent returns a ratio in hundredths.
+// percent returns a ratio as a percentage.
 func (l Lang) percent(ratio float64) string { return l.short(100*ratio, 1) + " %" }
 
-// point returns a text with a number in it, with the language's mark for decimals.
+// point returns number with the language's decimal mark.
 func (l Lang) point(number string) string {
 	if l == Portuguese {
 		return strings.Replace(number, ".", ",", 1)
@@ -112,20 +112,21 @@ func (l Lang) point(number string) string {
 	return number
 }
 
-// langCookie keeps a language that was chosen.
+// langCookie keeps the language that the reader chose.
 const langCookie = "lang"
 
-// languages are matched by their order in Langs; the first is given where none is.
+// languages matches what a request asks for to an index of Langs, 0 if nothing matches.
 var languages = language.NewMatcher([]language.Tag{language.BrazilianPortuguese, language.English})
 
-// langOf a request: the one chosen, now (?lang=) or before (cookie), otherwise the browser's.
+// langOf returns a request's language: the one chosen now (?lang=) or before (cookie), otherwise the browser's. chosen
+// reports whether it was chosen now.
 func langOf(r *http.Request) (l Lang, chosen bool) {
 	now := r.URL.Query().Get("lang")
 	_, i := language.MatchStrings(languages, now, kept(r, langCookie), r.Header.Get("Accept-Language"))
 	return Langs()[i], now != ""
 }
 
-// reason in words; its code where it has none. A rule that is an HTTP status has that for one.
+// reason returns a reason in words, or its code if it has none. A rule of an HTTP status is named by the status.
 func (l Lang) reason(r decision.Reason) string {
 	if status, ok := strings.CutPrefix(string(r), "http-"); ok {
 		return l.T("reason.http", status)
@@ -133,10 +134,10 @@ func (l Lang) reason(r decision.Reason) string {
 	return l.Or("reason."+string(r), string(r))
 }
 
-// policy by the name people have for it; one of a catalogue's own has the one it was given.
+// policy returns the name that people have for a policy; a catalogue's own policy keeps its name.
 func (l Lang) policy(name string) string { return l.Or("policy."+name, name) }
 
-// retry says which of most retries number n is; one beyond them is extra.
+// retry says which of most retries number n is; one beyond most is extra.
 func (l Lang) retry(n, most int64) string {
 	switch {
 	case n <= most:
@@ -156,7 +157,7 @@ func (l Lang) retries(n, most int64) string {
 	return l.T("retries.made", l.Number(most), l.Number(most), l.Number(n-most))
 }
 
-// team by the name people have for it; a catalogue's own teams have the one they were given.
+// team returns the name that people have for a team; a catalogue's own team keeps its name.
 func (l Lang) team(t decision.Team) string {
 	if t == "" {
 		return l.T("team.none")
@@ -164,14 +165,14 @@ func (l Lang) team(t decision.Team) string {
 	return l.Or("team."+string(t), string(t))
 }
 
-// Badge is a state as a word with a shape, never by colour alone.
+// Badge shows a state by a word and a shape, never by colour alone.
 type Badge struct {
 	// Tone chooses colour and shape: ok, bad, warn, wait or off.
 	Tone string
 	Word string
 }
 
-// tones of states, by their own types.
+// tones holds the tone of each state, keyed by the state's own type.
 var tones = map[any]string{
 	journal.DeadLetterOpen: "bad", journal.DeadLetterReprocessing: "wait", journal.DeadLetterDiscarded: "off",
 	journal.DeadLetterAccepted:  "ok",
@@ -188,13 +189,13 @@ var tones = map[any]string{
 	destination.Up: "ok", destination.Down: "bad", destination.Testing: "wait", destination.Ramping: "wait",
 }
 
-// badge of a state, which the text of that name says; its own word where there is none.
+// badge returns the badge of a state. Its word is the text of name and state, or the state itself.
 func (l Lang) badge(name string, state any) Badge {
 	word := fmt.Sprint(state)
 	return Badge{tones[state], l.Or(name+"."+word, word)}
 }
 
-// subjectURL returns a subject's page, with more fields. A tenant is named where it is not the one that everybody has.
+// subjectURL returns the address of a subject's page, with more fields. It names the tenant unless it is the default.
 func subjectURL(s journal.Subject, more ...field) string {
 	if s.Tenant != journal.DefaultTenant {
 		more = append(more, field{"tenant", s.Tenant})
@@ -202,20 +203,20 @@ func subjectURL(s journal.Subject, more ...field) string {
 	return address("/subjects/"+segment(s.Policy)+"/"+segment(s.ID), more...)
 }
 
-// segment returns s as one segment of a path.
+// segment returns s escaped as one segment of a path.
 func segment(s string) string {
 	return strings.ReplaceAll(url.PathEscape(s), "+", "%2B")
 }
 
-// Moment is an instant as a page shows it: in words, with the exact one beside it.
+// Moment is an instant as a page shows it: in words, with the exact time beside them.
 type Moment struct {
-	// ISO is the instant in UTC, RFC 3339; UTC says the same to people.
+	// ISO is the instant in UTC by RFC 3339; UTC is the same for people.
 	ISO, UTC string
 	// Text is what is read: an age, a countdown, or date and time in the hospital's zone.
 	Text string
-	// Kind tells the script how to keep Text true: ago, in, due, which is in until it is overdue, or at, which stays.
+	// Kind tells the script how to update Text: ago, for, in, due (as in, until it is overdue), or at (never).
 	Kind string
-	// Late tells that it is a deadline that has passed.
+	// Late reports whether it is a deadline that has passed.
 	Late bool
 }
 
@@ -229,13 +230,13 @@ func (v *visit) moment(t time.Time, kind, text string) Moment {
 	return Moment{ISO: decision.Instant(t), UTC: t.UTC().Format("2006-01-02 15:04:05") + " UTC", Text: text, Kind: kind}
 }
 
-// At returns date and time in the hospital's zone.
+// At returns t as date and time in the hospital's zone.
 func (v *visit) At(t time.Time) Moment { return v.moment(t, "at", v.clock(t)) }
 
 // Ago returns how long ago t was.
 func (v *visit) Ago(t time.Time) Moment { return v.moment(t, "ago", v.ago(v.now.Sub(t))) }
 
-// For returns how long it has been so.
+// For returns how long something has lasted since t.
 func (v *visit) For(t time.Time) Moment {
 	if v.now.Sub(t) < time.Minute {
 		return v.Ago(t)
@@ -246,7 +247,7 @@ func (v *visit) For(t time.Time) Moment {
 // In returns how long it is until t.
 func (v *visit) In(t time.Time) Moment { return v.moment(t, "in", v.in(t.Sub(v.now))) }
 
-// Due returns how long it is until a deadline, or for how long it is overdue.
+// Due returns how long it is until a deadline, or by how much it is overdue.
 func (v *visit) Due(t time.Time) Moment {
 	m := v.moment(t, "due", v.in(t.Sub(v.now)))
 	if v.Past(t) && m.Set() {
@@ -255,7 +256,7 @@ func (v *visit) Due(t time.Time) Moment {
 	return m
 }
 
-// Expires says of a deadline on which day it is, or for how long it is overdue.
+// Expires returns the day of a deadline, or by how much it is overdue.
 func (v *visit) Expires(t time.Time) Moment {
 	day := func(t time.Time) string { return t.In(v.zone).Format(time.DateOnly) }
 	switch {
@@ -272,7 +273,7 @@ func (v *visit) Expires(t time.Time) Moment {
 // Past reports whether t has come.
 func (v *visit) Past(t time.Time) bool { return !t.After(v.now) }
 
-// clock returns date and time to the second, without the date where it is today's.
+// clock returns date and time to the second, with the word today for today's date.
 func (v *visit) clock(t time.Time) string {
 	local, today := t.In(v.zone), v.now.In(v.zone)
 	if local.Year() == today.Year() && local.YearDay() == today.YearDay() {
@@ -289,7 +290,7 @@ func (v *visit) Day(t time.Time) string {
 // shortDay returns the date without its year.
 func (v *visit) shortDay(t time.Time) string { return v.format(t, "02/01", "2 Jan") }
 
-// format tells t in the hospital's zone, by the layout of the language.
+// format returns t in the hospital's zone, by the layout of the reader's language.
 func (v *visit) format(t time.Time, portuguese, english string) string {
 	if v.Lang == Portuguese {
 		english = portuguese
@@ -297,7 +298,7 @@ func (v *visit) format(t time.Time, portuguese, english string) string {
 	return t.In(v.zone).Format(english)
 }
 
-// ago returns an age in words; console.js keeps it true by the same rules.
+// ago returns an age in words; console.js updates it by the same rules.
 func (l Lang) ago(d time.Duration) string {
 	if d < time.Minute {
 		return l.T("time.just_now")
@@ -305,7 +306,7 @@ func (l Lang) ago(d time.Duration) string {
 	return l.T("time.ago", l.span(d))
 }
 
-// in returns a countdown in words: with seconds below ten minutes.
+// in returns a countdown in words, with seconds below ten minutes.
 func (l Lang) in(d time.Duration) string {
 	if d = d.Round(time.Second); d <= 0 {
 		return l.T("time.now")
@@ -313,7 +314,7 @@ func (l Lang) in(d time.Duration) string {
 	return l.T("time.in", l.fine(d))
 }
 
-// fine returns a span with its seconds, too, below ten minutes; d is whole seconds.
+// fine returns what span does, but with seconds below ten minutes; d is in whole seconds.
 func (l Lang) fine(d time.Duration) string {
 	if d >= time.Minute && d < 10*time.Minute && d%time.Minute > 0 {
 		return l.span(d) + " " + l.span(d%time.Minute)
@@ -321,7 +322,7 @@ func (l Lang) fine(d time.Duration) string {
 	return l.span(d)
 }
 
-// span returns a length of time by its largest units: 38 s, 14 min, 5 h 10 min, 3 days.
+// span returns a duration in its largest units: 38 s, 14 min, 5 h 10 min, 3 days.
 func (l Lang) span(d time.Duration) string {
 	d = max(d, 0)
 	minutes := int(d / time.Minute)
@@ -341,7 +342,7 @@ func (l Lang) span(d time.Duration) string {
 	}
 }
 
-// fromTo returns a range of lengths of time, with the unit once where that is enough: 5 to 6 min.
+// fromTo returns a range of durations, with their unit once if they share it: 5 to 6 min.
 func (l Lang) fromTo(least, most time.Duration) string {
 	from, to := l.span(least), l.span(most)
 	if from == to {

@@ -15,9 +15,8 @@ import (
 )
 
 const (
-	// listPage is how many dead letters one page lists.
-	listPage = 50
-	// maxQueryBytes of a search.
+	listPage = 50 // dead letters on a page
+	// maxQueryBytes bounds a search and the other fields of the filter.
 	maxQueryBytes = 200
 )
 
@@ -28,49 +27,48 @@ type listData struct {
 	Policies, Teams, Reasons []option
 	Rows                     []deadletter.Item
 	V                        *visit
-	// Here is the page that its rows lead back to.
+	// Here is this page, for the links of its rows to carry.
 	Here place
 	pager
 	Filtered bool
-	// Elsewhere are claims in any state that the search finds, where it finds none in the filter's.
+	// Elsewhere holds the claims in any state that the search finds, if there are no Rows.
 	Elsewhere []found
-	// Matching is how many there are by the filter without its search.
+	// Matching is how many the filter selects, its search aside.
 	Matching int64
-	// Reset is the list in this state with no other filter.
+	// Reset is the address of the list in this state without any other filter.
 	Reset   string
 	Views   []viewLink
 	Context contextFilter
 	Chips   []factLink
-	// Pick tells that the reader may choose dead letters to act on together.
+	// Pick reports whether the reader may choose dead letters to act on together.
 	Pick bool
-	// Since and Until as the fields have them.
+	// Since and Until are as their fields hold them.
 	Since, Until      string
 	Wrong, WrongField string
-	// Act on all that the filter lets through; nil where that cannot be.
+	// Act plans an action on all that the filter selects; nil if that is not possible.
 	Act *link
 	// Sorts are links to the orders. Why reports whether a row has a deadline or an amount, Processes whether one has a
 	// Process badge, Who whether rows differ in their teams, Mixed whether they differ in their policies.
 	Sorts                      []viewLink
 	Why, Processes, Who, Mixed bool
-	// Worth of all that is counted, and what of the open ones is late or due today.
+	// Worth is the amount of all counted; Due links to the open ones that are late, and those due today.
 	Worth string
 	Due   []link
-	// File is the list as a spreadsheet.
+	// File is the address of the list as a spreadsheet.
 	File string
-	// Whose are links to the reader's dead letters, to nobody's and to those whose follow-up is today. Handover are the
-	// accounts that can take all of the filter's assignee; nil if it names no other person, or the reader may not do that.
-	Whose    []viewLink
-	Handover *guard.Colleagues
+	// Shortcuts lead to the reader's dead letters, to nobody's, and to those whose follow-up is today. Handover holds the
+	// accounts that can take all of the filter's assignee; nil if it names no other person, or the reader may not do it.
+	Shortcuts []viewLink
+	Handover  *guard.Colleagues
 }
 
-// viewLink is one way to look at dead letters; N is how many it shows, where that is Known.
+// viewLink leads to a view of the dead letters. N is how many it shows, if that is Known.
 type viewLink struct {
 	Name, URL      string
 	Current, Known bool
 	N              int64
 }
 
-// views of the dead letters: one by one, and by cause.
 func (v *visit) views(current string, f journal.DeadLetterFilter) []viewLink {
 	return []viewLink{
 		{Name: v.T("view.list"), URL: listURL(f), Current: current == "list"},
@@ -78,10 +76,11 @@ func (v *visit) views(current string, f journal.DeadLetterFilter) []viewLink {
 	}
 }
 
-// pager leads to the page behind this one, and to the first; empty where there is none or this is it.
+// pager holds the addresses of the next page, empty if there is none, and of the first, empty if this is it.
 type pager struct{ Next, First string }
 
-// pager of a page of which that field of the address says where it begins, and that goes on at next.
+// pager returns the pager of a page whose beginning is in the address's field of that name; the next page begins at
+// next.
 func (v *visit) pager(name, next, fragment string) (p pager) {
 	if next != "" {
 		p.Next = v.here(field{name, next}) + fragment
@@ -92,7 +91,7 @@ func (v *visit) pager(name, next, fragment string) (p pager) {
 	return p
 }
 
-// here returns this page's address with other fields; those that are empty go.
+// here returns this page's address with other values of those fields; an empty value removes its field.
 func (v *visit) here(others ...field) string {
 	to, q := *v.r.URL, v.r.URL.Query()
 	q.Del("lang")
@@ -111,7 +110,7 @@ type option struct {
 	Selected    bool
 }
 
-// states of the list, in the order of its links.
+// states holds the states of the list, in the order of its links.
 var states = []string{"open", "reprocessing", "recovered", "discarded", "accepted", "all"}
 
 func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
@@ -129,7 +128,7 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 		return pg, nil
 	}
 	items, next, err := o.List(v.r.Context(), f, q.Get("cursor"), listPage)
-	if err = unlessUnfit(err); err != nil {
+	if err = unlessInvalid(err); err != nil {
 		return nil, err
 	}
 	d.Rows = items
@@ -150,24 +149,23 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 	return pg, nil
 }
 
-// unlessUnfit returns err, unless it says that no dead letter could be as a filter asks: that fits none.
-func unlessUnfit(err error) error {
+// unlessInvalid returns err, unless it says that the filter is invalid: such a filter matches nothing.
+func unlessInvalid(err error) error {
 	if deadletter.RefusalOf(err) != nil && !errors.Is(err, deadletter.ErrBadCursor) {
 		return nil
 	}
 	return err
 }
 
-// found is a claim that a search finds, in whatever state.
+// found is a claim that a search finds, in any state.
 type found struct {
 	Subject journal.Subject
 	standing
 }
 
-// mostFound claims are named by a search.
-const mostFound = 20
+const mostFound = 20 // claims that a search names
 
-// find returns the claims with that part in their number.
+// find returns the claims whose id contains part.
 func (v *visit) find(o *open, part string) (all []found, err error) {
 	subjects, err := o.Named(v.r.Context(), part, mostFound)
 	for _, s := range subjects {
@@ -182,7 +180,7 @@ func (v *visit) find(o *open, part string) (all []found, err error) {
 	return all, err
 }
 
-// search answers GET /search?q= with the page of the claim that is meant, or with those that may be.
+// search answers GET /search?q= with the page of the one claim found, or with a list of those found.
 func (p *Pages) search(v *visit, o *open) (*page, error) {
 	q := plain(v.r.URL.Query().Get("q"), maxQueryBytes)
 	if q == "" {
@@ -200,7 +198,7 @@ func (p *Pages) search(v *visit, o *open) (*page, error) {
 		"Query": q, "Found": all, "More": len(all) == mostFound, "Words": listURL(f)}}, nil
 }
 
-// listed returns the list's page with its filter, and no rows yet.
+// listed returns the list's page with its filter, without rows.
 func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
 	counts, err := o.DeadLetterCounts(v.r.Context(), journal.DeadLetterFilter{State: deadletter.AllStates})
 	if err != nil {
@@ -232,7 +230,7 @@ func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
 		}
 	}
 	if f.State == states[0] {
-		if d.Whose, err = v.whose(o, f); err != nil {
+		if d.Shortcuts, err = v.shortcuts(o, f); err != nil {
 			return nil, err
 		}
 		if !searched(&f) {
@@ -250,7 +248,7 @@ func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
 	return d, nil
 }
 
-// Sorted returns the value of aria-sort of a column, which some orders go by; empty where the list has another.
+// Sorted returns the aria-sort of a column that orders sort by; empty if the list has another order.
 func (d *listData) Sorted(orders ...string) string {
 	switch sort := deadletter.SortOf(&d.Filter); {
 	case !slices.Contains(orders, sort):
@@ -262,7 +260,8 @@ func (d *listData) Sorted(orders ...string) string {
 	}
 }
 
-// act on all that a filter lets through, of which there are matching unless it searches; nil where that cannot be.
+// act returns a link that plans an action on all that f selects; nil if that is not possible. Their number is matching,
+// unless f searches.
 func (v *visit) act(f *journal.DeadLetterFilter, matching int64) *link {
 	switch {
 	case f.State != states[0] || !narrowed(*f) || !v.who.May(access.Bulk, string(f.Team)):
@@ -275,7 +274,7 @@ func (v *visit) act(f *journal.DeadLetterFilter, matching int64) *link {
 	return &link{URL: planURL(*f), Text: v.Count("list.act", matching)}
 }
 
-// choices are the states with their numbers, and what the other filters may be: what there is.
+// choices fills in the states with their numbers, and the values that the filter's other fields may have.
 func (v *visit) choices(d *listData, counts []deadletter.Count) {
 	f := &d.Filter
 	numbers, worth := map[string]int64{}, int64(0)
@@ -309,7 +308,7 @@ func (v *visit) choices(d *listData, counts []deadletter.Count) {
 	d.Reasons = options(reasons, string(f.Reason), func(s string) string { return v.reason(decision.Reason(s)) })
 }
 
-// options returns the values, each once, by their names.
+// options returns each value once, sorted by name.
 func options(values []string, selected string, name func(string) string) []option {
 	slices.Sort(values)
 	var all []option
@@ -324,8 +323,8 @@ func options(values []string, selected string, name func(string) string) []optio
 	return all
 }
 
-// Process returns a badge if no process waits for a decision on an open dead letter, or one that says where the decision's
-// delivery stands; nil for neither.
+// Process returns the badge of an open dead letter for which no process waits, or of a decision's delivery; nil for
+// neither.
 func (v *visit) Process(d *deadletter.Item) *Badge {
 	switch {
 	case d.State == journal.DeadLetterOpen && d.Process != deadletter.Waiting:
@@ -336,7 +335,7 @@ func (v *visit) Process(d *deadletter.Item) *Badge {
 	return nil
 }
 
-// deadLetter leads from a dead letter's id to its subject's page.
+// deadLetter answers GET /dead-letters/{id} by leading to its subject's page.
 func (p *Pages) deadLetter(v *visit, o *open) (*page, error) {
 	item, err := o.Show(v.r.Context(), v.r.PathValue("id"))
 	if err != nil {

@@ -18,36 +18,35 @@ import (
 	"retry-worker/internal/statistics"
 )
 
-// overviewData is what waits, ages and grows, and who should act: the reader's own first.
+// overviewData is what is open, how old it is, and who should act: the reader's team first.
 type overviewData struct {
 	Open, Reprocessing int64
-	// Worth of all that is open, and what of it is or was due.
+	// Worth is the amount of all open ones; Due links to those that are late, and those due today.
 	Worth      string
 	Due        []link
 	AlertAbove int64
 	Oldest     Moment
-	// Own is what waits for the reader's team; nil where he has none, or nothing waits for it.
+	// Own is what waits for the reader's team; nil if he has none, or nothing waits for it.
 	Own   *teamRow
 	Teams []teamRow
-	// Mine are the teams that the reader may say he works for.
+	// Mine are the teams that the reader may choose as his own.
 	Mine []option
-	// Success is nil where there is no success rate.
+	// Success is nil if there is no success rate.
 	Success *successRate
 	V       *visit
-	// Runs that have not ended, and the causes with the most that is open, of which Groups has all.
+	// Runs have not ended. Causes have the most open dead letters; Groups is the address of all causes.
 	Runs   []runRow
 	Causes []causeRow
 	Groups string
-	// New are the causes that were reported as new, or as back, within the last day.
+	// New are the causes that were reported as new or as back within the last day.
 	New []newCause
-	// Whose are a list's, of the reader's team.
-	Whose []viewLink
-	// Health, Grafana, where the board is, and Untold, the teams that are told by no way, are shown to admins alone.
+	// Shortcuts are those of the list of the reader's team.
+	Shortcuts []viewLink
+	// Only admins see Health, the dashboard's address Grafana, and Untold, the teams without an address for notices.
 	Health          []healthRow
 	Grafana, Untold string
 }
 
-// newCause is a cause that is new, or back.
 type newCause struct {
 	link
 	Pattern, Says string
@@ -61,22 +60,21 @@ type teamRow struct {
 	Reasons     []reasonRow
 }
 
-// reasonRow is what waits for one team for one reason.
 type reasonRow struct{ deadletter.Count }
 
-// Waiting returns the list of what waits for a team and for a reason, for any where it is empty.
+// Waiting returns the address of the list of what waits for a team and a reason; empty means any.
 func (v *visit) Waiting(t decision.Team, r decision.Reason) string {
 	return listURL(journal.DeadLetterFilter{Team: t, Reason: r})
 }
 
-// healthRow is one thing the worker says of itself.
+// healthRow says how one part of the worker is.
 type healthRow struct {
 	Name  string
 	Badge Badge
-	// Since when it is so.
+	// Since is when that began.
 	Since  Moment
 	Detail string
-	// Technical is for IT: versions, and what a program said.
+	// Technical is for IT: versions, and error texts.
 	Technical string
 }
 
@@ -111,7 +109,7 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	if len(d.Teams) > 0 && d.Teams[0].Team == v.mine {
 		d.Own = &d.Teams[0]
 	}
-	var health, fresh, runs, whose error
+	var health, fresh, runs, shortcuts error
 	if v.who.Role == access.Admin {
 		d.Grafana, d.Untold = p.Grafana, v.teams(v.catalogue.Untold())
 		d.Health, health = p.health(v, o)
@@ -120,24 +118,25 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	d.Causes = v.causeRows(biggest, own)
 	d.New, fresh = v.newCauses(o)
 	d.Runs, runs = v.activeRuns(o)
-	d.Whose, whose = v.whose(o, own)
+	d.Shortcuts, shortcuts = v.shortcuts(o, own)
 	return &page{
 		name: "overview", section: "overview", title: v.T("overview.title"), data: d,
 		summary: v.Count("letters.open", d.Open),
-	}, errors.Join(health, causes, fresh, runs, whose)
+	}, errors.Join(health, causes, fresh, runs, shortcuts)
 }
 
-// figuresKept for so long: they are made of ten thousands of sums, and every change of the journal asks for them.
+// figuresKept is how long figures are kept: tens of thousands of sums make them, and every change of the journal asks
+// for them.
 const figuresKept = 10 * time.Second
 
-// figures keep what the journal's sums come to. Safe for concurrent use.
+// figures caches the figures that the journal's sums make. Safe for concurrent use.
 type figures struct {
 	mu    sync.Mutex
 	at    time.Time
 	known []statistics.KPI
 }
 
-// of the journal at instant now, at most figuresKept old. Who comes while they are made waits for them.
+// of returns the figures at instant now, at most figuresKept old. Callers wait while another one makes them.
 func (f *figures) of(ctx context.Context, from journal.Statistics, policies []string, now time.Time) ([]statistics.KPI, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -158,7 +157,7 @@ type successRate struct {
 	Badge                  Badge
 }
 
-// success returns the default policy's success rate, or the first of those that have one.
+// success returns the default policy's success rate, or else the first policy's that has one; nil if none has.
 func (v *visit) success(all []statistics.KPI) *successRate {
 	var k *statistics.KPI
 	for i := range all {
@@ -176,7 +175,7 @@ func (v *visit) success(all []statistics.KPI) *successRate {
 	return &successRate{k.Policy, v.percent(*k.Value), v.Count("overview.success.samples", k.Samples), met}
 }
 
-// waiting adds the open dead letters up by team and reason: the reader's team first, then the most.
+// waiting adds up the open dead letters by team and reason: the reader's team first, then the largest.
 func (v *visit) waiting(d *overviewData, counts []deadletter.Count) {
 	var all deadletter.Count
 	for i := range counts {
@@ -205,7 +204,7 @@ func (v *visit) waiting(d *overviewData, counts []deadletter.Count) {
 	}
 }
 
-// falseFirst compares two answers: no comes before yes.
+// falseFirst compares a and b: false comes before true.
 func falseFirst(a, b bool) int {
 	switch {
 	case a == b:
@@ -216,7 +215,7 @@ func falseFirst(a, b bool) int {
 	return -1
 }
 
-// rowOf returns the row that is wanted, a new one where there is none.
+// rowOf returns the row that is wanted, or a new one if there is none.
 func rowOf[T any](rows *[]T, wanted func(*T) bool) *T {
 	for i := range *rows {
 		if wanted(&(*rows)[i]) {
@@ -227,7 +226,6 @@ func rowOf[T any](rows *[]T, wanted func(*T) bool) *T {
 	return &(*rows)[len(*rows)-1]
 }
 
-// teams names all of them.
 func (v *visit) teams(teams []decision.Team) string {
 	names := make([]string, 0, len(teams))
 	for _, team := range teams {
@@ -236,7 +234,6 @@ func (v *visit) teams(teams []decision.Team) string {
 	return strings.Join(names, ", ")
 }
 
-// health returns what the worker says of itself.
 func (p *Pages) health(v *visit, o *open) ([]healthRow, error) {
 	backlog, err := o.Backlog(v.r.Context())
 	if err != nil {
@@ -254,7 +251,6 @@ func (p *Pages) health(v *visit, o *open) ([]healthRow, error) {
 	return append(rows, v.untold(h.Notices)...), nil
 }
 
-// outbox says how many messages wait, by their queues.
 func (v *visit) outbox(backlog map[string]int64) healthRow {
 	row := healthRow{Name: v.T("health.outbox"), Badge: Badge{"ok", v.T("health.empty")}}
 	waiting, queues := int64(0), make([]string, 0, len(backlog))
@@ -268,10 +264,10 @@ func (v *visit) outbox(backlog map[string]int64) healthRow {
 	return row
 }
 
-// mostUntold teams are named on the overview.
+// mostUntold bounds the failed notices that the overview names.
 const mostUntold = 3
 
-// untold returns a row for each of the first notices that have not reached their team.
+// untold returns a row for each of the oldest notices that have not reached their team.
 func (v *visit) untold(notices []Notice) []healthRow {
 	rows := make([]healthRow, 0, mostUntold)
 	for _, n := range notices[:min(len(notices), mostUntold)] {
@@ -281,7 +277,7 @@ func (v *visit) untold(notices []Notice) []healthRow {
 	return rows
 }
 
-// signal of the engine or the journal.
+// signal returns the row of the engine or the journal.
 func (v *visit) signal(name string, s Signal) healthRow {
 	row := healthRow{Name: v.T("health." + name), Since: v.For(s.Since)}
 	switch {
@@ -295,8 +291,8 @@ func (v *visit) signal(name string, s Signal) healthRow {
 	return row
 }
 
-// banners say on every page what does not work: the engine, the journal, and, where the page does not say so itself,
-// the portals, in one line.
+// banners returns what every page warns of: an engine or a journal that does not work, and the number of portals that
+// are down, except on the portals' own pages.
 func (p *Pages) banners(v *visit, section string) (all []link) {
 	if v.who.Role == 0 {
 		return nil
@@ -317,7 +313,7 @@ func (p *Pages) banners(v *visit, section string) (all []link) {
 	}
 	known, err := o.Destinations.Destinations()
 	if err != nil {
-		return all // the page itself says so
+		return all // none is known yet, which the portals' page says
 	}
 	down := int64(0)
 	for i := range known {

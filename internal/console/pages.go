@@ -1,4 +1,4 @@
-// Package console is what people read: server-rendered HTML over small ports, in Portuguese and English.
+// Package console serves the pages that people use: server-rendered HTML, in Portuguese and English.
 package console
 
 import (
@@ -28,60 +28,61 @@ import (
 // AssetsPrefix is where styles and scripts are served, to everybody, logged in or not.
 const AssetsPrefix = "/assets/"
 
-// Options of the pages.
+// Options configures the pages.
 type Options struct {
-	// Now is the clock that ages and countdowns are told by.
+	// Now is the clock that ages and countdowns go by.
 	Now func() time.Time
-	// Catalogue in force.
+	// Catalogue returns the catalogue in force.
 	Catalogue func() *catalogue.Catalogue
-	// Health is what the worker says of itself.
+	// Health returns the state of the worker's parts.
 	Health func() Health
 	Log    *zap.Logger
-	// Operate and Grafana are where people open those, without a slash at their ends; empty: nowhere.
+	// Operate and Grafana are the addresses of these programs, without a slash at the end; empty if there is none.
 	Operate, Grafana string
-	// Claim is a claim's page in the hospital's own system, with {id} and {VARIABLE}s of its context; empty: nowhere.
+	// Claim is the address of a claim's page in the hospital's own system, with {id} and {VARIABLE}s of its context;
+	// empty if there is none.
 	Claim string
-	// Zone is the hospital's, in which pages tell and take times.
+	// Zone is the hospital's time zone, in which pages show and read times.
 	Zone *time.Location
 }
 
 // Pages serves everything that is not the API. Safe for concurrent use. It stands behind access.Gate.Middleware, which
-// says who asks, checks the forms' tokens and sets the headers.
+// identifies the reader, checks the forms' tokens and sets the headers.
 type Pages struct {
 	Options
 	mux        *http.ServeMux
-	compressed http.HandlerFunc // what mux answers
+	compressed http.HandlerFunc // mux, compressed
 	open       atomic.Pointer[open]
 }
 
-// open is the journal once it can be read, and what changes it for people.
+// open is the journal, once it can be read, with the guard that changes it for people.
 type open struct {
 	Source
 	*guard.Guard
 	figures figures
 }
 
-// New makes pages that say that the journal is not open yet until Open is called.
+// New returns pages that say that the journal is not open, until Open is called.
 func New(o Options) *Pages {
 	p := &Pages{Options: o, mux: http.NewServeMux()}
 	p.route()
-	// What is random in a page's length hides what a guess at its form token would change.
+	// A random length hides how a guess at the form token would change a page's size.
 	compress, err := gzhttp.NewWrapper(gzhttp.ContentTypes([]string{"text/html", "text/css", "text/javascript", "image/svg+xml"}),
 		gzhttp.RandomJitter(32, 0, false))
 	if err != nil {
-		panic("pages: " + err.Error()) // cannot be: the options are ours
+		panic("pages: " + err.Error()) // the options are constants
 	}
 	p.compressed = compress(p.mux)
 	return p
 }
 
-// Open gives the pages what they read from, and what carries people's decisions out.
+// Open gives the pages the journal to read from, and the guard that carries out people's decisions.
 func (p *Pages) Open(from Source, to *guard.Guard) { p.open.Store(&open{Source: from, Guard: to}) }
 
 // ServeHTTP answers everything that is not the API.
 func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.compressed(w, r) }
 
-// route names every address once; what is asked by another method is told so.
+// route registers every address, and an answer to the methods that it does not allow.
 func (p *Pages) route() {
 	methods := map[string]string{}
 	for _, route := range []struct {
@@ -130,7 +131,7 @@ func (p *Pages) route() {
 		}
 		methods[route.path] += route.method
 	}
-	// What has a pattern beside it is answered by that one's: a mux takes no two patterns that overlap.
+	// The patterns with {id} answer for these: a mux takes no two patterns that overlap.
 	delete(methods, "/dead-letters/groups")
 	delete(methods, "/bulk-runs/new")
 	for address, allowed := range methods {
@@ -139,8 +140,8 @@ func (p *Pages) route() {
 	p.mux.HandleFunc("/", p.plain(func(*visit) (*page, error) { return nil, notFound }))
 }
 
-// onlyBy refuses what an address is not asked by. Whoever reads a form's address, as after a log-in, is led to the page
-// that has the form.
+// onlyBy refuses the methods that an address does not allow. A GET of a form's address, as after a log-in, leads to the
+// page that has the form.
 func (p *Pages) onlyBy(allowed string) http.HandlerFunc {
 	return p.plain(func(v *visit) (*page, error) {
 		if allowed == http.MethodPost && (v.r.Method == http.MethodGet || v.r.Method == http.MethodHead) {
@@ -151,7 +152,7 @@ func (p *Pages) onlyBy(allowed string) http.HandlerFunc {
 	})
 }
 
-// plain answers with a page that needs no journal.
+// plain returns a handler that answers with a page that needs no journal.
 func (p *Pages) plain(make func(*visit) (*page, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := p.visit(w, r)
@@ -164,8 +165,8 @@ func (p *Pages) plain(make func(*visit) (*page, error)) http.HandlerFunc {
 	}
 }
 
-// tag names all that a page is made of: its address, who reads it, the ledger's head, the policies, what the worker says
-// of itself and of the portals, and the minute. Empty where the answer is another each time.
+// tag returns a hash of all that a page is made from: its address, the reader, the ledger's head, the policies, the
+// state of the worker and of the portals, and the minute. It is empty if a page must be made anew each time.
 func (p *Pages) tag(v *visit) string {
 	if v.r.Method != http.MethodGet || v.who.Role == 0 {
 		return ""
@@ -181,7 +182,7 @@ func (p *Pages) tag(v *visit) string {
 			return ""
 		}
 		tell(head.Record, head.Link)
-		portals, _ := o.Destinations.Destinations() // none is known yet, which the page says
+		portals, _ := o.Destinations.Destinations() // an error means that none is known yet
 		for i := range portals {
 			tell(portals[i].Name, portals[i].State.Phase, portals[i].Held)
 		}
@@ -189,7 +190,7 @@ func (p *Pages) tag(v *visit) string {
 	return hex.EncodeToString(hash.Sum(nil)[:8])
 }
 
-// reading answers with a page that is made from the journal; 503 until it is open.
+// reading returns a handler that answers with a page made from the journal; with 503 until that is open.
 func (p *Pages) reading(make func(*visit, *open) (*page, error)) http.HandlerFunc {
 	return p.plain(func(v *visit) (*page, error) {
 		o := p.open.Load()
@@ -200,55 +201,54 @@ func (p *Pages) reading(make func(*visit, *open) (*page, error)) http.HandlerFun
 	})
 }
 
-// Source is what the pages are made from: the journal's store, read beside whoever writes it. Its errors hold a
-// *journal.StoreError. Safe for concurrent use.
+// Source reads the journal's store, beside its writers. Its errors hold a *journal.StoreError. Safe for concurrent use.
 type Source interface {
 	journal.Reader
 	journal.Archive
 	journal.Statistics
 	deadletter.Reader
-	// Backlog is how many messages wait, by the outbox's queue.
+	// Backlog returns the number of messages that wait in each queue of the outbox.
 	Backlog(ctx context.Context) (map[string]int64, error)
 }
 
-// Health is what the worker says of itself.
+// Health is the state of the worker's parts.
 type Health struct {
-	// Journal can be written, Engine can be reached.
+	// Journal says whether it can be written, Engine whether it can be reached.
 	Journal, Engine Signal
-	// Rejection is why the catalogue's file is not the one in force; nil if it is.
+	// Rejection is why the catalogue's file is not in force; nil if it is.
 	Rejection error
-	// Notices to teams that could not be sent so far, the oldest first.
+	// Notices are those that could not be sent so far, the oldest first.
 	Notices []Notice
 }
 
 // Notice is a message to a team that waits because its last try failed.
 type Notice struct {
 	Team decision.Team
-	// Way it is sent: email or webhook.
+	// Way is how it is sent: email or webhook.
 	Way string
 	// Since is when it was made.
 	Since time.Time
-	// Failure of its last try, in one line.
+	// Failure is the error of its last try, in one line.
 	Failure string
 }
 
-// Signal is whether something works. Its zero value says that it is not known yet.
+// Signal says whether something works. The zero value means that this is not known yet.
 type Signal struct {
 	Known, Up bool
-	// Since when it is so; the zero time where that is not kept.
+	// Since is when that began; the zero time if it is not known.
 	Since time.Time
 }
 
 //go:embed assets/*
 var assetFiles embed.FS
 
-// assetKinds are the content types, whatever this machine's own tables say.
+// assetKinds holds the content types, whatever the machine's own tables say.
 var assetKinds = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
 	".svg": "image/svg+xml"}
 
-// assetVersion is a hash of all assets. Their addresses hold it, so that a browser keeps them for good.
+// assetVersion is a hash of all assets. Their addresses hold it, so that a browser may keep them for good.
 var assetVersion = func() string {
-	files, _ := assetFiles.ReadDir("assets") // which is part of the program
+	files, _ := assetFiles.ReadDir("assets") // embedded, so it exists
 	sum := sha256.New()
 	for _, f := range files {
 		content, _ := assetFiles.ReadFile("assets/" + f.Name())
@@ -257,7 +257,7 @@ var assetVersion = func() string {
 	return hex.EncodeToString(sum.Sum(nil)[:6])
 }()
 
-// assetURL returns where a file is served; a test finds one that does not exist.
+// assetURL returns the address of an asset. A test finds missing ones.
 func assetURL(name string) string { return AssetsPrefix + assetVersion + "/" + name }
 
 func (p *Pages) asset(w http.ResponseWriter, r *http.Request) {
@@ -269,5 +269,5 @@ func (p *Pages) asset(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", assetKinds[path.Ext(r.PathValue("name"))])
 	h.Set("Cache-Control", "public, max-age=31536000, immutable")
-	_, _ = w.Write(content) // nobody is left to be told
+	_, _ = w.Write(content) // an error means that the client has gone
 }

@@ -13,31 +13,31 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// planData is what would happen to many dead letters, and the forms to change and to start that.
+// planData is what would happen to many dead letters, and the forms that change and start the plan.
 type planData struct {
 	planForm
-	// Filter in words; Fields hold it for the forms. Change is the list that it was made on.
+	// Filter is in words; Fields hold it for the forms. Change is the address of its list.
 	Filter []fact
 	Fields []field
 	Change string
-	// Everything tells that the plan is for all that is open, which a person must say again.
+	// Everything reports whether the plan is for all open dead letters, which a person must confirm.
 	Everything bool
 	Plan       *planShown
-	// Wrong is why nothing was done, or planned; Changed is what is no longer as it was planned.
+	// Wrong is why nothing was started or planned; Changed is how the plan differs from the one shown before.
 	Wrong, WrongField, Changed string
-	// MayNot says why the reader may not start it; empty where he may.
+	// MayNot says why the reader may not start it; empty if he may.
 	MayNot string
 	V      *visit
 	Most   int64 // per minute
 }
 
-// planForm is what a person asks for, as it was written.
+// planForm is the form of a plan as it was sent.
 type planForm struct {
 	Action, How, When, PerMinute string
 	Reason                       string
-	// Asked tells that a person was asked whether all that is open is meant, Ticked that it is.
+	// Asked reports whether the form asked to confirm that all is meant, Ticked whether the person confirmed it.
 	Asked, Ticked bool
-	// Sealed is the plan that is to be started; empty before the first.
+	// Sealed is the token of the plan to start; empty before the first.
 	Sealed string
 	filter journal.DeadLetterFilter
 }
@@ -47,11 +47,11 @@ type planShown struct {
 	*deadletter.Plan
 	Why    []refusedRow
 	Causes []causeRow
-	// MoreCauses tells that there are others beside those.
+	// MoreCauses reports whether there are others.
 	MoreCauses bool
 }
 
-// refusedRow is why so many would not be decided.
+// refusedRow is one reason why dead letters would not be decided.
 type refusedRow struct {
 	Text string
 	N    int64
@@ -60,19 +60,18 @@ type refusedRow struct {
 // LeftOut returns how many would not be decided.
 func (p *planShown) LeftOut() int64 { return p.Total - p.Ready }
 
-// address of the plan that a form asks for.
 func (f *planForm) address() string {
 	settings := []field{{"action", f.Action}, {"how", f.How}, {"when", f.When}, {"perMinute", f.PerMinute}}
 	return address("/bulk-runs/new", append(fieldsOf(&f.filter), settings...)...) + "#result"
 }
 
-// replan answers POST /bulk-runs/new: it leads to the plan for other settings, and keeps the reason as it was written.
+// replan answers POST /bulk-runs/new by leading to the plan for other settings, which keeps the reason.
 func (p *Pages) replan(v *visit, _ *open) (*page, error) {
-	f, _ := v.planForm(v.r.PostForm) // what cannot be read is left out, as the plan shows
+	f, _ := v.planForm(v.r.PostForm) // an unreadable field is left out, as the plan shows
 	return v.again(f.address(), sent{}), nil
 }
 
-// planRun answers GET /bulk-runs/new with a plan: nothing happens by it.
+// planRun answers GET /bulk-runs/new with a plan, which changes nothing.
 func (p *Pages) planRun(v *visit, o *open) (*page, error) {
 	q, s := v.r.URL.Query(), v.sent()
 	f, wrong := v.planForm(q)
@@ -97,10 +96,10 @@ func (p *Pages) planRun(v *visit, o *open) (*page, error) {
 	return pg, nil
 }
 
-// changes says what is no longer as it was when it was to be started.
+// changes says how a plan differs from the one that was to be started.
 func (v *visit) changes(d *planData, then url.Values) {
 	number := func(name string) int64 {
-		n, _ := strconv.ParseInt(then.Get(name), 10, 64) // ours; what is none is none
+		n, _ := strconv.ParseInt(then.Get(name), 10, 64) // the page's own field; without it 0
 		return n
 	}
 	total, ready := number("total"), number("ready")
@@ -113,10 +112,10 @@ func (v *visit) changes(d *planData, then url.Values) {
 	}
 }
 
-// reasonOf returns a text of several lines as it was written.
+// reasonOf returns a text of several lines, trimmed, with \n for the line breaks that browsers send.
 func reasonOf(s string) string { return strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n")) }
 
-// planForm reads what was asked for; wrong names a field of the filter that cannot be read.
+// planForm reads a form; wrong names a field of the filter that cannot be read.
 func (v *visit) planForm(q url.Values) (f *planForm, wrong string) {
 	choice := func(name string, known ...string) string {
 		if value := q.Get(name); slices.Contains(known, value) {
@@ -133,17 +132,16 @@ func (v *visit) planForm(q url.Values) (f *planForm, wrong string) {
 		Sealed: q.Get("token"),
 	}
 	if f.filter, wrong = v.filterOf(q); wrong == "state" {
-		wrong = "" // a plan is of the open ones
+		wrong = "" // a plan is always of open ones
 	}
 	f.filter.State = ""
 	return f, wrong
 }
 
-// command that the form asks for.
 func (f *planForm) command() journal.BulkCommand {
 	pace, err := strconv.ParseInt(f.PerMinute, 10, 64)
 	if err != nil || pace == 0 {
-		pace = -1 // which is refused; 0 would be the default's
+		pace = -1 // this is refused; 0 would mean the default
 	}
 	c := journal.BulkCommand{Action: journal.BulkAction(f.Action), Filter: f.filter, Reason: f.Reason, PerMinute: pace}
 	if c.Action == journal.BulkRetry {
@@ -152,10 +150,10 @@ func (f *planForm) command() journal.BulkCommand {
 	return c
 }
 
-// needs returns what it takes to start what the form asks for.
+// needs returns the permission that it takes to start what f asks for.
 func (f *planForm) needs() access.Action { return access.Bulk.Anew(f.command().Fresh) }
 
-// mayNotStart says why the reader may not start what a form asks for; empty where he may.
+// mayNotStart says why the reader may not start what f asks for; empty if he may.
 func (v *visit) mayNotStart(f *planForm) string {
 	switch {
 	case v.who.May(f.needs(), string(f.filter.Team)):
@@ -167,7 +165,7 @@ func (v *visit) mayNotStart(f *planForm) string {
 	}
 }
 
-// planPage makes the plan that a form asks for, and its page.
+// planPage returns the page with the plan that f asks for.
 func (v *visit) planPage(o *open, f *planForm) (*planData, error) {
 	d := &planData{planForm: *f, Fields: fieldsOf(&f.filter), Change: listURL(f.filter), V: v, Most: journal.MaxPerMinute,
 		MayNot: v.mayNotStart(f)}
@@ -189,7 +187,7 @@ func (v *visit) planPage(o *open, f *planForm) (*planData, error) {
 	return d, err
 }
 
-// everything reports whether total dead letters are all that is open, by name or in truth.
+// everything reports whether a plan of total dead letters is for all open ones: f excludes none, or no others exist.
 func (v *visit) everything(o *open, f *journal.DeadLetterFilter, total int64) (bool, error) {
 	if !narrowed(*f) {
 		return true, nil
@@ -217,10 +215,10 @@ func (v *visit) plan(p *deadletter.Plan) *planShown {
 	return s
 }
 
-// startVerb is the last part of the address that begins a run.
+// startVerb is the last part of the address that starts a run.
 const startVerb = "bulk-runs"
 
-// startRun answers POST /bulk-runs: it begins what was planned, or says what is wrong on a new plan.
+// startRun answers POST /bulk-runs: it starts what was planned, or leads to a new plan that says what is wrong.
 func (p *Pages) startRun(v *visit, o *open) (*page, error) {
 	f, wrong := v.planForm(v.r.PostForm)
 	if wrong != "" {

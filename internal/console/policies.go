@@ -12,15 +12,14 @@ import (
 	"retry-worker/internal/text"
 )
 
-// policiesData is the catalogue in force.
+// policiesData is the page of the catalogue in force.
 type policiesData struct {
 	V                         *visit
 	Version, Source, HintLang string
-	// Policies in order: the one that holds where none is named comes first.
+	// Policies are sorted by name, the default one first.
 	Policies []*decision.Policy
 }
 
-// policies answers GET /policies.
 func (p *Pages) policies(v *visit) (*page, error) {
 	c := v.catalogue
 	d := &policiesData{V: v, Version: c.Version, Source: v.source(), HintLang: v.hintLang()}
@@ -34,7 +33,7 @@ func (p *Pages) policies(v *visit) (*page, error) {
 		summary: v.T("policies.summary", d.Version)}, nil
 }
 
-// Limits returns what ends the retries, and what unknown and empty errors do.
+// Limits returns what ends a policy's retries, and what becomes of unknown and empty errors.
 func (v *visit) Limits(p *decision.Policy) []fact {
 	total := v.T("limits.none")
 	if p.TotalLimit > 0 {
@@ -57,7 +56,6 @@ func (v *visit) Limits(p *decision.Policy) []fact {
 	}
 }
 
-// backoff rule in words.
 func (v *visit) backoff(r *decision.BackoffRule) string {
 	var s string
 	switch {
@@ -78,20 +76,20 @@ func (v *visit) backoff(r *decision.BackoffRule) string {
 	return s
 }
 
-// apart sets the units of a duration apart, which both languages share.
+// apart separates numbers and units of a duration. Both languages have the same units.
 var apart = strings.NewReplacer("ms", " ms ", "m", " min ", "h", " h ", "s", " s ")
 
-// exact returns a length of time with all its parts: 2 h 35 min.
+// exact returns a duration with all its parts: 2 h 35 min.
 func (l Lang) exact(d time.Duration) string {
 	return l.point(strings.TrimSpace(apart.Replace(text.Duration(d))))
 }
 
-// Ladder returns the waits of a policy's retries.
+// Ladder returns a policy's retries with their waits.
 func (v *visit) Ladder(p *decision.Policy) *catalogue.Plan {
 	return catalogue.PlanAt(p, decision.OwnPolicy{}, "", time.Time{})
 }
 
-// Notes returns sentences on a policy's ladder.
+// Notes returns sentences about a policy's ladder.
 func (v *visit) Notes(p *decision.Policy, l *catalogue.Plan) (notes []string) {
 	if len(l.Retries) == 0 {
 		notes = append(notes, v.T("ladder.final"))
@@ -109,15 +107,15 @@ func (v *visit) Notes(p *decision.Policy, l *catalogue.Plan) (notes []string) {
 	return notes
 }
 
-// Between says from when to when, by the random variation.
+// Between returns the range of a wait that varies at random.
 func (v *visit) Between(r catalogue.Range) string {
 	return v.fromTo(time.Duration(r.Earliest), time.Duration(r.Latest))
 }
 
-// RuleClass returns what a rule makes of an error.
+// RuleClass returns the class that a rule gives an error.
 func (v *visit) RuleClass(r *classify.Rule) Badge { return v.class(r.Class, r.Presumed()) }
 
-// class of an error; one that is only presumed says so.
+// class returns the badge of an error's class. A presumed class is called so.
 func (v *visit) class(of decision.ErrorClassification, presumed bool) Badge {
 	b := v.badge("class", of)
 	if presumed {

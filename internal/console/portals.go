@@ -21,11 +21,10 @@ type portalRow struct {
 	Name, URL string
 	State     Badge
 	Since     Moment
-	// Says is how it is, as a sentence.
+	// Says describes it in a sentence.
 	Says string
 }
 
-// portalsData are all destinations.
 type portalsData struct {
 	V    *visit
 	Rows []portalRow
@@ -37,17 +36,17 @@ type portalData struct {
 	Claims []gate.Claim
 	V      *visit
 	Orders []destination.Verb
-	// MayNot says why the reader may order nothing; empty where he may.
+	// MayNot says why the reader may order nothing; empty if he may. Done says what he has just ordered.
 	MayNot, Done string
 	Sent         *sent
 }
 
-// orders are all that may be ordered.
+// orders lists what can be ordered.
 var orders = []destination.Verb{destination.HoldClaims, destination.SendCanary, destination.ReleaseAt, destination.TreatAsUp}
 
 func portalURL(name string) string { return "/destinations/" + segment(name) }
 
-// portals answers GET /destinations, with those first that are not up, and then those with the most that waits.
+// portals answers GET /destinations: those that are not up first, then those with the most waiting claims.
 func (p *Pages) portals(v *visit, o *open) (*page, error) {
 	all, err := o.Destinations.Destinations()
 	if err != nil {
@@ -70,7 +69,7 @@ func (v *visit) portalRow(d *gate.Destination) portalRow {
 	s := &d.State
 	row := portalRow{Destination: d, Name: v.portal(d.Name), URL: portalURL(d.Name), State: v.badge("portal", s.Phase),
 		Says: v.portalSays(d)}
-	if s.Phase == destination.Up { // of any other the sentence says it
+	if s.Phase == destination.Up { // in other phases Says has it
 		row.Since = v.At(s.Since)
 	}
 	switch {
@@ -82,7 +81,7 @@ func (v *visit) portalRow(d *gate.Destination) portalRow {
 	return row
 }
 
-// portalSays says how a destination is: why, how many wait, and what comes next.
+// portalSays says how a destination is and why, how many claims wait, and what comes next.
 func (v *visit) portalSays(d *gate.Destination) string {
 	s, waiting, opens := &d.State, v.queueSays(d), d.Settings.Calendar.Next(v.now)
 	shut := opens.After(v.now)
@@ -158,7 +157,7 @@ func (v *visit) causeSays(d *gate.Destination) string {
 	return v.T("portal.down.person", v.portal(d.Name), by, since)
 }
 
-// brief returns the time of an instant, with its day where that is not today.
+// brief returns the time of day of t, with its date unless that is today.
 func (v *visit) brief(t time.Time) string {
 	clock := t.In(v.zone).Format("15:04")
 	if v.Day(t) != v.Day(v.now) {
@@ -167,7 +166,6 @@ func (v *visit) brief(t time.Time) string {
 	return clock
 }
 
-// portal answers GET /destinations/{name}.
 func (p *Pages) portal(v *visit, o *open) (*page, error) {
 	sent := v.sent()
 	found, claims, err := o.Destination(v.r.PathValue("name"))

@@ -13,9 +13,9 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// decide carries out POST /dead-letters/{id}/retry, …/discard and …/accept with a person's decision. It
-// leads to the next dead letter of the reader's list, or else to the subject's page, which says what was done. A refusal
-// stands beside the form, which keeps what was written. A retry and a discard can be undone for journal.UndoFor.
+// decide answers POST /dead-letters/{id}/retry, …/discard and …/accept with a person's decision. It leads to the next
+// dead letter of the reader's list, or else to the subject's page, which says what was done. After a refusal it leads
+// back to the form, which keeps what was written. A retry and a discard can be undone for journal.UndoFor.
 func (p *Pages) decide(verb journal.BulkAction) http.HandlerFunc {
 	return p.reading(func(v *visit, o *open) (*page, error) {
 		f := v.decision(verb)
@@ -24,9 +24,9 @@ func (p *Pages) decide(verb journal.BulkAction) http.HandlerFunc {
 			return nil, err
 		}
 		if field, why := f.wrong(&item); why != "" {
-			return v.undone(&item, sent{Wrong: v.T("form.wrong." + why), Field: field}), nil
+			return v.formAgain(&item, sent{Wrong: v.T("form.wrong." + why), Field: field}), nil
 		}
-		next, err := v.next(o, v.place(), item.ID) // while it is still in the list
+		next, err := v.next(o, v.place(), item.ID) // while the item is still in the list
 		if err != nil {
 			return nil, err
 		}
@@ -51,18 +51,18 @@ func (p *Pages) decide(verb journal.BulkAction) http.HandlerFunc {
 	})
 }
 
-// written is a decision as it was written: how is next, force or fresh, deadline a new one, which need not be any, and
-// late that it goes after its deadline, too.
+// written is a decision as it was sent. how is next, force or fresh; deadline is a new one, as typed; late means to
+// send the claim even after its deadline.
 type written struct {
 	deadletter.Command
 	how, deadline string
-	late, known   bool // known tells that the deadline can be read
+	late, known   bool // known reports whether deadline can be read
 }
 
 func (v *visit) decision(verb journal.BulkAction) (w written) {
 	form := v.r.PostForm
 	w.Action = verb
-	w.Reason = reasonOf(cmp.Or(form.Get("recent"), form.Get("reason"))) // one of the buttons was pressed, or it was written
+	w.Reason = reasonOf(cmp.Or(form.Get("recent"), form.Get("reason"))) // by the button of a recent one, or typed
 	w.Protocol = strings.TrimSpace(form.Get("protocolNumber"))
 	if verb == journal.BulkRetry {
 		w.how, w.deadline, w.late, w.When = form.Get("how"), form.Get("deadline"), form.Has("late"), form.Get("when")
@@ -72,10 +72,10 @@ func (v *visit) decision(verb journal.BulkAction) (w written) {
 	return w
 }
 
-// wrong names the field of a retry that lacks what only a page asks for, and says why; empty where none does.
+// wrong checks what only the page asks of a retry. It names the field that is wrong and why; both are empty if none is.
 func (w *written) wrong(item *deadletter.Item) (field, why string) {
 	switch {
-	case w.Action != journal.BulkRetry, item.State != journal.DeadLetterOpen: // which the service says
+	case w.Action != journal.BulkRetry, item.State != journal.DeadLetterOpen: // the service refuses one that is not open
 		return "", ""
 	case w.how != "next" && w.how != "force" && w.how != "fresh", item.AtLimit() && w.how == "next":
 		return "how", string(deadletter.MaxRetriesExceeded)
@@ -83,18 +83,18 @@ func (w *written) wrong(item *deadletter.Item) (field, why string) {
 		return "when", "when"
 	case !w.known:
 		return "deadline", "deadline"
-	case item.Late && w.deadline == "" && !w.late: // whatever is forced
+	case item.Late && w.deadline == "" && !w.late: // even if it is forced
 		return "deadline", string(deadletter.DeadlineMissed)
 	}
 	return "", ""
 }
 
-// undone leads back to the form of a dead letter, of which nothing was done.
-func (v *visit) undone(item *deadletter.Item, s sent) *page {
+// formAgain leads back to the form of a dead letter, for which nothing was done.
+func (v *visit) formAgain(item *deadletter.Item, s sent) *page {
 	return v.again(v.place().Subject(item.Subject)+"#decision", s)
 }
 
-// fieldsOfDecisions are those that a refusal of a decision is about, where Refusal.Field does not say it.
+// fieldsOfDecisions holds the field that a refusal of a decision is about, where Refusal.Field does not say it.
 var fieldsOfDecisions = map[deadletter.Code]string{
 	deadletter.MaxRetriesExceeded: "how", deadletter.PolicyNotFound: "when", deadletter.DeadlineMissed: "deadline",
 	deadletter.InvalidProtocol: "protocolNumber",
@@ -106,15 +106,15 @@ func (v *visit) undecided(item *deadletter.Item, err error) (*page, error) {
 	if r != nil && r.Code == deadletter.InvalidRetryState {
 		switch {
 		case r.State == journal.DeadLetterOpen:
-			return v.undone(item, sent{Wrong: v.T("form.wrong.nobody")}), nil
+			return v.formAgain(item, sent{Wrong: v.T("form.wrong.nobody")}), nil
 		case r.By != "":
-			return v.undone(item, sent{Wrong: v.tooLate(item, r)}), nil
+			return v.formAgain(item, sent{Wrong: v.tooLate(item, r)}), nil
 		}
 	}
 	return v.refused(err, v.place().Subject(item.Subject)+"#decision", "form.wrong.", "undecided")
 }
 
-// tooLate says who was faster.
+// tooLate says who decided earlier, what and when.
 func (v *visit) tooLate(item *deadletter.Item, r *deadletter.Refusal) string {
 	did := "retry"
 	switch {
@@ -126,7 +126,7 @@ func (v *visit) tooLate(item *deadletter.Item, r *deadletter.Refusal) string {
 	return v.T("form.wrong.too_late", r.By, v.T("form.did."+did), v.clock(r.At))
 }
 
-// note carries out POST /dead-letters/{id}/VERB, with text where somebody says something.
+// note answers POST /dead-letters/{id}/undo, and …/comment with text.
 func (p *Pages) note(verb journal.NoteVerb) http.HandlerFunc {
 	return p.reading(func(v *visit, o *open) (*page, error) {
 		item, err := o.Show(v.r.Context(), v.r.PathValue("id"))
@@ -143,18 +143,18 @@ func (p *Pages) note(verb journal.NoteVerb) http.HandlerFunc {
 
 const (
 	recentCookie = "recent"
-	// mostRecent reasons are offered; a longer one than maxRecentBytes is not worth a button.
+	// mostRecent bounds the reasons that are offered; one longer than maxRecentBytes gets no button.
 	mostRecent     = 6
 	maxRecentBytes = 160
 )
 
-// recent are somebody's last reasons, the newest first, as the journal has them: with nothing personal in them.
+// recent holds a person's last reasons, the newest first, redacted as the journal has them.
 type recent struct {
 	By             string   `json:"by"`
 	Retry, Discard []string `json:",omitempty"`
 }
 
-// recentReasons of the reader; of somebody else's at the same browser nothing is shown.
+// recentReasons returns the reader's last reasons, and never those of somebody else at the same browser.
 func (v *visit) recentReasons() (r recent) {
 	if json.Unmarshal([]byte(kept(v.r, recentCookie)), &r) != nil || r.By != v.who.Name {
 		r = recent{By: v.who.Name}
@@ -162,7 +162,7 @@ func (v *visit) recentReasons() (r recent) {
 	return r
 }
 
-// remember puts the reason of a decision in front of the others.
+// remember puts the reason of a decision in front of the reader's others.
 func (v *visit) remember(reason string, discard bool) {
 	if len(reason) > maxRecentBytes {
 		return
@@ -174,14 +174,14 @@ func (v *visit) remember(reason string, discard bool) {
 	}
 	*of = append([]string{reason}, slices.DeleteFunc(*of, func(s string) bool { return s == reason })...)
 	*of = (*of)[:min(len(*of), mostRecent)]
-	raw, _ := json.Marshal(r) // texts, which can be
+	raw, _ := json.Marshal(r) // cannot fail
 	v.keep(recentCookie, string(raw), 0)
 }
 
 const teamCookie = "team"
 
-// readTeam finds which team the reader works for: the one chosen now (?mine=, empty for none), or before, or the only
-// one that he may decide for.
+// readTeam sets the reader's team: the one chosen now (?mine=, empty for none) or before, or else the only one that he
+// may decide for.
 func (v *visit) readTeam() {
 	if q := v.r.URL.Query(); q.Has("mine") {
 		v.mine = decision.Team(plain(q.Get("mine"), maxQueryBytes))

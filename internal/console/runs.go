@@ -14,36 +14,32 @@ import (
 )
 
 const (
-	// runPage is how many bulk runs one page lists.
-	runPage = 25
-	// recentRuns are looked through for those that have not ended.
+	runPage = 25 // bulk runs on a page
+	// recentRuns is how many of the newest runs are searched for those that have not ended.
 	recentRuns = 50
 )
 
-// runsData is one page of bulk runs.
 type runsData struct {
 	V    *visit
 	Rows []runRow
 	pager
 }
 
-// runRow is one bulk run among others.
 type runRow struct {
 	journal.BulkRun
-	// What is done, to how many; Filter says which chose them.
+	// What says what is done, and to how many; Filter says to which.
 	What, Filter string
 	State        Badge
-	// Progress in words, and how many of Total are through.
+	// Progress is in words; Through is how many of Total are no longer planned.
 	Progress string
 	Through  int64
-	// Came is what became of those that were decided, as far as it is verified.
+	// Came says what became of those that have a final outcome.
 	Came string
 }
 
-// runURL returns a bulk run's page.
 func runURL(id string) string { return "/bulk-runs/" + segment(id) }
 
-// Held reports whether a run that goes on decides nothing for the moment.
+// Held reports whether a running run decides nothing for the moment.
 func (r *runRow) Held() bool { return held(&r.BulkRun) }
 
 func held(r *journal.BulkRun) bool { return r.Hold != "" && r.State == journal.BulkRunning }
@@ -94,7 +90,7 @@ func (v *visit) runRow(o *open, r *journal.BulkRun) (runRow, error) {
 	return row, err
 }
 
-// counts say how many dead letters of a run came to each of the outcomes.
+// counts says how many dead letters of a run have each of the outcomes.
 func (v *visit) counts(r *journal.BulkRun, outcomes []journal.BulkOutcome) string {
 	var words []string
 	for _, outcome := range outcomes {
@@ -114,17 +110,17 @@ func (v *visit) activeRuns(o *open) ([]runRow, error) {
 	return v.runRows(o, active(all))
 }
 
-// outcomeOrder is the order of outcomes: what has ended well, what has not, what is on its way, what is to come.
+// outcomeOrder is the order in which pages show outcomes: ended well, ended otherwise, on the way, still planned.
 var outcomeOrder = []journal.BulkOutcome{
 	journal.BulkRecovered, journal.BulkAccepted, journal.BulkDiscarded, journal.BulkDeadAgain, journal.BulkNobody, journal.BulkSuperseded,
 	journal.BulkRefused,
 	journal.BulkTaken, journal.BulkDecided, journal.BulkPlanned,
 }
 
-// cameTo of outcomeOrder are outcomes that do not change any more.
+// cameTo is how many outcomes, at the front of outcomeOrder, are final.
 const cameTo = 7
 
-// lasting returns how long something takes, rounded as people say it: 45 s, 6 min, 2 h 40 min.
+// lasting returns a duration rounded as people say it: 45 s, 6 min, 2 h 40 min.
 func (l Lang) lasting(d time.Duration) string {
 	if d > 10*time.Minute {
 		d = d.Round(time.Minute)
@@ -132,8 +128,7 @@ func (l Lang) lasting(d time.Duration) string {
 	return l.fine(d.Round(time.Second))
 }
 
-// itemPage is how many dead letters of a run one page lists.
-const itemPage = 50
+const itemPage = 50 // dead letters of a run on a page
 
 // runData is one bulk run: how far it is, what became of each, and what can be done.
 type runData struct {
@@ -142,7 +137,7 @@ type runData struct {
 	// Means says in a sentence what the state means. HeldFor says why a running run decides nothing now; empty if it does.
 	Means, HeldFor string
 	Facts          []fact
-	// Changed is who paused, resumed or cancelled it last.
+	// Changed is the label of who paused, resumed or cancelled it last.
 	Changed string
 	// Left is the number of dead letters that are not decided yet. Lasts is how long they take at the run's pace, and Ends
 	// when that will be; empty if none are left or the end is not known.
@@ -150,15 +145,15 @@ type runData struct {
 	Lasts, Ends string
 	Outcomes    []outcomeRow
 	Items       []journal.BulkItem
-	// Outcome that the items are filtered by; empty for all.
+	// Outcome is the one that the items are filtered by; empty for all.
 	Outcome journal.BulkOutcome
 	pager
-	// MayNot says why the reader may not steer it; empty where he may.
+	// MayNot says why the reader may not steer it; empty if he may.
 	MayNot string
 	Sent   *sent
 }
 
-// outcomeRow is how many of a run came to one end, or are on the way.
+// outcomeRow is how many dead letters of a run have one outcome.
 type outcomeRow struct {
 	Key, Share, Text string
 	N                int64
@@ -190,7 +185,7 @@ func (p *Pages) run(v *visit, o *open) (*page, error) {
 		summary: d.State.Word + ". " + d.Progress}, nil
 }
 
-// runFacts say what was asked for, and by whom.
+// runFacts fills in what was asked for, what the state means, and how it was changed last.
 func (v *visit) runFacts(o *open, d *runData, r *journal.BulkRun) (err error) {
 	if d.Facts, err = v.filterFacts(o, &r.Filter); err != nil {
 		return err
@@ -212,7 +207,7 @@ func (v *visit) runFacts(o *open, d *runData, r *journal.BulkRun) (err error) {
 		d.Facts = append(d.Facts, fact{v.T("form.how"), v.T(how)}, fact{v.T("col.when"), v.T(when)})
 	}
 	if d.Means = v.Or("run.means."+string(r.State), ""); held(r) {
-		d.Means, d.HeldFor = "", v.Or("run.hold."+r.Hold, r.Hold) // which says how it goes on
+		d.Means, d.HeldFor = "", v.Or("run.hold."+r.Hold, r.Hold) // HeldFor also says how it goes on
 	}
 	if d.Changed = v.T("run.changed.resumed"); r.State == journal.BulkPaused || r.State == journal.BulkCancelled {
 		d.Changed = v.T("run.changed." + string(r.State))
@@ -220,7 +215,7 @@ func (v *visit) runFacts(o *open, d *runData, r *journal.BulkRun) (err error) {
 	return nil
 }
 
-// pacing says when the deciding ends.
+// pacing fills in how long the deciding takes, and when it ends.
 func (v *visit) pacing(d *runData, r *journal.BulkRun) {
 	if d.Left < 1 || r.PerMinute < 1 || r.State.Ended() {
 		return
@@ -228,12 +223,11 @@ func (v *visit) pacing(d *runData, r *journal.BulkRun) {
 	lasts := time.Duration(float64(d.Left) / float64(r.PerMinute) * float64(time.Minute))
 	d.Lasts = v.lasting(lasts)
 	if r.State == journal.BulkRunning && !held(r) {
-		// To the minute: a page that changes with each second would be sent again with each.
+		// To the minute: a page that changed every second would be sent every second.
 		d.Ends = v.brief(v.now.Add(lasts).Add(30 * time.Second).Truncate(time.Minute))
 	}
 }
 
-// outcomes of a run, by where its dead letters stand.
 func (v *visit) outcomes(r *journal.BulkRun) (rows []outcomeRow) {
 	for _, outcome := range outcomeOrder {
 		n := r.Counts[outcome]
@@ -250,13 +244,13 @@ func (v *visit) outcomes(r *journal.BulkRun) (rows []outcomeRow) {
 	return rows
 }
 
-// items of the run that the address asks for.
+// items fills in the page of the run's items that the address asks for.
 func (v *visit) items(o *open, d *runData, r *journal.BulkRun) (err error) {
 	q := v.r.URL.Query()
 	if outcome := journal.BulkOutcome(q.Get("outcome")); slices.Contains(journal.BulkOutcomes(), outcome) {
 		d.Outcome = outcome
 	}
-	after, _ := strconv.ParseInt(q.Get("after"), 10, 64) // what is no number is the first page
+	after, _ := strconv.ParseInt(q.Get("after"), 10, 64) // without a number: the first page
 	after = max(after, 0)
 	if d.Items, err = o.Items(v.r.Context(), r.ID, d.Outcome, after, itemPage+1); err != nil {
 		return err
@@ -270,8 +264,7 @@ func (v *visit) items(o *open, d *runData, r *journal.BulkRun) (err error) {
 	return nil
 }
 
-// steer answers POST /bulk-runs/{id}/pause, …/resume and …/cancel: it changes a run as a whole, and leads back to its
-// page.
+// steer answers POST /bulk-runs/{id}/pause, …/resume and …/cancel, and leads back to the run's page.
 func (p *Pages) steer(verb journal.BulkVerb) http.HandlerFunc {
 	return p.reading(func(v *visit, o *open) (*page, error) {
 		id := v.r.PathValue("id")

@@ -15,21 +15,21 @@ import (
 	"retry-worker/internal/deadletter"
 )
 
-// sent is a form that was refused, and why. Each post is answered by a redirect, so that Back and reload repeat none;
-// the browser keeps the form for the page that it leads to. Its zero value is nothing.
+// sent is a form that was refused, and why. The answer to a POST is a redirect, so that Back and reload do not repeat
+// it; a cookie keeps the form for the page that it leads to. The zero value means that no form was refused.
 type sent struct {
-	// Page that has the form again, by a number that its address has, too.
+	// Page is a random id that the address of the page with the form has, too.
 	Page string `json:"p"`
-	// Verb that was asked for: the last part of the form's address.
+	// Verb is the last part of the form's address.
 	Verb string     `json:"v"`
 	Form url.Values `json:"f"`
-	// Wrong says what is wrong with Field, which is empty where it is none of them; Status is the page's.
+	// Wrong says what is wrong. Field is the field that it is about; it may be empty. Status is the page's.
 	Wrong  string `json:"w,omitempty"`
 	Field  string `json:"o,omitempty"`
 	Status int    `json:"s,omitempty"`
 }
 
-// Value returns what was sent in a field of that verb's form; empty where another form was sent.
+// Value returns what was sent in a field of that verb's form; empty if another form was sent.
 func (s *sent) Value(verb, name string) string {
 	if s.Verb != verb {
 		return ""
@@ -37,26 +37,27 @@ func (s *sent) Value(verb, name string) string {
 	return s.Form.Get(name)
 }
 
-// Is reports whether one of these fields of that verb's form is what is wrong.
+// Is reports whether one of these fields of that verb's form is wrong.
 func (s *sent) Is(verb string, fields ...string) bool {
 	return s.Verb == verb && slices.Contains(fields, s.Field)
 }
 
 const (
 	sentCookie = "sent"
-	// sentSeconds that the browser keeps it.
+	// sentSeconds is how long the browser keeps it.
 	sentSeconds = 600
-	// maxSentText bytes of one field, so that all fit into a cookie, of which browsers keep 4 KB.
+	// maxSentText bounds the bytes of a field, so that all fit into a cookie: browsers keep 4 KB.
 	maxSentText = 2100
-	// againField of an address names the form.
+	// againField is the field of an address that holds sent.Page.
 	againField = "again"
 )
 
-// sentFields are those that a form has again: what people write and choose.
+// sentFields lists the fields that a form shows again: what people write and choose.
 var sentFields = []string{"reason", "how", "when", "deadline", "late", "protocolNumber", "text", "assignee", "followUp",
 	"classification", "team", "until", "perMinute", "why", "everything", "total", "ready"}
 
-// again leads to the page at an address, which shows the form as it was sent. What is longer than any field takes is cut.
+// again leads to the page at an address, which shows the form as it was sent. Values longer than any field takes are
+// cut.
 func (v *visit) again(to string, s sent) *page {
 	s.Page, s.Verb, s.Form = rand.Text(), path.Base(v.r.URL.Path), url.Values{}
 	if s.Wrong != "" {
@@ -68,17 +69,17 @@ func (v *visit) again(to string, s sent) *page {
 			s.Form.Set(name, strings.ToValidUTF8(value[:min(len(value), maxSentText)], ""))
 		}
 	}
-	text, _ := json.Marshal(s) // texts, which can be
+	text, _ := json.Marshal(s) // cannot fail
 	v.keep(sentCookie, string(text), sentSeconds)
-	address, _ := url.Parse(to) // ours
+	address, _ := url.Parse(to) // the pages' own
 	q := address.Query()
 	q.Set(againField, s.Page)
 	address.RawQuery = q.Encode()
 	return &page{redirect: address.String()}
 }
 
-// refused leads back to the page of a form that was refused, by a text behind prefix. Where err is no refusal, the change
-// may have been made: the problem of that name says so.
+// refused leads back to the page of a refused form, with the text of prefix and the refusal's code. If err is no
+// refusal, the change may have been made: the problem with the key mayBe says so.
 func (v *visit) refused(err error, to, prefix, mayBe string) (*page, error) {
 	r := deadletter.RefusalOf(err)
 	switch {
@@ -96,7 +97,7 @@ func (v *visit) refused(err error, to, prefix, mayBe string) (*page, error) {
 	return v.again(to, s), nil
 }
 
-// sent returns the form that the page has again; nothing where it has none.
+// sent returns the form that the page shows again; the zero value if there is none.
 func (v *visit) sent() (s sent) {
 	page := v.r.URL.Query().Get(againField)
 	if page == "" || json.Unmarshal([]byte(kept(v.r, sentCookie)), &s) != nil || s.Page != page {
@@ -105,16 +106,15 @@ func (v *visit) sent() (s sent) {
 	return s
 }
 
-// aYear in seconds.
-const aYear = 365 * 24 * 3600
+const aYear = 365 * 24 * 3600 // seconds
 
-// keep has the browser keep a value for so many seconds; until it is closed where they are 0.
+// keep makes the browser keep a value for so many seconds, or until it is closed if they are 0.
 func (v *visit) keep(name, value string, seconds int) {
 	http.SetCookie(v.w, &http.Cookie{Name: name, Value: base64.RawURLEncoding.EncodeToString([]byte(value)), Path: "/",
 		SameSite: http.SameSiteLaxMode, HttpOnly: true, Secure: access.OverTLS(v.r), MaxAge: seconds})
 }
 
-// kept returns a value that the browser keeps; empty for none, and for what is none of ours.
+// kept returns a value that keep made the browser keep; empty if there is none.
 func kept(r *http.Request, name string) string {
 	c, err := r.Cookie(name)
 	if err != nil {

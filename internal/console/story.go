@@ -10,7 +10,7 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// chapter is one episode of a story, with what happened in it.
+// chapter is one episode of a story, with its events.
 type chapter struct {
 	Number int64
 	State  string
@@ -20,33 +20,33 @@ type chapter struct {
 // event is one thing that happened.
 type event struct {
 	Record int64
-	// Mark is the shape it has in the picture.
+	// Mark is its shape in the timeline.
 	Mark  string
 	At    Moment
 	at    time.Time
 	Title string
-	// Number of an attempt; empty for anything else.
+	// Number is an attempt's; empty for anything else.
 	Number string
 	// Text says what follows from it.
 	Text string
-	// Error of an attempt; with nothing personal in it.
+	// Error is an attempt's, redacted.
 	Error string
-	// Same tells that error and rule are those of the attempt before.
+	// Same reports whether error and rule are those of the attempt before.
 	Same bool
 	// Why is how the error was judged.
 	Why *why
-	// Wait until the next retry; empty where none follows.
+	// Wait is the time until the next retry, which is at Next; empty if none follows.
 	Wait string
 	Next Moment
 	// By and Words are a person's name and reason.
 	By, Words string
-	// Run is the page of the bulk run that it was part of; empty where there is none.
+	// Run is the address of the bulk run that it was part of; empty if there is none.
 	Run string
-	// Facts are what else is known.
+	// Facts holds what else is known.
 	Facts []fact
 }
 
-// why an error was judged as it was.
+// why says how an error was judged.
 type why struct {
 	Class   Badge
 	Reason  decision.Reason
@@ -58,7 +58,7 @@ type why struct {
 
 type fact struct{ Name, Value string }
 
-// entryBody is what the audit's entries say, all kinds together; what a kind does not say is empty.
+// entryBody has the fields of all kinds of audit entries; those that a kind lacks are empty.
 type entryBody struct {
 	Decision   journal.DeadLetterState `json:"decision"`
 	Reason     string                  `json:"reason"`
@@ -79,14 +79,14 @@ type entryBody struct {
 	FollowUpAt time.Time               `json:"followUpAt"`
 }
 
-// chapters returns the episodes in order, each with its events by their records. What is of no episode stands where it
-// happened.
+// chapters returns the episodes in order, each with its events in the order of their records. An event of no episode
+// joins the one before it.
 func (v *visit) chapters(story *journal.Story) (all []chapter) {
-	type told struct {
+	type episodeEvent struct {
 		event
 		episode int64
 	}
-	events := make([]told, 0, len(story.Attempts)+len(story.Entries))
+	events := make([]episodeEvent, 0, len(story.Attempts)+len(story.Entries))
 	for i := range story.Attempts {
 		a := &story.Attempts[i]
 		e := v.attempt(story.Subject.Policy, a)
@@ -96,13 +96,13 @@ func (v *visit) chapters(story *journal.Story) (all []chapter) {
 				e.again()
 			}
 		}
-		events = append(events, told{e, a.Episode})
+		events = append(events, episodeEvent{e, a.Episode})
 	}
 	for i := range story.Entries {
 		b := bodyOf(&story.Entries[i])
-		events = append(events, told{v.entry(&story.Entries[i], b), b.Episode})
+		events = append(events, episodeEvent{v.entry(&story.Entries[i], b), b.Episode})
 	}
-	slices.SortStableFunc(events, func(a, b told) int { return cmp.Compare(a.Record, b.Record) })
+	slices.SortStableFunc(events, func(a, b episodeEvent) int { return cmp.Compare(a.Record, b.Record) })
 	for _, e := range events {
 		if n := len(all); n == 0 || e.episode != 0 && all[n-1].Number != e.episode {
 			all = append(all, v.chapter(story, e.episode))
@@ -113,7 +113,7 @@ func (v *visit) chapters(story *journal.Story) (all []chapter) {
 	return all
 }
 
-// chapter returns an episode of a story, without its events.
+// chapter returns the chapter of an episode, without its events.
 func (v *visit) chapter(story *journal.Story, episode int64) chapter {
 	c := chapter{Number: episode}
 	for i := range story.Episodes {
@@ -124,7 +124,7 @@ func (v *visit) chapter(story *journal.Story, episode int64) chapter {
 	return c
 }
 
-// again leaves out what the attempt before said word for word.
+// again leaves out what e repeats of the attempt before.
 func (e *event) again() {
 	e.Same, e.Error = true, ""
 	if e.Why.Team == "" {
@@ -134,7 +134,6 @@ func (e *event) again() {
 	e.Why = &why{Team: e.Why.Team}
 }
 
-// attempt as an event.
 func (v *visit) attempt(policy string, a *journal.Attempt) event {
 	d := &a.Decision
 	e := event{Record: a.Record, Mark: markRetry, At: v.At(d.AnalysedAt), at: d.AnalysedAt, Number: v.Number(a.Number), Title: v.T("event.attempt", v.Number(a.Number)),
@@ -146,7 +145,7 @@ func (v *visit) attempt(policy string, a *journal.Attempt) event {
 		e.Why.Hint = v.T("decision.hint.no_text")
 	}
 	if d.Outcome == decision.MaxRetriesExceeded {
-		e.Why.Reason = "" // which the sentence says
+		e.Why.Reason = "" // the text says it
 	}
 	if d.ShouldRetry() {
 		e.Wait, e.Next = v.span(d.Wait()), v.At(d.NextRetryTime)
@@ -156,7 +155,7 @@ func (v *visit) attempt(policy string, a *journal.Attempt) event {
 	return e
 }
 
-// why an error of a policy was judged as it was, and who acts where it is not retried.
+// why returns how an error of a policy was judged, and who acts if it is not retried.
 func (v *visit) why(policy string, d *decision.Decision) *why {
 	w := &why{Class: v.class(d.ErrorClassification, d.Presumes()), Reason: d.Reason, Rule: d.MatchedRule,
 		Matched: d.MatchedText, Hint: d.Hint(v.hint(policy, d.MatchedRule))}
@@ -166,7 +165,6 @@ func (v *visit) why(policy string, d *decision.Decision) *why {
 	return w
 }
 
-// consequence says what follows from a decision.
 func (v *visit) consequence(d *decision.Decision) string {
 	if d.ShouldRetry() {
 		return v.T("event.retry", v.retry(d.RetryCount, d.MaxRetries))
@@ -174,7 +172,7 @@ func (v *visit) consequence(d *decision.Decision) string {
 	return v.T("event.final."+finalKind(d), v.Number(d.MaxRetries))
 }
 
-// finalKind tells which limit, or that the error itself, ended the retries.
+// finalKind names what ended the retries: a limit, or the error itself.
 func finalKind(d *decision.Decision) string {
 	switch {
 	case d.Outcome == decision.PermanentError && d.ErrorClassification == decision.Unknown:
@@ -188,7 +186,7 @@ func finalKind(d *decision.Decision) string {
 	}
 }
 
-// protocol returns the number that the other side gave what it accepted, where it is known.
+// protocol returns the number that the other side gave an accepted claim, if it is known.
 func (v *visit) protocol(b *entryBody) []fact {
 	if b.Accepted.Protocol == "" {
 		return nil
@@ -196,7 +194,6 @@ func (v *visit) protocol(b *entryBody) []fact {
 	return []fact{{v.T("event.fact.protocol"), b.Accepted.Protocol}}
 }
 
-// entry of the audit as an event.
 func (v *visit) entry(from *journal.Entry, b *entryBody) event {
 	e := event{Record: from.Record, Mark: markNote, At: v.At(from.At), at: from.At}
 	if b.Run != "" {
@@ -248,7 +245,7 @@ func (v *visit) entry(from *journal.Entry, b *entryBody) event {
 	return e
 }
 
-// reviewEvent says what a person decided.
+// reviewEvent completes e with what a person decided.
 func (v *visit) reviewEvent(e *event, b *entryBody) {
 	switch b.Decision {
 	case journal.DeadLetterDiscarded:
@@ -266,9 +263,9 @@ func (v *visit) reviewEvent(e *event, b *entryBody) {
 	}
 }
 
-// gateEvent says what became of a claim at a gate.
+// gateEvent completes e with what became of a claim at a gate.
 func (v *visit) gateEvent(e *event, from *journal.Entry) {
-	b, _ := journal.BodyOf[journal.GateBody](from) // what cannot be read has no action
+	b, _ := journal.BodyOf[journal.GateBody](from) // an unreadable body has no action
 	e.Title = v.T("event.kind.gate")
 	switch b.Action {
 	case journal.GateHeld:
@@ -285,9 +282,9 @@ func (v *visit) gateEvent(e *event, from *journal.Entry) {
 	}
 }
 
-// portalEvent says what became of a destination, or was ordered.
+// portalEvent completes e with what became of a destination, or was ordered.
 func (v *visit) portalEvent(e *event, from *journal.Entry) {
-	b, _ := journal.BodyOf[journal.DestinationBody](from) // what cannot be read says nothing
+	b, _ := journal.BodyOf[journal.DestinationBody](from) // an unreadable body is empty
 	e.Title = v.T("event.kind.destination")
 	switch c := b.Command; {
 	case c != nil:
@@ -299,6 +296,6 @@ func (v *visit) portalEvent(e *event, from *journal.Entry) {
 
 func bodyOf(e *journal.Entry) *entryBody {
 	var b entryBody
-	_ = json.Unmarshal([]byte(e.Body), &b) // what cannot be read is shown as it is
+	_ = json.Unmarshal([]byte(e.Body), &b) // an unreadable body is shown as it is
 	return &b
 }

@@ -18,31 +18,31 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// subjectData is one subject's whole story, and what can be done now.
+// subjectData is the page of a subject: its story, and what can be done now.
 type subjectData struct {
 	V       *visit
 	Subject journal.Subject
-	Tenant  string // empty where it is the one that everybody has
+	Tenant  string // empty for the default
 	standing
 	Context []fact
-	// Error of the last failure, and what the claim is worth.
+	// Error is the last failure's; Worth is the claim's amount.
 	Error, Worth string
-	// Waits says that its portal is not up, and that a retry waits for it; empty where it is.
+	// Waits says that its portal is not up, and that a retry would wait for it; empty if it is up.
 	Waits string
-	// Deadline by which it must have been sent, as long as it is to be.
+	// Deadline is when it must have been sent; unset if it is not to be sent.
 	Deadline Moment
 	Letter   *letterData
 	Steps    []step
 	Chapters []chapter
 	Audit    string
 	Around   around
-	// Operate and Claim are its pages there and in the hospital's own system; empty where those are not known.
+	// Operate and Claim are the addresses of its pages in Operate and the hospital's own system; empty if not known.
 	Operate, Claim string
-	// Shown says how much of a long story is shown; empty where all is.
+	// Shown says how much of a long story is shown; empty if all is.
 	Shown string
-	// HintLang is the language of the catalogue's hints; empty where it is not known.
+	// HintLang is the language of the catalogue's hints; empty if it is not known.
 	HintLang string
-	// Possibly tells that the portal may have taken the claim (R33).
+	// Possibly reports whether the portal may have taken the claim (R33).
 	Possibly bool
 	Sent     *sent
 }
@@ -51,33 +51,33 @@ type subjectData struct {
 type letterData struct {
 	*journal.DeadLetter
 	Hint string
-	// Process of an open one.
+	// Process says whether a process waits for the decision.
 	Process deadletter.Process
-	// Advice is on its cause, where retries hardly help; nil where it is not so.
+	// Advice is about its cause; nil unless retries hardly help.
 	Advice *advice
-	// MayNot says why the reader may decide nothing; empty where he may.
+	// MayNot says why the reader may decide nothing; empty if he may.
 	MayNot string
-	// Form is nil where there is nothing to decide.
+	// Form is nil if there is nothing to decide.
 	Form *reviewForm
 	assigned
-	// JustDone tells that the reader's own decision led here.
+	// JustDone reports whether the reader's own decision led here.
 	JustDone bool
 }
 
-// MayAccept reports whether the process takes that the other side has it already (R33).
+// MayAccept reports whether the process can be told that the other side already has the claim (R33).
 func (l *letterData) MayAccept() bool { return l.Accepts && l.Process != deadletter.Nobody }
 
 // reviewForm is what may be decided on an open dead letter.
 type reviewForm struct {
-	// How is next, force or fresh; When is backoff or now: as it was sent, or as it is chosen at first.
+	// How is next, force or fresh; When is backoff or now. They are as sent, or as chosen at first.
 	How, When string
-	// Recent are the reader's last reasons, a button each.
+	// Recent holds the reader's last reasons, a button each.
 	Recent recent
-	// MayRestart tells that the reader may begin the whole ladder again.
+	// MayRestart reports whether the reader may start all retries afresh.
 	MayRestart bool
-	// Missed is the deadline that has passed (R29); empty where none has.
+	// Missed is the deadline, if it has passed (R29).
 	Missed string
-	// Wait is the policy's backoff in words; empty where the catalogue no longer has the policy.
+	// Wait is the policy's backoff in words; empty if the catalogue no longer has the policy.
 	Wait string
 }
 
@@ -125,16 +125,16 @@ func (p *Pages) subject(v *visit, o *open) (*page, error) {
 		summary: d.Status.Word + ". " + d.Means}, nil
 }
 
-// waits says that a portal is not up, and a retry would wait for it; empty where that is not so.
+// waits says that a portal is not up, and that a retry would wait for it; empty if it is up or not known.
 func (v *visit) waits(o *open, name string) string {
 	d, _, err := o.Destination(name)
-	if err != nil || d.State.Phase == destination.Up { // or nobody knows yet
+	if err != nil || d.State.Phase == destination.Up { // or not known yet
 		return ""
 	}
 	return v.T("form.waits", v.portal(name), v.T("portal."+string(d.State.Phase)))
 }
 
-// inOperate returns the page of a process instance there; empty where that is not known.
+// inOperate returns the address of a process instance in Operate; empty if it is not known.
 func (p *Pages) inOperate(instance int64) string {
 	if p.Operate == "" || instance == 0 {
 		return ""
@@ -144,7 +144,8 @@ func (p *Pages) inOperate(instance int64) string {
 
 var claimPlace = regexp.MustCompile(`\{[^{}]*\}`)
 
-// claimURL returns a claim's page in the hospital's own system; empty where it takes what is not known, or was taken out.
+// claimURL returns the address of a claim's page in the hospital's own system; empty if a value that it needs is not
+// known, or was redacted.
 func (p *Pages) claimURL(s journal.Subject, of decision.Context) string {
 	known := map[string]string{"{id}": s.ID}
 	for i := range of {
@@ -162,10 +163,10 @@ func (p *Pages) claimURL(s journal.Subject, of decision.Context) string {
 	return to
 }
 
-// mostEvents of a story that its page shows; the audit has them all.
+// mostEvents bounds the events that a subject's page shows; the audit has them all.
 const mostEvents = 200
 
-// shorten leaves the last of a long story, and says so.
+// shorten keeps the last events of a long story, and says so.
 func (v *visit) shorten(chapters []chapter) string {
 	all := 0
 	for i := range chapters {
@@ -181,7 +182,7 @@ func (v *visit) shorten(chapters []chapter) string {
 	return v.T("events.last", v.Number(mostEvents), v.Number(int64(all)))
 }
 
-// hintLang returns the language of the catalogue's own words where that is known: the default's are Portuguese.
+// hintLang returns the language of the catalogue's texts, if it is known: the default's are Portuguese.
 func (v *visit) hintLang() string {
 	if v.catalogue.Source == catalogue.DefaultSource {
 		return string(Portuguese)
@@ -189,7 +190,7 @@ func (v *visit) hintLang() string {
 	return ""
 }
 
-// source says which file the catalogue was read from, or that it is the program's own.
+// source returns the file that the catalogue was read from, or says that it is built in.
 func (v *visit) source() string {
 	if v.catalogue.Source == catalogue.DefaultSource {
 		return v.T("catalogue.built_in")
@@ -197,15 +198,15 @@ func (v *visit) source() string {
 	return v.catalogue.Source
 }
 
-// overdue is a retry that was not heard of for so long after its time: processes need seconds.
+// overdue is how long after its time a retry that was not heard of is overdue: processes need seconds.
 const overdue = 15 * time.Minute
 
 // standing is how a subject stands now.
 type standing struct {
 	Status Badge
-	// Means is what the status means, and what comes next, as a sentence.
+	// Means says in a sentence what the status means, and what comes next.
 	Means string
-	// Next retry, behind the words that say whether it lies ahead.
+	// Next is when the next retry is, behind the words NextIs, which say whether that lies ahead.
 	NextIs  string
 	Next    Moment
 	Retries string
@@ -244,7 +245,7 @@ func (v *visit) lastEpisode(s *standing, e *journal.Episode) {
 	}
 }
 
-// letter returns what is known of a story's last dead letter.
+// letter returns what the page shows of a story's last dead letter.
 func (v *visit) letter(o *open, story *journal.Story, sent *sent) (l *letterData, err error) {
 	d := &story.DeadLetters[len(story.DeadLetters)-1]
 	l = &letterData{DeadLetter: d, Process: o.Process(d), MayNot: v.mayNotDecide(d.Team),
@@ -265,7 +266,7 @@ func (v *visit) letter(o *open, story *journal.Story, sent *sent) (l *letterData
 	return l, err
 }
 
-// mayNotDecide says why the reader may not decide on a team's dead letters; empty where he may.
+// mayNotDecide says why the reader may not decide on a team's dead letters; empty if he may.
 func (v *visit) mayNotDecide(team decision.Team) string {
 	switch {
 	case !v.who.Role.May(access.Review):
@@ -287,13 +288,13 @@ func (v *visit) Did(n *journal.ReviewNote) string {
 	return "retry"
 }
 
-// TakesEffect returns when a decision can be undone no longer.
+// TakesEffect returns when a decision can no longer be undone.
 func (v *visit) TakesEffect(l journal.Later) Moment { return v.In(l.At.Add(journal.UndoFor)) }
 
-// Retry says which one a retry of a dead letter is.
+// Retry says which retry of a dead letter is next.
 func (v *visit) Retry(d *journal.DeadLetter) string { return v.retry(d.RetryCount+1, d.MaxRetries) }
 
-// hint of the rule that matched, as the catalogue in force has it; empty where it has none.
+// hint returns the hint that the catalogue in force has for the rule that matched; empty if it has none.
 func (v *visit) hint(policy, matched string) string {
 	p, ok := v.catalogue.Policies[policy]
 	if !ok || matched == "" {
@@ -310,11 +311,11 @@ func (v *visit) hint(policy, matched string) string {
 func (v *visit) form(d *journal.DeadLetter, p *decision.Policy, sent *sent) *reviewForm {
 	f := &reviewForm{When: deadletter.Backoff, Recent: v.recentReasons(),
 		MayRestart: v.who.May(access.Restart, string(d.Team))}
-	if d.Outcome == decision.PermanentError { // which a person has corrected
+	if d.Outcome == decision.PermanentError { // a person has corrected the cause
 		f.When = deadletter.Now
 	}
 	if !d.AtLimit() {
-		f.How = "next" // beyond the limit it must be said
+		f.How = "next" // beyond the limit the person must choose
 	}
 	if sent.Verb == string(journal.BulkRetry) && sent.Wrong != "" {
 		f.How, f.When = sent.Form.Get("how"), sent.Form.Get("when")
@@ -328,13 +329,13 @@ func (v *visit) form(d *journal.DeadLetter, p *decision.Policy, sent *sent) *rev
 	return f
 }
 
-// wait before retry number n (from 0), as far as the jitter may draw.
+// wait returns the range that jitter gives the wait before retry n, counted from 0.
 func (l Lang) wait(r *decision.BackoffRule, n int64) string {
 	const almostOne = 1 - 1e-9
 	return l.fromTo(r.After(0, n).Delay, r.After(almostOne, n).Delay)
 }
 
-// key of the engine as text.
+// key returns a key of the engine, or another number, as text; empty for 0.
 func key(n int64) string {
 	if n == 0 {
 		return ""

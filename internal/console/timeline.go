@@ -7,7 +7,7 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// The shapes of what happened. The set is closed.
+// The marks of a timeline. The set is closed.
 const (
 	markRetry     = "retry"     // a failure after which a retry was scheduled
 	markFinal     = "final"     // a failure that is given up
@@ -17,25 +17,26 @@ const (
 	markAccepted  = "accepted"  // the other side had it already
 	markNext      = "next"      // the retry that lies ahead
 	markHeld      = "held"      // it waits at a gate
-	markReleased  = "released"  // it waits there no more
+	markReleased  = "released"  // it left the gate
 	markDeadline  = "deadline"  // by when it must have been sent
 	markNote      = "note"      // anything else
 )
 
-// step is one thing of a story in short.
+// step is one event in a story's timeline.
 type step struct {
 	Mark string
-	// Number of the attempt; empty for anything else.
+	// Number is an attempt's; empty for anything else.
 	Number string
 	At     Moment
-	// Wait that began there, where it is a minute at least; Held tells that it was a gate's, Ahead that it is not over.
+	// Wait is how long the wait that begins here lasts, if it is at least a minute. Held reports whether it is at a
+	// gate, Ahead whether it is not over.
 	Wait        string
 	Held, Ahead bool
 
 	at time.Time
 }
 
-// deadline of a claim that is still to be sent; the zero time for none.
+// deadline returns the deadline of a claim that is still to be sent; the zero time if there is none.
 func deadline(story *journal.Story) time.Time {
 	if len(story.Held) > 0 {
 		return story.Held[0].Deadline
@@ -46,7 +47,8 @@ func deadline(story *journal.Story) time.Time {
 	return time.Time{}
 }
 
-// steps of a story by its chapters, with the retry that lies ahead and the deadline; none where it is told by one.
+// steps returns a story's timeline: the events of its chapters, the retry that lies ahead, and the deadline. A story of
+// one event has none, unless it waits at a gate.
 func (v *visit) steps(story *journal.Story, chapters []chapter) (steps []step) {
 	add := func(mark, number string, at time.Time) {
 		if mark != markNote && !at.IsZero() {
@@ -70,13 +72,13 @@ func (v *visit) steps(story *journal.Story, chapters []chapter) (steps []step) {
 	add(markDeadline, "", deadline(story))
 	slices.SortStableFunc(steps, func(a, b step) int { return a.at.Compare(b.at) })
 	for i := range steps[:len(steps)-1] {
-		v.waited(&steps[i], &steps[i+1])
+		v.setWait(&steps[i], &steps[i+1])
 	}
 	return steps
 }
 
-// waited says how long a step's wait is, which the next one ends; a gate's that lasts ends now.
-func (v *visit) waited(s, next *step) {
+// setWait sets how long the wait of s lasts, which next ends. A wait at a gate is counted until now at most.
+func (v *visit) setWait(s, next *step) {
 	until := next.at
 	switch s.Held = s.Mark == markHeld; {
 	case s.Held && until.After(v.now):

@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// mostShown bytes of one text: what is behind them is not sent to a browser.
+	// mostShown bounds the bytes of a text that is shown in full.
 	mostShown = 8 << 10
-	// lineShown bytes of a text in a table's row.
+	// lineShown bounds a text in a table's row.
 	lineShown = 160
-	// detailShown bytes of a text in a paragraph, such as what is wrong with a catalogue.
+	// detailShown bounds a text in a paragraph, such as what is wrong with a catalogue.
 	detailShown = 1000
-	// nameShown bytes of an id or a name: whole, since ids are at most 512 bytes.
+	// nameShown bounds an id or a name; it cuts no id, since these have at most 512 bytes.
 	nameShown = 1024
 )
 
-// inert returns somebody's text as HTML that does nothing: escaped, with controls, bidi marks and characters of no width
-// shown by name, and cut. Line breaks stay where lines do.
+// inert returns a text as HTML that does nothing: escaped, cut to most bytes, with control, bidi and zero-width
+// characters shown by their codes. Line breaks stay if lines is set.
 func inert(s string, most int, lines bool) template.HTML {
 	cut := len(s) > most
 	if cut {
@@ -51,7 +51,7 @@ func inert(s string, most int, lines bool) template.HTML {
 	return template.HTML(b.String()) // every part is escaped above
 }
 
-// unseen names a character that would act, or not be seen; empty for any other.
+// unseen returns the code of a character that would act or be invisible; empty for any other.
 func unseen(r rune, size int, first byte) string {
 	switch {
 	case r == utf8.RuneError && size == 1:
@@ -59,7 +59,7 @@ func unseen(r rune, size int, first byte) string {
 	case r == '\n' || r == '\t':
 		return ""
 	case r < 0x20, r == 0x7f:
-		return fmt.Sprintf("\\x%02X", r) // \x1B for ESC: letters that every font has
+		return fmt.Sprintf("\\x%02X", r) // \x1B for ESC: every font has these letters
 	case text.Hidden(r):
 		return fmt.Sprintf("U+%04X", r)
 	default:

@@ -23,7 +23,7 @@ import (
 	"retry-worker/internal/text"
 )
 
-// visit is one request with who reads, in which language and zone, and when.
+// visit is one request: who reads, in which language and zone, and when.
 type visit struct {
 	w   http.ResponseWriter
 	r   *http.Request
@@ -33,9 +33,9 @@ type visit struct {
 	now       time.Time
 	catalogue *catalogue.Catalogue
 	tag       string // Pages.tag
-	// mine is the team that the reader works for; empty where that is not known.
+	// mine is the team that the reader works for; empty if that is not known.
 	mine decision.Team
-	// patterns of causes that were looked up for this page, by fingerprint.
+	// patterns holds the patterns of causes that were looked up for this page, by fingerprint.
 	patterns map[string]string
 }
 
@@ -50,13 +50,11 @@ func (p *Pages) visit(w http.ResponseWriter, r *http.Request) *visit {
 	return v
 }
 
-// Token returns the token of the reader's forms.
+// Token returns the token that protects the reader's forms.
 func (v *visit) Token() string { return access.FormToken(v.r.Context()) }
 
-// Now returns when the page is made.
 func (v *visit) Now() time.Time { return v.now }
 
-// Reader returns who reads.
 func (v *visit) Reader() string { return v.who.Name }
 
 // Says returns a text of the catalogue in the reader's language.
@@ -67,7 +65,6 @@ func (v *visit) portal(name string) string {
 	return cmp.Or(v.Says(v.catalogue.Destinations.Of(name).Label), name)
 }
 
-// Role of the reader, in words.
 func (v *visit) Role() string { return v.Or("role."+v.who.Role.String(), v.who.Role.String()) }
 
 // ownTeams names the teams that the reader is bound to.
@@ -79,22 +76,22 @@ func (v *visit) ownTeams() string {
 	return strings.Join(names, ", ")
 }
 
-// page is what an address answers with.
+// page is the answer of an address.
 type page struct {
 	status int // 0 is 200
-	// name of the template, and section of the navigation that it is in.
+	// name is the template's; section is the part of the navigation that it belongs to.
 	name, section string
 	title         string
-	// summary is one sentence that a screen reader hears when it changes while the page is open.
+	// summary is one sentence. A screen reader speaks it when it changes while the page is open.
 	summary string
 	data    any
-	// fixed pages are not kept up to date, nor are those with a status: they answer what was just sent.
+	// fixed pages do not update themselves; nor do those with a status, which answer what was just sent.
 	fixed bool
-	// redirect goes elsewhere in place of all this.
+	// redirect is the address to go to instead of all this.
 	redirect string
 }
 
-// frame is the page around a page.
+// frame is what surrounds every page.
 type frame struct {
 	V                       *visit
 	OtherLang               Lang
@@ -104,22 +101,22 @@ type frame struct {
 	Version                 string
 	// Zone is the hospital's, by its IANA name; ZoneName is what people call it.
 	Zone, ZoneName string
-	// Bare is the page of whom nobody knows.
+	// Bare reports whether nobody is logged in.
 	Bare bool
-	// Ends is when the session does, which can be ended; empty where there is none.
+	// Ends is when the session does; empty if there is none.
 	Ends string
-	// Rows tells that the page lists dead letters, and was not refused.
+	// Rows reports whether the page lists dead letters, without an error.
 	Rows    bool
 	Banners []link
-	// Mine is the list of what waits for the reader's team.
+	// Mine is the address of the list of what waits for the reader's team.
 	Mine string
 }
 
 //go:embed templates/*.html
 var templateFiles embed.FS
 
-// templates by language: texts are the language's, everything else comes with the data. They are parsed when the first
-// page in a language is asked for, since most processes never show one; that they can be is for this package's tests.
+// templates holds the templates by language, whose texts they have. They are parsed at first use, since most processes
+// never show a page; this package's tests prove that they can be.
 var templates = func() map[Lang]func() *template.Template {
 	all := map[Lang]func() *template.Template{}
 	for _, l := range Langs() {
@@ -142,7 +139,7 @@ var templates = func() map[Lang]func() *template.Template {
 	return all
 }()
 
-// dict makes a map of names and values, for templates that take several.
+// dict returns a map of names and values, for templates that take several.
 func dict(pairs ...any) map[string]any {
 	m := make(map[string]any, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -151,10 +148,10 @@ func dict(pairs ...any) map[string]any {
 	return m
 }
 
-// answer writes the page, or the one that says what went wrong. Without either the request is answered already.
+// answer writes the page, or the one that says what went wrong. Without either, the request was answered already.
 func (p *Pages) answer(v *visit, pg *page, err error) {
 	switch {
-	case errors.Is(err, deadletter.ErrBadCursor): // it was not ours, or of another list
+	case errors.Is(err, deadletter.ErrBadCursor): // the cursor is not of this list
 		http.Redirect(v.w, v.r, v.here(field{"cursor", ""}), http.StatusSeeOther)
 	case err != nil:
 		p.fail(v, err)
@@ -187,10 +184,10 @@ func (p *Pages) write(v *visit, pg *page) {
 	if pg.status != 0 {
 		v.w.WriteHeader(pg.status)
 	}
-	_, _ = v.w.Write(whole.Bytes()) // nobody is left to be told
+	_, _ = v.w.Write(whole.Bytes()) // an error means that the client has gone
 }
 
-// broken answers a mistake of ours, plainly: the templates are what does not work.
+// broken answers a fault in the templates, in plain text.
 func (p *Pages) broken(v *visit, err error) {
 	p.Log.Error("a page could not be rendered", zap.String("path", v.r.URL.Path), zap.Error(err))
 	http.Error(v.w, v.T("problem.broken.text"), http.StatusInternalServerError)
@@ -213,7 +210,8 @@ func (v *visit) frame(pg *page, body []byte, banners []link) *frame {
 	return f
 }
 
-// otherURL returns this page in another language; what answers a form is not there to be had again, its form is.
+// otherURL returns the address of this page in another language. A page that answers a form cannot be fetched again:
+// for the log-in it returns the form's address, for others the overview's.
 func (v *visit) otherURL(l Lang) string {
 	switch {
 	case v.r.Method == http.MethodGet, v.r.Method == http.MethodHead:
@@ -224,7 +222,7 @@ func (v *visit) otherURL(l Lang) string {
 	return "/?lang=" + string(l)
 }
 
-// problem is why there is no page: the status, and the key of the texts that say what to do.
+// problem is why there is no page: a status, and the key of the texts that say what to do.
 type problem struct {
 	status int
 	key    string
@@ -236,11 +234,11 @@ func (p *problem) Unwrap() error { return p.cause }
 
 var notFound = &problem{status: http.StatusNotFound, key: "not_found"}
 
-// unknown are the texts of what is not there, by the refusals that say so.
+// unknown holds a problem's key for each refusal that says that something does not exist.
 var unknown = map[deadletter.Code]string{deadletter.JobNotFound: "letter_unknown", deadletter.RunNotFound: "run_unknown",
 	deadletter.CauseNotFound: "not_found"}
 
-// problemOf an error: what is not there, or that the journal could not be read.
+// problemOf returns the problem that err stands for; without a better one, that the journal could not be read.
 func problemOf(err error) *problem {
 	if known, is := errors.AsType[*problem](err); is {
 		return known
@@ -271,15 +269,14 @@ func unsure(key string, err error) error {
 type problemData struct {
 	Status int
 	Key    string
-	// Detail is somebody's word on it; may be empty.
+	// Detail is a refusal's own message; it may be empty.
 	Detail string
-	// Again is where to try it again; empty where that makes no sense.
+	// Again is the address to try again; empty if that makes no sense.
 	Again string
-	// Written is what somebody wrote who is logged in no longer, for him to copy.
+	// Written is what the reader wrote before the session ended, for him to copy.
 	Written string
 }
 
-// fail answers with the page of what went wrong.
 func (p *Pages) fail(v *visit, err error) {
 	known := problemOf(err)
 	if known.cause != nil && v.r.Context().Err() == nil {
@@ -293,10 +290,10 @@ func (p *Pages) fail(v *visit, err error) {
 	p.write(v, &page{status: known.status, name: "problem", title: v.T("problem." + known.key + ".title"), data: d})
 }
 
-// maxWritten bytes of a refused form are read for who wrote it.
+// maxWritten bounds the bytes of a refused form that are read.
 const maxWritten = 16 << 10
 
-// Refuse answers what access.Gate refuses, as a page.
+// Refuse answers a request that access.Gate refuses with a page.
 func (p *Pages) Refuse(w http.ResponseWriter, r *http.Request, refusal access.Refusal) {
 	v := p.visit(w, r)
 	d := &problemData{Status: refusal.Status, Key: "refused." + refusal.Code}
@@ -313,14 +310,13 @@ func (p *Pages) Refuse(w http.ResponseWriter, r *http.Request, refusal access.Re
 	p.write(v, &page{status: refusal.Status, name: "problem", title: v.T("problem." + d.Key + ".title"), data: d})
 }
 
-// loginData is what the log-in page shows.
 type loginData struct {
 	Next string
-	// Provider is where to log in by the hospital's account; empty where that is not possible. Tokens tells that tokens
-	// are.
+	// Provider is the address of the log-in with the hospital's account; empty if that is not possible. Tokens reports
+	// whether a token can be used.
 	Provider string
 	Tokens   bool
-	// Wrong is why the attempt before did not succeed; empty before the first.
+	// Wrong is why the last attempt failed; empty before the first.
 	Wrong string
 }
 

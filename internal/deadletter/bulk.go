@@ -11,9 +11,9 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// Start records the run that token's plan was made for; a runner carries it out. started is false where the token was
-// used before, by the same person for the same reason: the run is then the one that it began. It is refused where the
-// dead letters that were planned are not the same any more. c is the planned one, with reason and name.
+// Start records a bulk run for the plan that token names; a Runner carries it out. c is the planned command with
+// reason and name. If the same person has used the token for the same reason, Start returns the run that began then,
+// and started is false. It refuses the token if the planned dead letters are no longer the same.
 func (s *Service) Start(
 	ctx context.Context, c journal.BulkCommand, token string,
 ) (run journal.BulkRun, started bool, err error) {
@@ -37,7 +37,7 @@ func (s *Service) Start(
 	run = journal.BulkRun{ID: of.Run, BulkCommand: c, Through: of.Through}
 	run, err = s.memory.Bulk(ctx, &journal.BulkStep{Verb: journal.BulkStart, Run: run, Items: items, By: c.By})
 	switch {
-	case errors.Is(err, journal.ErrInvalidRunState): // the token's other use was faster
+	case errors.Is(err, journal.ErrInvalidRunState): // another use of the token was faster
 		return s.Start(ctx, c, token)
 	case err != nil:
 		return journal.BulkRun{}, false, fmt.Errorf("record a bulk run: %w", err)
@@ -45,7 +45,7 @@ func (s *Service) Start(
 	return run, true, nil
 }
 
-// usedBy refuses a start by a token that another start has used; the very same one may be sent again.
+// usedBy refuses a start whose token another start has used, unless it repeats that start.
 func usedBy(run *journal.BulkRun, c *journal.BulkCommand) error {
 	if run.StartedBy(c.By, c.Reason) {
 		return nil
@@ -54,8 +54,8 @@ func usedBy(run *journal.BulkRun, c *journal.BulkCommand) error {
 		"%s has started the run %s by this plan, for another reason or under another name; plan again", run.By, run.ID)
 }
 
-// startable returns the records of the dead letters that were planned, the most urgent first. It refuses a plan that no
-// longer matches what is there, and one of which nothing would be decided.
+// startable returns the records of the planned dead letters, the most urgent first. It refuses a plan that is
+// outdated or would decide nothing.
 func (s *Service) startable(ctx context.Context, c journal.BulkCommand, before seen) (items []int64, err error) {
 	if before.N == 0 {
 		return nil, refuse(NothingToDo, "the filter lets no open dead letter through; plan with another one")
@@ -80,12 +80,12 @@ func (s *Service) startable(ctx context.Context, c journal.BulkCommand, before s
 	return items, nil
 }
 
-// steerable says in which states a run must be for a verb.
+// steerable says in which states a run takes a verb.
 var steerable = map[journal.BulkVerb]string{journal.BulkPause: "running", journal.BulkResume: "paused",
 	journal.BulkCancel: "running or paused"}
 
-// Steer pauses a run, which decides nothing then; resumes it, at its pace from then on; or cancels it: what is not
-// decided by then stays open, and what is goes its way.
+// Steer pauses, resumes or cancels a run. A paused run decides nothing until it is resumed. A cancelled one leaves
+// its undecided dead letters open, and the decided ones as they are.
 func (s *Service) Steer(ctx context.Context, id string, verb journal.BulkVerb, by string) (journal.BulkRun, error) {
 	run, err := s.memory.Bulk(ctx, &journal.BulkStep{Verb: verb, Run: journal.BulkRun{ID: id}, By: by})
 	state, wrong := errors.AsType[*journal.BulkStateError](err)
@@ -100,7 +100,7 @@ func (s *Service) Steer(ctx context.Context, id string, verb journal.BulkVerb, b
 	return run, nil
 }
 
-// Run returns the run of that id as it stands.
+// Run returns the run with that id.
 func (s *Service) Run(ctx context.Context, id string) (journal.BulkRun, error) {
 	if id = strings.ToLower(id); !IsID(id) {
 		return journal.BulkRun{}, errRunNotFound
@@ -115,7 +115,7 @@ func (s *Service) Run(ctx context.Context, id string) (journal.BulkRun, error) {
 	return run, nil
 }
 
-// Runs returns at most limit bulk runs behind the cursor, the newest first. next is empty if no more follow.
+// Runs returns at most limit bulk runs after the cursor, the newest first. next is empty if no more follow.
 func (s *Service) Runs(ctx context.Context, cursor string, limit int) (runs []journal.BulkRun, next string, err error) {
 	list, after := []byte("bulk runs"), ""
 	if cursor != "" {
@@ -132,7 +132,7 @@ func (s *Service) Runs(ctx context.Context, cursor string, limit int) (runs []jo
 	return runs, next, nil
 }
 
-// Items returns, in order, at most limit items of a run with a number above after and that outcome; empty means any.
+// Items returns, in order, at most limit items of a run with that outcome (empty: any) and a number above after.
 func (s *Service) Items(
 	ctx context.Context, id string, outcome journal.BulkOutcome, after int64, limit int,
 ) ([]journal.BulkItem, error) {

@@ -15,9 +15,8 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// ListCauses returns the causes that f lets through by Policy and Taught, those with the most failures first, from behind
-// the cursor on: at most limit. next is empty where no more follow; what is decided between two pages may bring a cause
-// twice or not at all.
+// ListCauses returns the causes that match f, those with the most failures first, after the cursor: at most limit.
+// next is empty if no more follow. A cause that fails again between two pages may be returned twice or not at all.
 func (s *Service) ListCauses(
 	ctx context.Context, f journal.CauseFilter, cursor string, limit int,
 ) (causes []journal.Cause, next string, err error) {
@@ -39,7 +38,7 @@ func (s *Service) ListCauses(
 	return causes, next, nil
 }
 
-// Cause returns the one with that fingerprint, or a *Refusal.
+// Cause returns the cause with that id, or a *Refusal.
 func (s *Service) Cause(ctx context.Context, id string) (journal.Cause, error) {
 	if !fingerprintForm.MatchString(id) {
 		return journal.Cause{}, errCauseNotFound
@@ -54,10 +53,9 @@ func (s *Service) Cause(ctx context.Context, id string) (journal.Cause, error) {
 	return causes[0], nil
 }
 
-// Teach records what a person says of the cause with that fingerprint, and returns the cause as it is then. It holds for
-// whatever is decided from then on, below evidence of rank 1 to 3 (R25, R26). Of t it looks at Class, Permanent or
-// Transient, or empty to take back what was taught; at Team, which acts on what is permanent, as the catalogue names it;
-// and at Reason and By.
+// Teach records what a person says about a cause, and returns the cause as it is then. It applies to later decisions,
+// below evidence of rank 1 to 3 (R25, R26). It reads Reason and By of t; Class, which is Permanent, Transient, or
+// empty to take back what was taught; and, for Permanent, Team, one that the catalogue names.
 func (s *Service) Teach(ctx context.Context, id string, t journal.Teaching) (cause journal.Cause, err error) {
 	if t.Reason, err = CheckReason(t.Reason); err != nil {
 		return cause, err
@@ -93,8 +91,8 @@ func (s *Service) checkTeaching(t *journal.Teaching) error {
 	return nil
 }
 
-// Foresee applies to a failure what a person taught of its cause, if anything, and sets its SuccessProbability; redacted
-// is its error with nothing personal in it.
+// Foresee applies to a failure what a person taught of its cause, if anything, and sets its SuccessProbability.
+// redacted is its redacted error.
 func (s *Service) Foresee(ctx context.Context, p *decision.Policy, f *decision.Failure, redacted string) error {
 	cause := s.memory.Foresee(p, f, redacted)
 	if !f.Teachable() {
@@ -110,7 +108,7 @@ func (s *Service) Foresee(ctx context.Context, p *decision.Policy, f *decision.F
 	return nil
 }
 
-// Teams returns those that the policies in force name, in order.
+// Teams returns the teams that the policies in force name, sorted.
 func (s *Service) Teams() []decision.Team {
 	var teams []decision.Team
 	for _, p := range s.policies() {
@@ -132,7 +130,7 @@ func joined(teams []decision.Team) string {
 	return strings.Join(names, ", ")
 }
 
-// Prospects returns what came of the retried claims of a cause (R26).
+// Prospects returns how the retried claims of a cause ended (R26).
 func (s *Service) Prospects(c *journal.Cause) journal.Prospects {
 	if s.memory.Learner == nil {
 		return journal.Prospects{}
@@ -140,32 +138,32 @@ func (s *Service) Prospects(c *journal.Cause) journal.Prospects {
 	return s.memory.Learner.Prospects(&c.Fingerprint)
 }
 
-// Group are the dead letters of one cause in one state: policy, reason of the cause, and error without what
-// differs from case to case.
+// Group is the dead letters that match a filter and share a cause: policy, the cause's reason, and the error without
+// what differs from case to case.
 type Group struct {
-	// Fingerprint of the cause, without its counts; of one that nothing is known of ID and Policy alone.
+	// Cause is the cause without its counts; ID and Policy alone if nothing else is known of it.
 	Cause journal.Fingerprint
-	// N of them that the filter lets through.
+	// N is how many they are.
 	N int64
-	// Cents is what they are worth.
+	// Cents is their total amount.
 	Cents int64
-	// First and Last are when the oldest and the newest of them were born.
+	// First and Last are when the oldest and the newest of them were created.
 	First, Last time.Time
-	// Teams that act on them, the one with the most first.
+	// Teams act on them, the one with the most first.
 	Teams []decision.Team
 	// Sample is the newest of them.
 	Sample Item
 }
 
-// GroupQuery is what a filter and a cursor ask of a store that lists causes.
+// GroupQuery is a filter and a cursor as a store that lists causes needs them.
 type GroupQuery struct {
 	*Query
-	// Most and After are where the list goes on: causes with fewer than Most, or with as many and an id above After.
+	// Most and After are where the page begins: causes with fewer than Most, or with as many and an id above After.
 	Most  int64
 	After string
 }
 
-// NewGroupQuery reads a filter and a cursor of a list of causes; limit is held in 1 to MostItems. The error is
+// NewGroupQuery reads a filter and a cursor of a list of causes; limit is clamped to 1 to MostItems. The error is
 // ErrBadCursor.
 func NewGroupQuery(f journal.DeadLetterFilter, cursor string, limit int) (*GroupQuery, error) {
 	p, err := NewQuery(f, "", limit)
@@ -181,12 +179,12 @@ func NewGroupQuery(f journal.DeadLetterFilter, cursor string, limit int) (*Group
 	return g, nil
 }
 
-// Cursor goes on behind the cause with that id, of which there were n. It is of this filter alone.
+// Cursor returns the cursor that continues after the cause with that id and n dead letters, for this filter alone.
 func (g *GroupQuery) Cursor(n int64, id string) string {
 	return newCursor(g.list("causes"), n, id)
 }
 
-// TeamCounts are how many dead letters each team acts on.
+// TeamCounts counts the dead letters that each team acts on.
 type TeamCounts map[decision.Team]int64
 
 // Teams returns the teams, the one with the most first.
@@ -196,8 +194,8 @@ func (c TeamCounts) Teams() []decision.Team {
 	})
 }
 
-// Groups returns the causes of the dead letters that f lets through, the one with the most first, from behind the cursor
-// on: at most limit, 1 to MostItems. next is empty where no more follow.
+// Groups returns the causes of the dead letters that match f, the most frequent first, after the cursor: at most
+// limit, 1 to MostItems. next is empty if no more follow.
 func (s *Service) Groups(
 	ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
 ) (groups []Group, next string, err error) {
@@ -210,7 +208,7 @@ func (s *Service) Groups(
 	return s.attended(groups), next, nil
 }
 
-// attended says of the groups' samples whether a process waits.
+// attended sets what a Store does not know in the groups' samples.
 func (s *Service) attended(groups []Group) []Group {
 	for i := range groups {
 		s.judge(&groups[i].Sample)

@@ -1,8 +1,8 @@
-// Package deadletter is people's part: they see what the worker gave up on, and decide on one dead letter or on many
-// at a pace.
+// Package deadletter lists, groups and shows dead letters, and carries out people's decisions on them (R17): on one
+// at once, or on many at a pace.
 //
-// It lists, groups, shows and decides (R17) for the API, the pages and the command line, and knows none of them. The
-// jobs by which processes wait are the worker's (worker/review.go).
+// The API, the console and the command line share it, and it imports none of them. The worker answers the jobs by
+// which processes wait (worker/review.go).
 package deadletter
 
 import (
@@ -19,26 +19,26 @@ import (
 	"retry-worker/internal/text"
 )
 
-// Item is a dead letter as people see it, with what is known of its subject and of its review.
+// Item is a dead letter with its subject, its error and the state of its review.
 type Item struct {
 	journal.DeadLetter
 	Subject journal.Subject
-	// Error of the attempt it was born with, with nothing personal in it; empty where a process reported the failure.
+	// Error is the redacted error of the attempt that created it; empty if a process reported the failure.
 	Error          string
 	Classification decision.ErrorClassification
 	MatchedRule    string
-	// PossiblyAccepted tells that the other side may have taken it by then (R33).
+	// PossiblyAccepted reports whether the other side may already have accepted it (R33).
 	PossiblyAccepted bool
-	// Process says whether one waits for a decision, Late that it is open and its deadline has passed; a Store knows
-	// neither.
+	// Process says whether a process waits for the decision. Late reports whether the dead letter is open past its
+	// deadline. The Service sets both; a Store knows neither.
 	Process Process
 	Late    bool
 }
 
-// ForceNeeded reports whether a retry takes Force: the limit is reached, or the deadline has passed.
+// ForceNeeded reports whether a retry needs Force: the limit is reached, or the deadline has passed.
 func (i *Item) ForceNeeded() bool { return i.AtLimit() || i.Late }
 
-// Count is how many dead letters share cause, policy, state, team, reason and who has them.
+// Count counts the dead letters that share cause, policy, state, team, reason and assignee.
 type Count struct {
 	Fingerprint, Policy string
 	State               journal.DeadLetterState
@@ -46,13 +46,13 @@ type Count struct {
 	Reason              decision.Reason
 	Assignee            string // empty for nobody
 	N                   int64
-	Cents               int64 // what they are worth
-	// Oldest and Newest are when the first and the last of them were born, Last is the record of the newest.
+	Cents               int64 // their total amount
+	// Oldest and Newest are when the first and the last of them were created. Last is the newest one's record.
 	Oldest, Newest time.Time
 	Last           int64
 }
 
-// Add adds others to those counted.
+// Add adds the dead letters that o counts.
 func (c *Count) Add(o *Count) {
 	c.N, c.Cents, c.Last = c.N+o.N, c.Cents+o.Cents, max(c.Last, o.Last)
 	if c.Oldest.IsZero() || o.Oldest.Before(c.Oldest) {
@@ -63,44 +63,45 @@ func (c *Count) Add(o *Count) {
 	}
 }
 
-// Reader reads dead letters, beside whoever writes them. Its errors hold a *journal.StoreError. Every method is safe
-// for concurrent use.
+// Reader reads dead letters while others write them. Its errors hold a *journal.StoreError. Every method is safe for
+// concurrent use.
 type Reader interface {
-	// DeadLetter is the one with that id; false where there is none.
+	// DeadLetter returns the dead letter with that id; false if there is none.
 	DeadLetter(ctx context.Context, id string) (Item, bool, error)
-	// DeadLetterPage returns dead letters that match the filter, in its order, behind the cursor (empty: from the first
-	// on): at most limit, which is held in 1 to MostItems. next is empty if no more follow. A dead letter that Weigh moves
-	// between two pages may come twice or not at all. The error is ErrBadCursor, or holds a *journal.StoreError.
+	// DeadLetterPage returns the dead letters that match the filter, in its order, after the cursor (empty: from the
+	// first): at most limit, which is clamped to 1 to MostItems. next is empty if no more follow. A dead letter that
+	// Weigh moves between two pages may be returned twice or not at all. The error is ErrBadCursor, or holds a
+	// *journal.StoreError.
 	DeadLetterPage(
 		ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
 	) (items []Item, next string, err error)
-	// DeadLetterGroups returns the causes of dead letters that match the filter, those with the most first, behind the
-	// cursor: at most limit, which is held in 1 to MostItems. Dead letters without a known cause are in no group. A group
-	// that changes between two pages may come twice or not at all. The error is as DeadLetterPage's.
+	// DeadLetterGroups returns the causes of the dead letters that match the filter, the most frequent first, after the
+	// cursor: at most limit, which is clamped to 1 to MostItems. Dead letters without a known cause are in no group. A
+	// group that changes between two pages may be returned twice or not at all. The error is as DeadLetterPage's.
 	DeadLetterGroups(
 		ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
 	) (groups []Group, next string, err error)
-	// DeadLetterCounts counts the dead letters that match the filter, in the order of Count's fields. Its cost grows with
-	// the number of dead letters in the filter's state.
+	// DeadLetterCounts counts the dead letters that match the filter, sorted by Count's fields. Its cost grows with the
+	// number of dead letters in the filter's state.
 	DeadLetterCounts(ctx context.Context, f journal.DeadLetterFilter) ([]Count, error)
 }
 
-// BulkStore keeps bulk runs, beside whoever else uses the store. Its errors hold a *journal.StoreError. Every method
-// is safe for concurrent use.
+// BulkStore reads bulk runs, and the dead letters for new ones, while others use the store. Its errors hold a
+// *journal.StoreError. Every method is safe for concurrent use.
 type BulkStore interface {
-	// DeadLettersOpen are the open ones that f lets through (its State is not looked at) with a record of at most through
-	// (0: the newest there is), in the order of their records, at most limit; and up to which record it looked. Of a dead
-	// letter's attempt nothing is told.
+	// DeadLettersOpen returns the open dead letters that match f (its State is ignored) with a record of at most through
+	// (0: the journal's last), ordered by record, at most limit. upTo is the last record it looked at. Error,
+	// Classification, MatchedRule and PossiblyAccepted are not set.
 	DeadLettersOpen(
 		ctx context.Context, f journal.DeadLetterFilter, through int64, limit int,
 	) (open []Item, upTo int64, err error)
-	// BulkRun is the run of that id; false where there is none.
+	// BulkRun returns the run with that id; false if there is none.
 	BulkRun(ctx context.Context, id string) (journal.BulkRun, bool, error)
-	// BulkRuns returns at most limit runs with ids below after (empty: of all runs), those with the greatest ids first.
+	// BulkRuns returns at most limit runs with ids below after (empty: any), the greatest ids first.
 	BulkRuns(ctx context.Context, after string, limit int) ([]journal.BulkRun, error)
-	// ActiveBulkRuns are those that are running or paused, the oldest first.
+	// ActiveBulkRuns returns the runs that are running or paused, the oldest first.
 	ActiveBulkRuns(ctx context.Context) ([]journal.BulkRun, error)
-	// BulkItems of a run with that outcome (all where it is empty) and a number above after, in order, at most limit.
+	// BulkItems returns a run's items with that outcome (empty: any) and a number above after, in order, at most limit.
 	BulkItems(
 		ctx context.Context, run string, outcome journal.BulkOutcome, after int64, limit int,
 	) ([]journal.BulkItem, error)
@@ -111,16 +112,16 @@ type Store interface {
 	Reader
 	BulkStore
 	Causes(ctx context.Context, f journal.CauseFilter, after *journal.Fingerprint, limit int) ([]journal.Cause, error)
-	// Story is everything that is remembered of a subject; false where that is nothing.
+	// Story returns everything that is remembered of a subject; false if nothing is.
 	Story(ctx context.Context, s journal.Subject) (journal.Story, bool, error)
 }
 
-// AlertAbove so many open dead letters, all policies together, is an alert (TRD-0003).
+// AlertAbove is how many dead letters, over all policies, may be open before an alert fires (TRD-0003).
 const AlertAbove = 100
 
 // Service lists dead letters, takes decisions on them, and plans, starts, steers and shows bulk runs. Its errors hold
-// a *Refusal, or are the journal's: what was asked for may have been done then, and asking again says so. Safe for
-// concurrent use. The caller checks permissions.
+// a *Refusal, or are the journal's: then the request may have taken effect, and sending it again shows whether it
+// did. Safe for concurrent use. The caller checks permissions.
 type Service struct {
 	store    Store
 	memory   *journal.Journal
@@ -129,8 +130,8 @@ type Service struct {
 	engineUp func() time.Time
 }
 
-// New returns a Service over store that records in memory. policies gives those in force. engineUp tells since when the
-// engine answers this worker; the zero time where it does not.
+// New returns a Service over store that records in memory. policies returns those in force. engineUp returns since
+// when the engine has answered this worker; the zero time if it does not answer.
 func New(
 	store Store, memory *journal.Journal, policies func() decision.Policies, now, engineUp func() time.Time,
 ) *Service {
@@ -140,23 +141,23 @@ func New(
 // Process says whether a process waits for a decision on a dead letter. The set is closed.
 type Process string
 
-// The answers.
+// The states of a process.
 const (
-	// Waiting: the job by which it waits is known.
+	// Waiting: its review job is known.
 	Waiting Process = "waiting"
-	// Expected: that job has not come yet, and may.
+	// Expected: its review job has not come yet, and still may.
 	Expected Process = "expected"
-	// Nobody: it did not come in time, or the engine knows it no longer.
+	// Nobody: its review job did not come in time, or the engine no longer knows it.
 	Nobody Process = "nobody"
-	// Answered: nobody waits any more, for the process has got its answer or the subject went on without one.
+	// Answered: it has got its answer, or the subject went on without one.
 	Answered Process = "answered"
 )
 
-// ExpectedFor is how long after its birth a dead letter's process may take to come to its review task, while the engine
-// is up.
+// ExpectedFor is how long a process may take to reach its review task, once its dead letter exists and the engine is
+// up.
 const ExpectedFor = 60 * time.Second
 
-// Process returns what is known now of the process that waits for a decision on d.
+// Process says, as far as is known now, whether a process waits for a decision on d.
 func (s *Service) Process(d *journal.DeadLetter) Process {
 	since, up := d.CreatedAt, s.engineUp()
 	switch {
@@ -178,10 +179,10 @@ func (s *Service) Process(d *journal.DeadLetter) Process {
 	return Nobody
 }
 
-// Code says why something was refused, as the API does. The set is closed.
+// Code is the API's code of a refusal. The set is closed.
 type Code string
 
-// The codes; the first four are retry-failed-job.md's and the contract's.
+// The codes. retry-failed-job.md and the contract name the first four.
 const (
 	JobNotFound        Code = "job_not_found"
 	MaxRetriesExceeded Code = "max_retries_exceeded"
@@ -207,34 +208,34 @@ const (
 	InvalidFollowUp    Code = "invalid_follow_up"
 	InvalidAssignee    Code = "invalid_assignee"
 
-	// Of a cause, and of what is taught of it.
+	// About causes and what people teach of them.
 
 	CauseNotFound         Code = "cause_not_found"
 	NothingTaught         Code = "nothing_taught"
 	InvalidTeam           Code = "invalid_team"
 	InvalidClassification Code = "invalid_classification"
 
-	// Of a bulk run, and of its command.
+	// About bulk runs and their commands.
 
 	RunNotFound     Code = "run_not_found"
-	InvalidRunState Code = "invalid_run_state" // not any more, or not yet
-	PlanOutdated    Code = "plan_outdated"     // what the filter lets through is no longer what was planned
+	InvalidRunState Code = "invalid_run_state" // the run's state does not allow the verb
+	PlanOutdated    Code = "plan_outdated"     // the filter no longer matches what was planned
 	NothingToDo     Code = "nothing_to_do"     // the filter matches nothing, or each match would be refused
 	InvalidAction   Code = "invalid_action"
 	InvalidPace     Code = "invalid_pace"
 	InvalidPlan     Code = "invalid_plan"
 	InvalidOutcome  Code = "invalid_outcome" // of a list of items
-	InvalidFilter   Code = "invalid_filter"  // it lets more through than a run may have
+	InvalidFilter   Code = "invalid_filter"  // it matches more than a run may have
 	NotRecordable   Code = "not_recordable"  // the journal can never hold the decision on that dead letter
 )
 
-// Refusal is why a list is not given, or a decision not taken; nothing was changed.
+// Refusal is why a list or a decision was refused. Nothing was changed.
 type Refusal struct {
 	Code Code
 	// Message is one English line for the person: what was found, what was expected, what to do.
 	Message string
-	// State the dead letter is in since At, by the decision of By; By is empty where it was nobody's. Zero unless
-	// InvalidRetryState; an open dead letter has no By and At: no process waits for it.
+	// State is the dead letter's; By set it at At. By is empty if no person did. All three are zero unless Code is
+	// InvalidRetryState. By and At are also zero if the dead letter is open: then no process waits for it.
 	By    string
 	At    time.Time
 	State journal.DeadLetterState
@@ -242,7 +243,7 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Message }
 
-// fields are what refusals are about in a filter or a command, by their names in the API.
+// fields maps codes to the field of a filter or a command that they are about, by its name in the API.
 var fields = map[Code]string{
 	InvalidQuery: "q", InvalidPeriod: "until", InvalidPace: "perMinute", InvalidFollowUp: "followUp", InvalidSince: "since",
 	InvalidUntil: "until", InvalidState: "state", InvalidSort: "sort", InvalidReason: "reason", ReasonRequired: "reason",
@@ -250,12 +251,12 @@ var fields = map[Code]string{
 	InvalidAction: "action", InvalidWhen: "when",
 }
 
-// Field returns the field of a filter or a command that the refusal is about, by its name in the API; empty where it is
-// about none.
+// Field returns the field of a filter or a command that the refusal is about, by its name in the API; empty if there
+// is none.
 func (r *Refusal) Field() string { return fields[r.Code] }
 
-// RefusalOf returns the refusal that err holds; nil where it is another error: the decision, or the answer, is not known
-// then, and asking again is safe (journal.ErrUnavailable), or the journal can never hold it (journal.ErrInvalid).
+// RefusalOf returns the refusal that err holds, or nil. With any other error, the outcome is unknown and asking again
+// is safe (journal.ErrUnavailable), or the journal can never hold the decision (journal.ErrInvalid).
 func RefusalOf(err error) *Refusal {
 	r, _ := errors.AsType[*Refusal](err)
 	return r
@@ -273,7 +274,7 @@ var (
 	// errNotListed is why a dead letter cannot be closed as accepted (R33).
 	errNotListed = refuse(InvalidRetryState, "the process could do nothing with the answer accepted: the header decisions "+
 		"of its review task does not list it; discard it, or use a newer model")
-	// ErrNoProtocol is why a number is not taken. It is not shown: it may be a person's.
+	// ErrNoProtocol refuses a protocol number, without repeating it: it may be a person's.
 	ErrNoProtocol = refuse(InvalidProtocol,
 		"protocolNumber is no number of a protocol, expected at most 40 letters, digits, dots, slashes and hyphens")
 )
@@ -289,7 +290,7 @@ func missed(deadline time.Time) *Refusal {
 		"new submissionDeadline", decision.Instant(deadline))
 }
 
-// settled returns why nothing can be decided any more.
+// settled refuses a decision on a dead letter that is no longer open.
 func settled(by *journal.DecidedError) *Refusal {
 	who := ""
 	if by.By != "" {
@@ -302,7 +303,7 @@ func settled(by *journal.DecidedError) *Refusal {
 	}
 }
 
-// unattended returns why an open dead letter cannot be retried: there is nobody to carry it out, or not yet.
+// unattended refuses a decision that no process waits for, or none yet.
 func unattended(d *Item) *Refusal {
 	r := &Refusal{
 		Code: InvalidRetryState, State: d.State,
@@ -319,7 +320,7 @@ func unattended(d *Item) *Refusal {
 // MaxReason is how many characters a reason may have: the audit keeps all of them.
 const MaxReason = 500
 
-// CheckReason returns s without white space and invisible characters at its ends. The error is a *Refusal where nothing
+// CheckReason returns s without white space and invisible characters at its ends. The error is a *Refusal if nothing
 // is left, or more than MaxReason characters are.
 func CheckReason(s string) (string, error) {
 	s = strings.TrimFunc(strings.ToValidUTF8(s, "\uFFFD"), func(r rune) bool {

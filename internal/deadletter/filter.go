@@ -17,43 +17,43 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// AllStates is the filter's state that lets every state through.
+// AllStates is the filter's state that matches every state.
 const AllStates = "all"
 
 const (
-	// MostItems of a page.
+	// MostItems is the most that a page may have.
 	MostItems = 200
-	// maxQuery characters that are searched for, of which maxQueryWords count.
+	// maxQuery bounds the characters of a search; its first maxQueryWords words count.
 	maxQuery      = 200
 	maxQueryWords = 8
 )
 
-// Query is what a filter and a cursor ask of a store.
+// Query is a filter and a cursor as a store needs them.
 type Query struct {
 	Filter journal.DeadLetterFilter
 	States []journal.DeadLetterState
-	// Sort is the order. Now is the first page's instant, in milliseconds: all pages weigh deadlines by it.
+	// Sort is the order. Now is the first page's instant in milliseconds, by which all pages judge deadlines.
 	Sort string
 	Now  int64
-	// Before is a record: only dead letters with a smaller one match.
+	// Before bounds records: only smaller ones match.
 	Before int64
-	// After is where the list goes on; nil from its beginning on.
+	// After is the place that the page follows; nil for the first page.
 	After *journal.Place
 	Limit int
-	// Since and Until bound the instant of birth in milliseconds (Milli): Since is included, Until is not. They are the
-	// ends of all numbers where the filter has no bound.
+	// Since (inclusive) and Until (exclusive) bound the instant of creation in milliseconds (Milli). They are the least
+	// and the greatest int64 if the filter has no bound.
 	Since, Until int64
-	// Searches reports whether there is a query; what ID, Prefixes or Words find is let through then.
+	// Searches reports whether the filter has a search text. Then ID, one of Prefixes, or Words must match.
 	Searches bool
-	// ID of a dead letter; empty for none.
+	// ID is a dead letter's; empty for none.
 	ID string
-	// Prefixes of a subject's id; none is empty.
+	// Prefixes are beginnings of a subject's id; none is empty.
 	Prefixes []string
-	// Words of the error, as they stand in a pattern; none is empty.
+	// Words must each be in the cause's pattern or reason; none is empty.
 	Words []string
 }
 
-// NewQuery reads a filter and a cursor; limit is held in 1 to MostItems. The error is ErrBadCursor.
+// NewQuery reads a filter and a cursor; limit is clamped to 1 to MostItems. The error is ErrBadCursor.
 func NewQuery(f journal.DeadLetterFilter, cursor string, limit int) (*Query, error) {
 	p := &Query{Filter: f, Sort: SortOf(&f), Now: journal.Milli(f.Now), Before: math.MaxInt64,
 		Limit: min(max(limit, 1), MostItems), Since: math.MinInt64, Until: math.MaxInt64}
@@ -83,18 +83,18 @@ func NewQuery(f journal.DeadLetterFilter, cursor string, limit int) (*Query, err
 	return p, nil
 }
 
-// OpenQuery returns what a bulk run's filter asks for: open dead letters with a record of at most through.
+// OpenQuery returns the query of a bulk run's filter: open dead letters with a record of at most through.
 func OpenQuery(f journal.DeadLetterFilter, through int64) *Query {
 	f.State = ""
-	q, _ := NewQuery(f, "", 1) // which fails for a cursor alone
+	q, _ := NewQuery(f, "", 1) // only a cursor can make it fail
 	q.Before = max(through, through+1)
 	return q
 }
 
-// Aged reports whether the instant of birth is bounded.
+// Aged reports whether the instant of creation is bounded.
 func (p *Query) Aged() bool { return p.Since > math.MinInt64 || p.Until < math.MaxInt64 }
 
-// search reads the query.
+// search splits the search text into ID, Prefixes and Words.
 func (p *Query) search() {
 	q := p.Filter.Search()
 	if q == "" {
@@ -112,23 +112,24 @@ func (p *Query) search() {
 	p.Words = words[:min(len(words), maxQueryWords)]
 }
 
-// list names a list of that kind that the filter lets through. Since and Until count by the millisecond, in any zone.
+// list returns the name of this list for its cursors: its kind and its filter. Since and Until are in it by the
+// millisecond, whatever their zone.
 func (p *Query) list(kind string) []byte {
 	f := p.Filter
 	f.State, f.Since, f.Until = "", time.Time{}, time.Time{}
-	name, _ := json.Marshal([]any{kind, p.States, f, p.Since, p.Until}) // of texts and numbers, which cannot fail
+	name, _ := json.Marshal([]any{kind, p.States, f, p.Since, p.Until}) // strings and numbers cannot fail
 	return name
 }
 
-// AfterPrefix is the least text, byte by byte, that is above everything that begins with prefix; false where there is
-// none. It is valid UTF-8 where prefix is.
+// AfterPrefix returns the least string, byte by byte, above all that begin with prefix; false if there is none. It is
+// valid UTF-8 if prefix is.
 func AfterPrefix(prefix string) (string, bool) {
 	for end := len(prefix); end > 0; {
 		r, size := utf8.DecodeLastRuneInString(prefix[:end])
 		end -= size
 		switch {
 		case r == utf8.MaxRune:
-		case r+1 == 0xD800: // halves of pairs are no characters
+		case r+1 == 0xD800: // surrogates are no characters
 			return prefix[:end] + "\uE000", true
 		default:
 			return prefix[:end] + string(r+1), true
@@ -137,25 +138,25 @@ func AfterPrefix(prefix string) (string, bool) {
 	return "", false
 }
 
-// ErrBadCursor is what a page is refused with: the cursor is no cursor, or another list's.
+// ErrBadCursor refuses a text that is no cursor, or another list's.
 var ErrBadCursor error = &Refusal{Code: InvalidCursor,
 	Message: "the cursor is not one that an answer gave as next; leave it out for the first page"}
 
-// sealBytes of a digest tell a cursor from anything else.
+// sealBytes is how much of a digest marks a cursor as its list's.
 const sealBytes = 8
 
-// newCursor returns the text by which a list goes on behind a place, of numbers and of words without white space. list
-// names it, with what it is filtered by.
+// newCursor returns a cursor that continues a list after place, which is numbers and words without white space. list
+// names the list and its filter.
 func newCursor(list []byte, place ...any) string {
 	return sealed(list, strings.TrimSuffix(fmt.Sprintln(place...), "\n"))
 }
 
 func sealed(list []byte, place string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", list, place)) // where one ends cannot be mistaken
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", list, place)) // quoted, the two cannot run into each other
 	return base64.RawURLEncoding.EncodeToString(append(sum[:sealBytes], place...))
 }
 
-// readCursor sets place, of pointers, to where a list's cursor goes on behind. The error is ErrBadCursor.
+// readCursor reads the place of a list's cursor into the pointers in place. The error is ErrBadCursor.
 func readCursor(list []byte, text string, place ...any) error {
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(b) <= sealBytes || sealed(list, string(b[sealBytes:])) != text {
@@ -167,21 +168,21 @@ func readCursor(list []byte, text string, place ...any) error {
 	return nil
 }
 
-// The orders of a list of dead letters, which journal.DeadLetterFilter names by Sort. What has no deadline comes last.
+// The orders of a list of dead letters: journal.DeadLetterFilter.Sort. By deadline, those without one come last.
 const (
-	// Urgent lists what is overdue, then what is due within Near, then the rest; in each of them the largest amount ×
-	// chance of a retry first, then what waits longest.
+	// Urgent lists the overdue, then those due within a day, then within three days, then the rest; of each the largest
+	// amount × chance of a retry first, then the oldest.
 	Urgent     = ""
 	Newest     = "newest"   // the newest first
-	ByAge      = "age"      // what waits longest first
-	ByAmount   = "amount"   // the largest amount first, then what waits longest
-	ByDeadline = "deadline" // the nearest deadline first, then the larger amount, then what waits longest
+	ByAge      = "age"      // the oldest first
+	ByAmount   = "amount"   // the largest amount first, then the oldest
+	ByDeadline = "deadline" // the nearest deadline first, then the larger amount, then the oldest
 )
 
 // Sorts lists every order that has a name.
 func Sorts() []string { return []string{ByDeadline, ByAmount, ByAge, Newest} }
 
-// SortOf returns the order of a filter's list. Of what is not open nothing is urgent: the newest comes first.
+// SortOf returns the order of a filter's list. Unless it is about open dead letters, the default is the newest first.
 func SortOf(f *journal.DeadLetterFilter) string {
 	if f.Sort == Urgent && f.State != "" && f.State != string(journal.DeadLetterOpen) {
 		return Newest
@@ -189,13 +190,13 @@ func SortOf(f *journal.DeadLetterFilter) string {
 	return f.Sort
 }
 
-// Near returns up to when deadlines have passed, are due within a day, and within three, as Milli has them.
+// Near returns three instants, as Milli does: now, in one day and in three days.
 func (p *Query) Near() []int64 {
 	const day = 24 * 60 * 60 * 1000
 	return []int64{p.Now, p.Now + day, p.Now + 3*day}
 }
 
-// Class returns how many of Near a deadline is behind.
+// Class returns how many instants of Near are before a place's deadline.
 func (p *Query) Class(at *journal.Place) int {
 	n, _ := slices.BinarySearch(p.Near(), at.Deadline)
 	return n
@@ -217,7 +218,7 @@ func (p *Query) Compare(a, b *journal.Place) int {
 	}
 }
 
-// Cursor goes on behind a dead letter at that place. It is of this filter alone.
+// Cursor returns the cursor that continues after that place, for this filter alone.
 func (p *Query) Cursor(at journal.Place) string {
 	return newCursor(p.list("dead letters"), p.Now, at.Deadline, at.Cents, at.Chance, at.Record)
 }

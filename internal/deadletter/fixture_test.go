@@ -39,25 +39,25 @@ type fixture struct {
 
 	mu    sync.Mutex
 	made  []made
-	takes func() time.Duration // of a decision
+	takes func() time.Duration // how long a decision takes
 	fault func(id string) fault
-	// refused counts what was asked for and refused.
+	// refused counts refused decisions.
 	refused int
 }
 
-// made is a decision.
+// made is a decision that was made.
 type made struct {
 	at      time.Time
 	command deadletter.Command
 }
 
-// fault of a decision; after says that it was made all the same.
+// fault is a decision's error; after means that the decision was made all the same.
 type fault struct {
 	err   error
 	after bool
 }
 
-// bubble runs a test where time is fake.
+// bubble runs a test in fake time.
 func bubble(t *testing.T, test func(f *fixture), options ...testkit.Option) {
 	t.Helper()
 	testkit.Bubble(t, func(t *testing.T, f *testkit.Fixture) {
@@ -80,7 +80,7 @@ func visit(t *testing.T, test func(f *fixture)) {
 	})
 }
 
-// die has n claims die of a text; their processes wait.
+// die makes n dead letters with an error text; their processes wait.
 func (f *fixture) die(from, n int, text string, retries int) (letters []string) {
 	f.t.Helper()
 	for i := from; i < from+n; i++ {
@@ -89,7 +89,7 @@ func (f *fixture) die(from, n int, text string, retries int) (letters []string) 
 	return letters
 }
 
-// begin starts a run on n claims that die for it.
+// begin starts a run on n new dead letters.
 func (f *fixture) begin(n int, perMinute int64) (run string) {
 	f.t.Helper()
 	f.die(0, n, badPassword, 0)
@@ -102,7 +102,7 @@ func retryAll(f journal.DeadLetterFilter) journal.BulkCommand {
 	return journal.BulkCommand{Action: journal.BulkRetry, Filter: f, Reason: "senha corrigida", By: "maria"}
 }
 
-// decide decides as deadletter.Service does, unless it takes long or fails as the test says.
+// decide is deadletter.Service.Decide, unless the test makes it slow or fail.
 func (f *fixture) decide(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
 	f.mu.Lock()
 	takes, how := f.takes, fault{}
@@ -129,7 +129,7 @@ func (f *fixture) decide(ctx context.Context, c deadletter.Command) (deadletter.
 	return done, how.err
 }
 
-// runner works until the test ends, or it is stopped or killed.
+// runner is a Runner that works until the test ends, or it is stopped or killed.
 type runner struct {
 	stop, kill context.CancelFunc
 	done       chan struct{}
@@ -155,7 +155,7 @@ func (r *runner) killed() {
 	<-r.done
 }
 
-// decisions made so far, in their order.
+// decisions returns the decisions so far, in order.
 func (f *fixture) decisions() []made {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -169,7 +169,7 @@ func (f *fixture) state(id string) journal.BulkRun {
 	return run
 }
 
-// counts of a run that are not 0, as text.
+// counts returns a run's counts that are not 0, as text.
 func (f *fixture) counts(id string) string {
 	run, text := f.state(id), ""
 	for _, o := range journal.BulkOutcomes() {
@@ -184,7 +184,7 @@ func (f *fixture) done(id string) func() bool {
 	return func() bool { return f.state(id).State == journal.BulkDone }
 }
 
-// within waits until that holds, looking ten times a second.
+// within waits until holds returns true, looking ten times a second.
 func (f *fixture) within(limit time.Duration, what string, holds func() bool) time.Duration {
 	f.t.Helper()
 	began := time.Now()
@@ -211,12 +211,12 @@ func (f *fixture) plan(command journal.BulkCommand) deadletter.Plan {
 	return p
 }
 
-// said is how many lines of the log tell of an event.
+// said returns how many log lines have an event.
 func (f *fixture) said(event string) int {
 	return f.logs.FilterField(zap.String("event", event)).Len()
 }
 
-// most is the greatest number of decisions in any span of that length.
+// most returns the greatest number of decisions in any span of that length.
 func most(all []made, span time.Duration) int {
 	n, first := 0, 0
 	for i := range all {
@@ -228,7 +228,7 @@ func most(all []made, span time.Duration) int {
 	return n
 }
 
-// once fails where something was decided twice, or asked for twice: then it was refused.
+// once fails if a dead letter was decided twice, or if a second decision was not refused.
 func (f *fixture) once() {
 	f.t.Helper()
 	want(f.t, "refused", f.refused, 0)

@@ -14,8 +14,8 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// Note records what a person says of a dead letter without deciding on it at once. It reads ID, Reason and By of c, and
-// for RetryLater all that a retry has. Its errors are Decide's.
+// Note records what a person says about a dead letter without deciding on it at once: any verb but Assign. It reads
+// ID, Reason and By of c, and for RetryLater a retry's other fields. Its errors are Decide's.
 func (s *Service) Note(ctx context.Context, c Command, verb journal.NoteVerb) (Item, error) {
 	n := &journal.Note{Verb: verb, By: c.By, When: c.When}
 	var err error
@@ -32,8 +32,8 @@ func (s *Service) Note(ctx context.Context, c Command, verb journal.NoteVerb) (I
 	return s.note(ctx, c.ID, n)
 }
 
-// Assign says who has an open dead letter (R35); of a it looks at Assignee, FollowUpAt, Text, which may be empty, and By.
-// Its errors are Decide's. The caller checks permissions.
+// Assign says who takes care of an open dead letter (R35). It reads Assignee, FollowUpAt, By and Text, which may be
+// empty, of a. Its errors are Decide's. The caller checks permissions.
 func (s *Service) Assign(ctx context.Context, id string, a journal.Assignment) (Item, error) {
 	said, err := CheckReason(a.Text)
 	if refusal := RefusalOf(err); refusal != nil && refusal.Code == ReasonTooLong {
@@ -43,7 +43,7 @@ func (s *Service) Assign(ctx context.Context, id string, a journal.Assignment) (
 		FollowUpAt: a.FollowUpAt})
 }
 
-// note records what is said of the dead letter with that id.
+// note records n about the dead letter with that id.
 func (s *Service) note(ctx context.Context, id string, n *journal.Note) (Item, error) {
 	d, err := s.Show(ctx, id)
 	if err != nil {
@@ -58,18 +58,19 @@ func (s *Service) note(ctx context.Context, id string, n *journal.Note) (Item, e
 	return d, nil
 }
 
-// mostLater decisions that can be undone are looked at together, many more than people make in half a minute.
+// mostLater is how many delayed decisions are read at once: many more than people make in half a minute.
 const mostLater = 10_000
 
-// DecideDue carries the decisions out that can be undone no longer. Of several replicas that do so at once one does.
-// One that fails for what is kept of its dead letter holds up no other; the error tells of the first.
+// DecideDue carries out the delayed decisions that can no longer be undone: each once, even if several replicas call
+// it. A decision that fails because of its own dead letter does not hold up the others; the error is the first of
+// those.
 func (s *Service) DecideDue(ctx context.Context, box journal.Outbox) (failed error) {
 	waiting, err := box.Pending(ctx, journal.LaterQueue, 0, mostLater)
 	var done []int64
 	for i := 0; i < len(waiting) && err == nil; i++ {
 		m := &waiting[i]
-		if m.At.Add(journal.UndoFor).After(s.now()) || m.Held() != nil { // not due, or not what was signed
-			continue // those behind it may be due: another clock may have told when they were asked for
+		if m.At.Add(journal.UndoFor).After(s.now()) || m.Held() != nil { // not due, or not as it was signed
+			continue // later ones may be due: another replica's clock may have stamped this one
 		}
 		switch one := s.decideLater(ctx, m); {
 		case one == nil, RefusalOf(one) != nil: // undone, or decided on since
@@ -86,14 +87,14 @@ func (s *Service) DecideDue(ctx context.Context, box journal.Outbox) (failed err
 	return cmp.Or(err, failed)
 }
 
-// concernsOneAlone reports whether an error is about this dead letter alone: trying it again is of no use, and others can
-// be decided on.
+// concernsOneAlone reports whether an error is about this dead letter alone: trying it again is no use, and others
+// can be decided.
 func concernsOneAlone(err error) bool {
 	return errors.Is(err, journal.ErrInvalid) || errors.Is(err, journal.ErrUnreadable)
 }
 
-// decideLater carries out the decision that m asks for, unless it was undone. One that is refused is undone, with the
-// refusal's message; the error is a *Refusal where that is refused too.
+// decideLater carries out the decision that m asks for, unless it was undone. It undoes one that is refused, with the
+// refusal's message; the error is a *Refusal if the undoing is refused too.
 func (s *Service) decideLater(ctx context.Context, m *journal.Message) error {
 	d, err := s.Show(ctx, m.Key)
 	asked := &d.Later
@@ -112,14 +113,14 @@ func (s *Service) decideLater(ctx context.Context, m *journal.Message) error {
 	return err
 }
 
-// RunLater carries out undoable decisions as they come due, until ctx ends. It tries again what fails, and logs a failure
+// RunLater carries out delayed decisions as they come due, until ctx ends. It tries failures again, and logs each
 // once.
 func (s *Service) RunLater(ctx context.Context, box journal.Outbox, log *zap.Logger) {
 	for told := ""; ctx.Err() == nil; rest(ctx, time.Second) {
 		says := ""
 		if err := s.DecideDue(ctx, box); err != nil && ctx.Err() == nil {
 			if says = err.Error(); says != told {
-				log.Warn("a decision that can be undone no longer cannot be carried out; tried on, others go on unless the journal is down",
+				log.Warn("a delayed decision cannot be carried out; it is tried again, others go on unless the journal is down",
 					zap.String("event", "decision_fails"), zap.Error(err))
 			}
 		}
@@ -127,62 +128,61 @@ func (s *Service) RunLater(ctx context.Context, box journal.Outbox, log *zap.Log
 	}
 }
 
-// NoticeQueue is the outbox's queue of what teams are told (RN-BIL-005 §9.2, §9.3, R21). A message's key is
-// team/way.
+// NoticeQueue is the outbox's queue of notices to teams (RN-BIL-005 §9.2, §9.3, R21). A message's key is team/way.
 const NoticeQueue = "notices"
 
-// NoticeKind is what a team is told of. The set is closed.
+// NoticeKind is what a notice is about. The set is closed.
 type NoticeKind string
 
 // The kinds.
 const (
-	NewsNotice   NoticeKind = "news"    // of dead letters that came since the last one
+	NewsNotice   NoticeKind = "news"    // dead letters that came since the last one
 	DigestNotice NoticeKind = "digest"  // the daily review of RN-BIL-005 §7.2
-	CausesNotice NoticeKind = "causes"  // of causes that are new, or back
-	OutageNotice NoticeKind = "outage:" // of the outages of the destination whose name stands behind it
+	CausesNotice NoticeKind = "causes"  // causes that are new, or back
+	OutageNotice NoticeKind = "outage:" // outages of the destination whose name follows
 )
 
-// Watermark is how far a receiver of a team has been told: its webhook, or one address. One without At was never kept.
+// Watermark is how far a team's receiver (its webhook or one address) has been told. One with a zero At was never
+// stored.
 type Watermark struct {
 	Team    decision.Team
 	Channel string
 	Kind    NoticeKind
-	// Record up to which dead letters have been told, of news; of an outage 1 once its end was; 0 of digests.
+	// Record is, for news, the last record told; for an outage, 1 once its end was told; otherwise 0.
 	Record int64
-	// Day of the last digest, such as 2026-11-21 where the teams live; empty of news.
+	// Day is the last digest's in the teams' time zone, such as 2026-11-21; otherwise empty.
 	Day string
-	// At is when the watermark was moved; of an outage, when that began; of causes the last one's journal.News.At.
+	// At is when the watermark was moved; for an outage, when that began; for causes, News.At of the last one told.
 	At time.Time
 }
 
-// NoticeCount sums up dead letters of one team that are open.
+// NoticeCount sums up the open dead letters of a team.
 type NoticeCount struct {
-	// N dead letters of so many Causes, and what they are worth.
+	// N is their number, Causes that of their causes, Cents their total amount.
 	N, Causes, Cents int64
-	// Oldest is when the first of them was born; the zero time where there is none.
+	// Oldest is when the first of them was created; the zero time if there is none.
 	Oldest time.Time
 	// Top are the causes with the most.
 	Top []NoticeCause
 	// Through is the last record that was looked at; 0 in an empty journal.
 	Through int64
-	// Older are how many were born before each of the instants that were asked for, as exactly as the writers' clocks
-	// agree.
+	// Older counts those created before each of the instants asked for, as exactly as the writers' clocks agree.
 	Older []int64
 }
 
-// NoticeCause are dead letters of one team with one cause.
+// NoticeCause counts a team's dead letters with one cause and one reason.
 type NoticeCause struct {
-	// Reason of the dead letters, which is another than the cause's where they died by a limit.
+	// Reason is the dead letters'; it differs from the cause's if a limit ended their retries.
 	Reason decision.Reason
-	// Cause by its Policy, ID, Reason, Classification and Pattern; where it is not known, Policy alone.
+	// Cause has Policy, ID, Reason, Classification and Pattern; Policy alone if the cause is not known.
 	Cause journal.Fingerprint
-	// N of them, and what they are worth.
+	// N is their number, Cents their total amount.
 	N, Cents int64
-	// Oldest is when the first of them was born.
+	// Oldest is when the first of them was created.
 	Oldest time.Time
 }
 
-// NoticeOf adds counts up, which are in their order, and keeps the top causes with the most, one at least.
+// NoticeOf sums up counts, which are sorted, and keeps the top causes with the most dead letters, at least one.
 func NoticeOf(counts []Count, top int) (sum NoticeCount) {
 	var all Count
 	for i := range counts {
@@ -202,18 +202,17 @@ func NoticeOf(counts []Count, top int) (sum NoticeCount) {
 	return sum
 }
 
-// NoticeStore keeps how far teams were told. Its errors hold a *journal.StoreError. Every method is safe for
-// concurrent use.
+// NoticeStore keeps watermarks. Its errors hold a *journal.StoreError. Every method is safe for concurrent use.
 type NoticeStore interface {
-	// Watermarks are all that were kept, in the order of team, channel and kind.
+	// Watermarks returns all watermarks, sorted by team, channel and kind.
 	Watermarks(ctx context.Context) ([]Watermark, error)
 	// OpenDeadLetters counts a team's open dead letters with a record above after. Its cost grows with their number.
 	OpenDeadLetters(ctx context.Context, team decision.Team, after int64, top int, older ...time.Time) (NoticeCount, error)
-	// MoveWatermark replaces from by to, of the same team, channel and kind, and puts m in the outbox unless it is nil:
-	// both or neither. It does nothing and returns false if the watermark is no longer from, or if a message with m's queue
-	// and key still waits: news gather, they do not pile up.
+	// MoveWatermark replaces from by to, of the same team, channel and kind, and puts m, unless it is nil, into the
+	// outbox: both or neither. It does nothing and returns false if the watermark is no longer from, or if a message
+	// with m's queue and key still waits, so that news gathers instead of piling up.
 	MoveWatermark(ctx context.Context, from, to Watermark, m *journal.Message) (bool, error)
-	// TellCause keeps c.News as what was reported of a cause (R34), and sets its At behind that of every other. It does
-	// nothing and returns false if the cause did not begin at c.Began, or that was reported already.
+	// TellCause stores c.News as what was reported of a cause (R34), and sets its At later than every other's. It does
+	// nothing and returns false if the cause did not begin at c.Began, or its news was reported already.
 	TellCause(ctx context.Context, c *journal.Cause) (bool, error)
 }

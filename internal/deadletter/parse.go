@@ -13,17 +13,17 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// Fields returns what somebody wrote into a field, by the field's name in the API; empty where it is not given. The
-// method Get of url.Values is one.
+// Fields returns a field's text by its name in the API; empty if it is not given. The method Get of url.Values is
+// one.
 type Fields func(name string) string
 
-// Me is a filter's assignee, or one that is assigned, who asks; Today is a filter's followUp, until the end of the day.
+// Me as an assignee stands for the person who asks, Today as a filter's followUp for the end of the day.
 const (
 	Me    = "me"
 	Today = "today"
 )
 
-// By returns the fields with Me and Today as they are for who asks, in a zone.
+// By returns the fields with Me replaced by who, and Today by the end of the day in zone.
 func (f Fields) By(who string, zone *time.Location, now time.Time) Fields {
 	words := map[[2]string]string{{"assignee", Me}: who, {"followUp", Today}: decision.Instant(EndOfDay(zone, now))}
 	return func(name string) string { return cmp.Or(words[[2]string{name, f(name)}], f(name)) }
@@ -35,9 +35,9 @@ func EndOfDay(zone *time.Location, now time.Time) time.Time {
 	return time.Date(y, m, d+1, 0, 0, 0, 0, zone)
 }
 
-// ParseFilter reads a filter of dead letters and judges it. Its fields are state, policy, team, reason, fingerprint,
+// ParseFilter reads and checks a filter of dead letters. Its fields are state, policy, team, reason, fingerprint,
 // ids, context, assignee, followUp, q, since, until and sort; instants are read as ParseInstant says. The error is a
-// *Refusal; what could be read is returned with it.
+// *Refusal, and comes with whatever could be read.
 func ParseFilter(read Fields, zone *time.Location, now time.Time) (f journal.DeadLetterFilter, wrong error) {
 	instant := func(name string) time.Time {
 		t, ok := ParseInstant(read(name), zone, now)
@@ -61,9 +61,8 @@ var invalidInstant = map[string]Code{"since": InvalidSince, "until": InvalidUnti
 
 var ageForm = regexp.MustCompile(`^([1-9]\d{0,3})([mhdw])$`)
 
-// ParseInstant reads what people write for an instant: RFC 3339; a date with a time or without, in the zone; or an age
-// such as 3d, which is that long before now. The zero time is that of an empty text. It reports whether s is any of
-// them.
+// ParseInstant reads an instant as people write it: RFC 3339; a date with a time or without, in the zone; or an age
+// such as 3d, which is that long before now. An empty text is the zero time. ok reports whether s is any of these.
 func ParseInstant(s string, zone *time.Location, now time.Time) (t time.Time, ok bool) {
 	if s == "" {
 		return t, true
@@ -85,13 +84,13 @@ func ParseInstant(s string, zone *time.Location, now time.Time) (t time.Time, ok
 // hasForm reports whether an instant can be written as RFC 3339: years have four digits.
 func hasForm(t time.Time) bool { return t.Year() >= 1 && t.Year() <= 9998 }
 
-// states that a list can be asked for.
+// states are those that a list can be asked for.
 var states = []string{"", "open", "reprocessing", "discarded", "recovered", "accepted", "all"}
 
 // fingerprintForm is a cause's id (journal.Fingerprint.ID).
 var fingerprintForm = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
-// checkFilter is f without what stands around a query, or the *Refusal of what no dead letter could fit.
+// checkFilter returns f with Query and Context trimmed, or the *Refusal of a filter that no dead letter can match.
 func checkFilter(f journal.DeadLetterFilter) (journal.DeadLetterFilter, error) {
 	f.Query, f.Context = strings.TrimSpace(f.Query), strings.TrimSpace(f.Context)
 	variable, value, _ := strings.Cut(f.Context, "=")
@@ -127,8 +126,8 @@ func areIDs(ids []string) bool {
 	return len(ids) <= MostItems && !slices.ContainsFunc(ids, func(id string) bool { return !IsID(id) })
 }
 
-// checked returns c with everything filled in and its filter as it is kept: the open ones, by the millisecond. It refuses
-// what can never be carried out.
+// checked returns c with its defaults, and with its filter as runs keep it: open dead letters, instants by the
+// millisecond. It refuses a command that can never be carried out.
 func checked(c journal.BulkCommand) (journal.BulkCommand, error) {
 	c.PerMinute, c.When = cmp.Or(c.PerMinute, DefaultPerMinute), cmp.Or(c.When, Backoff)
 	if c.PerMinute < 1 || c.PerMinute > journal.MaxPerMinute {

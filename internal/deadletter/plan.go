@@ -15,40 +15,40 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// DefaultPerMinute dead letters are decided in a minute where nobody says.
+// DefaultPerMinute is a bulk run's pace if nobody says another.
 const DefaultPerMinute = 60
 
-// each returns what is done with each of the dead letters.
+// each returns the command for each dead letter of c.
 func each(c *journal.BulkCommand) Command {
 	return Command{Action: c.Action, Reason: c.Reason, By: c.By, Force: c.Force, Fresh: c.Fresh, When: c.When}
 }
 
 // Plan says what a command would do, before anything happens.
 type Plan struct {
-	// Token names what was planned: a run is started with it, and only as long as the dead letters it speaks of are still
-	// the same. What dies later is not part of it.
+	// Token is what a run is started with, as long as the planned dead letters are still the same. Later ones are not
+	// part of it.
 	Token string
-	// Command it was made for, with the pace and the moment filled in.
+	// Command is the planned one, with its defaults.
 	Command journal.BulkCommand
-	// Total dead letters that the filter lets through; Ready of them would be decided, Refused would not.
+	// Total is how many dead letters the filter matches. Ready of them would be decided, those in Refused would not.
 	Total, Ready int64
 	Refused      []RefusedCount
-	// Cents is what those that would be decided are worth.
+	// Cents is the total amount of those that would be decided.
 	Cents int64
-	// Oldest and Newest of all of them; the zero time where there are none.
+	// Oldest and Newest are when the first and the last of all of them were created; zero if there are none.
 	Oldest, Newest time.Time
-	// Tallies of what would be decided, by policy, team and reason, the most first.
+	// Tallies counts what would be decided by policy, team and reason, the most first.
 	Tallies []ReadyCount
-	// Causes with the most of all of them, at most MostCauses; the sample of each says which they are.
+	// Causes has the most frequent causes of all of them, at most MostCauses.
 	Causes []Group
 	// Takes is how long the run lasts at its pace.
 	Takes time.Duration
 }
 
-// MostCauses that a plan names.
+// MostCauses bounds the causes that a plan names.
 const MostCauses = 10
 
-// RefusedCount is why so many of a plan would not be decided.
+// RefusedCount counts the dead letters of a plan that would be refused for one reason.
 type RefusedCount struct {
 	Code Code `json:"code"`
 	// Message is one English line: what it is, what to do.
@@ -56,7 +56,7 @@ type RefusedCount struct {
 	Count   int64  `json:"count"`
 }
 
-// ReadyCount is how many of a plan would be decided.
+// ReadyCount counts the dead letters of a plan that would be decided.
 type ReadyCount struct {
 	Policy string          `json:"policy"`
 	Team   decision.Team   `json:"team"`
@@ -64,10 +64,10 @@ type ReadyCount struct {
 	Count  int64           `json:"count"`
 }
 
-// interval between two decisions.
+// interval returns the time between two decisions.
 func interval(perMinute int64) time.Duration { return time.Minute / time.Duration(max(perMinute, 1)) }
 
-// Plan says what c would do to what is there now, and changes nothing. One that finds nothing is no error.
+// Plan returns what c would do now, and changes nothing. A plan that finds no dead letters is no error.
 func (s *Service) Plan(ctx context.Context, c journal.BulkCommand) (Plan, error) {
 	c, err := checked(c)
 	if err != nil {
@@ -85,15 +85,15 @@ func (s *Service) Plan(ctx context.Context, c journal.BulkCommand) (Plan, error)
 	return plan, nil
 }
 
-// seen is what a plan found: N open dead letters with a record of at most Through, and the sum of their
-// records. A run that is started by it has the id Run, so a second start finds the first.
+// seen is what a plan found: N open dead letters with a record of at most Through, and the sum of their records. The
+// run that it starts has the id Run, so that a second start finds the first.
 type seen struct {
 	Through, N, Sum int64
 	Run             string
 	open            []Item
 }
 
-// plan says what would become of what c finds up to the record through; 0 is the newest.
+// plan returns what c would do to the dead letters that it finds up to the record through; 0 is the newest.
 func (s *Service) plan(ctx context.Context, c journal.BulkCommand, through int64) (p Plan, of seen, err error) {
 	run, err := uuid.NewV7()
 	if err != nil {
@@ -139,7 +139,7 @@ var ofMany = map[Code]string{
 	DeadlineMissed: "they would be sent after their deadline; set forceRetry to send them all the same",
 }
 
-// counted lists what was counted, the most first, then in the order of what it is; with adds the count.
+// counted returns the keys of counts, the most frequent first, then in printed order. with sets a key's count in it.
 func counted[T comparable](counts map[T]int64, with func(of *T, n int64)) []T {
 	all := slices.AppendSeq([]T{}, maps.Keys(counts))
 	slices.SortFunc(all, func(a, b T) int {
@@ -151,15 +151,15 @@ func counted[T comparable](counts map[T]int64, with func(of *T, n int64)) []T {
 	return all
 }
 
-// planned names the command that a plan is of. The reason and the name are not part of it.
+// planned returns the name of a command for its tokens, without the reason and the person's name.
 func planned(c *journal.BulkCommand) []byte {
-	name, _ := json.Marshal([]any{ // of strings, numbers and truths, which cannot fail
+	name, _ := json.Marshal([]any{ // strings, numbers and booleans cannot fail
 		"bulk plan", c.Action, c.Filter, c.Force, c.Fresh, c.When, c.PerMinute,
 	})
 	return name
 }
 
-// token names what was seen for a command. It holds no secret: it is a check against what has changed, and no right.
+// token returns the token of what was seen for c. It is no secret and gives no right: it only shows what has changed.
 func (s *seen) token(c *journal.BulkCommand) string {
 	return newCursor(planned(c), s.Through, s.N, s.Sum, s.Run)
 }

@@ -14,7 +14,7 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// The moments at which a retry that a person asks for is made (R17), Backoff where none is said.
+// When a retry that a person asks for is made (R17); empty means Backoff.
 const (
 	Backoff = "backoff" // after the policy's own delay
 	Now     = "now"
@@ -22,25 +22,25 @@ const (
 
 // Command is a person's decision on a dead letter.
 type Command struct {
-	// ID of the dead letter.
+	// ID is the dead letter's.
 	ID string
-	// Action is what is done with it. Force, Fresh, When and Deadline are a retry's, Protocol is of what is accepted.
+	// Action says what to do. Force, Fresh, When and Deadline belong to a retry, Protocol to an acceptance.
 	Action journal.BulkAction
 	// Reason and By are the person's words, 1 to MaxReason characters, and name.
 	Reason, By string
-	// Force sends it again at or above the limit, or after the deadline that it had; Fresh begins the whole ladder anew,
-	// and needs Force. The caller checks permissions.
+	// Force allows a retry at or above the limit, or past the deadline. Fresh starts the whole ladder anew, and needs
+	// Force. The caller checks permissions.
 	Force, Fresh bool
 	When         string
-	// Deadline is the new one that it has from then on (R29); zero leaves it as it is.
+	// Deadline replaces the one it has (R29); zero keeps that.
 	Deadline time.Time
-	// Protocol is the number that the other side gave what it accepted; empty where nobody knows it.
+	// Protocol is the number that the other side gave on acceptance; empty if it is not known.
 	Protocol string
 	// Run is the bulk run that decides; empty for a person's decision on this dead letter alone.
 	Run string
 }
 
-// check refuses what can be carried out on no dead letter.
+// check refuses a command that can be carried out on no dead letter.
 func (c *Command) check() error {
 	switch retry := c.Action == journal.BulkRetry; {
 	case !retry && c.Action != journal.BulkDiscard && c.Action != journal.BulkAccept:
@@ -57,8 +57,8 @@ func (c *Command) check() error {
 	return nil
 }
 
-// List returns a page of the dead letters that f lets through, from behind the cursor on: at most limit, 1 to MostItems.
-// next is empty where no more follow.
+// List returns the dead letters that match f, after the cursor: at most limit, 1 to MostItems. next is empty if no
+// more follow.
 func (s *Service) List(
 	ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
 ) (items []Item, next string, err error) {
@@ -80,7 +80,7 @@ func IsID(s string) bool { return idForm.MatchString(s) }
 
 var idForm = regexp.MustCompile(`^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// Show returns the dead letter of that id.
+// Show returns the dead letter with that id.
 func (s *Service) Show(ctx context.Context, id string) (Item, error) {
 	if id = strings.ToLower(strings.TrimSpace(id)); !IsID(id) {
 		return Item{}, errNotFound
@@ -96,15 +96,15 @@ func (s *Service) Show(ctx context.Context, id string) (Item, error) {
 	return d, nil
 }
 
-// judge says what a Store does not know.
+// judge sets Process and Late, which a Store does not know.
 func (s *Service) judge(i *Item) {
 	i.Process = s.Process(&i.DeadLetter)
 	i.Late = i.State == journal.DeadLetterOpen && !i.Deadline.IsZero() && !s.now().Before(i.Deadline)
 }
 
-// Decide carries out a person's decision on a dead letter (R17, R33). When it returns without an error that is durable,
-// and the process gets it as soon as the engine takes it. Letting go needs no process that waits. Its errors hold a
-// *Refusal, or are the journal's.
+// Decide carries out a person's decision on a dead letter (R17, R33). A nil error means that the decision is durable;
+// the process gets it as soon as the engine takes it. A discard needs no waiting process. Its errors hold a *Refusal,
+// or are the journal's.
 func (s *Service) Decide(ctx context.Context, c Command) (Item, error) {
 	var err error
 	if c.Reason, err = CheckReason(c.Reason); err != nil {
@@ -117,7 +117,7 @@ func (s *Service) Decide(ctx context.Context, c Command) (Item, error) {
 	return s.record(ctx, &d, wanted)
 }
 
-// review returns the open dead letter that c is about, and what the journal is to record of it.
+// review returns the open dead letter that c is about, and the review to record of it.
 func (s *Service) review(ctx context.Context, c Command) (d Item, wanted *journal.Review, err error) {
 	c.Protocol = strings.TrimSpace(c.Protocol)
 	if err = c.check(); err != nil {
@@ -142,8 +142,8 @@ func (s *Service) review(ctx context.Context, c Command) (d Item, wanted *journa
 	return d, wanted, err
 }
 
-// unfit returns why c cannot be carried out on a dead letter; nil where it can, unless the journal finds out that what is
-// sent again would be late. policy is the dead letter's own; nil where the catalogue no longer has it.
+// unfit returns why c cannot be carried out on a dead letter; nil if it can, unless the journal finds that the retry
+// would be late. policy is the dead letter's; nil if the catalogue no longer has it.
 func unfit(d *Item, c *Command, policy *decision.Policy) *Refusal {
 	switch retry := c.Action == journal.BulkRetry; {
 	case d.State != journal.DeadLetterOpen:
@@ -165,7 +165,7 @@ func unfit(d *Item, c *Command, policy *decision.Policy) *Refusal {
 	return nil
 }
 
-// delay returns how long it is until the retry is made: 0 is now, for which policy may be nil.
+// delay returns how long it is until the retry. If that is now, policy may be nil.
 func (s *Service) delay(ctx context.Context, c *Command, d *Item, policy *decision.Policy) (time.Duration, error) {
 	if c.When == Now {
 		return 0, nil
@@ -178,7 +178,7 @@ func (s *Service) delay(ctx context.Context, c *Command, d *Item, policy *decisi
 	return policy.Manual(d.Subject.ID, own, count).Delay, err
 }
 
-// ownPolicy returns the delay that the job asked for, if its policy lets jobs do so (R15): that of its last retry.
+// ownPolicy returns the delay that the job asked for at its last retry, if its policy lets jobs do so (R15).
 func (s *Service) ownPolicy(ctx context.Context, p *decision.Policy, d *Item) (own decision.OwnPolicy, err error) {
 	if p.Own == nil {
 		return own, nil
@@ -195,7 +195,7 @@ func (s *Service) ownPolicy(ctx context.Context, p *decision.Policy, d *Item) (o
 	return own, nil
 }
 
-// record has the journal take the decision, unless somebody was faster.
+// record writes the decision to the journal, unless somebody was faster, and returns the dead letter as it is then.
 func (s *Service) record(ctx context.Context, d *Item, wanted *journal.Review) (Item, error) {
 	done, err := s.memory.Review(ctx, wanted)
 	if err != nil {

@@ -13,31 +13,31 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// HoldEngine is why a running run decides nothing for the moment (journal.BulkRun.Hold): the engine does not answer. It
-// goes on by itself.
+// HoldEngine is the journal.BulkRun.Hold of a run that decides nothing while the engine does not answer. The run goes
+// on by itself.
 const HoldEngine = "engine_down"
 
-// BulkLease is the name of the right to carry bulk runs out: one process has it at a time.
+// BulkLease names the lease under which one process at a time carries bulk runs out.
 const BulkLease = "bulk"
 
 const (
-	// lookEvery is how often a runner looks for runs, and a run at what holds it.
+	// lookEvery is how often a Runner looks for runs, and how long a run that is held waits.
 	lookEvery = time.Second
-	// storeTime bounds the calls of the store that go before a decision.
+	// storeTime bounds the store's calls before a decision.
 	storeTime = 10 * time.Second
 	// engineGrace is how long a new process waits for the engine's first answer before it says that runs are held.
 	engineGrace = 5 * time.Second
-	// refusalRest follows a refusal, which costs the journal a commit and takes no turn of the pace.
+	// refusalRest is the pause after a refusal, which costs a commit and does not count toward the pace.
 	refusalRest = 5 * time.Millisecond
-	// mostAtOnce bounds the decisions of one run that are made together, as a commit may take longer than the pace allows.
+	// mostAtOnce bounds the decisions of one run that are made together, as a commit may take longer than an interval.
 	mostAtOnce = 32
 	// mostLate bounds how far a run may be behind its schedule: after a stall it catches up a second's worth at most.
 	mostLate = time.Second
-	// batchTime is how much of a fast pace is decided at once: the run is read for each batch.
+	// batchTime is how far ahead a fast run decides at once, since it reads its state before each batch.
 	batchTime = 100 * time.Millisecond
 )
 
-// Memory records what a Runner does (journal.Journal does).
+// Memory records what a Runner does. A journal.Journal is one.
 type Memory interface {
 	Bulk(ctx context.Context, s *journal.BulkStep) (journal.BulkRun, error)
 	RefuseBulkItem(ctx context.Context, run string, number int64, code string) error
@@ -54,8 +54,8 @@ type Runner struct {
 	log      *zap.Logger
 }
 
-// NewRunner prepares a Runner; Run starts it. decide is Service.Decide. engineUp tells since when the engine answers this
-// process; the zero time where it does not: nothing is decided then.
+// NewRunner returns a Runner; Run starts it. decide is Service.Decide. engineUp is as New's: while the engine does
+// not answer nothing is decided.
 func NewRunner(
 	items BulkStore, decide func(context.Context, Command) (Item, error), memory Memory, c clock.Clock,
 	engineUp func() time.Time, log *zap.Logger,
@@ -63,9 +63,9 @@ func NewRunner(
 	return &Runner{items, decide, memory, c, engineUp, log}
 }
 
-// Run carries runs out until stop ends. Then it waits for decisions under way, until hard ends, and returns; the next
-// Runner finds out what became of the others. One Runner at a time works on a store (BulkLease); a second one would only
-// spoil the pace. Run must not be called concurrently.
+// Run carries bulk runs out until stop ends. Then it waits, until hard ends, for decisions under way; the next Runner
+// finds out what became of the others. One Runner at a time works on a store (BulkLease), since two would exceed the
+// pace. Run must not be called concurrently.
 func (r *Runner) Run(stop, hard context.Context) {
 	stop, cancel := context.WithCancel(stop)
 	defer cancel()
@@ -108,22 +108,22 @@ func (r *Runner) active(hard context.Context) ([]journal.BulkRun, error) {
 	return r.items.ActiveBulkRuns(ctx)
 }
 
-// rest is on this machine's clock, whatever clock the pace is by.
+// rest waits by this machine's clock, whatever clock the pace goes by.
 func rest(ctx context.Context, d time.Duration) { clock.Machine{}.Rest(ctx, d) }
 
-// runExecutor executes one run. Its methods are one goroutine's, but for settle.
+// runExecutor carries out one run. All its methods but settle belong to one goroutine.
 type runExecutor struct {
 	*Runner
 	stop, hard context.Context
 	run        journal.BulkRun // as it was seen last
-	// due is when the next decision is: each an interval after the one before was, however long that took.
+	// due is when the next decision is: an interval after the one before was due, however long that took.
 	due time.Time
-	// held is why nothing is decided, as the log was told last; empty where it is.
+	// held is why the run waits, as last logged; empty while it does not.
 	held string
 }
 
-// newRunExecutor returns an executor whose first decision is due now, or an interval from now where some are decided:
-// neither a crash nor a pause lets a run go faster.
+// newRunExecutor returns an executor whose first decision is due now, or an interval from now if the run has decided
+// before: neither a crash nor a pause makes it faster.
 func newRunExecutor(stop, hard context.Context, r *Runner, run *journal.BulkRun) *runExecutor {
 	x := &runExecutor{Runner: r, stop: stop, hard: hard, run: *run, due: r.clock.Now()}
 	if run.Counts[journal.BulkPlanned] < run.Total {
@@ -132,7 +132,7 @@ func newRunExecutor(stop, hard context.Context, r *Runner, run *journal.BulkRun)
 	return x
 }
 
-// execute decides what is planned, until all is, the run is stopped, or stop ends.
+// execute decides what is planned, until nothing is left, the run is stopped, or stop ends.
 func (x *runExecutor) execute() {
 	x.log.Info("a bulk run is carried out", x.fields("bulk_run_started")...)
 	for ended := false; !ended && x.stop.Err() == nil; {
@@ -143,8 +143,8 @@ func (x *runExecutor) execute() {
 	}
 }
 
-// step looks at the run and decides on what is due. It reports whether there is nothing more to do for the run; the error
-// is why the journal cannot be used. That nothing is decided in a run that was stopped since, the journal sees to
+// step reads the run and decides what is due. ended reports whether there is nothing more to do for it; the error is
+// why the journal cannot be used. The journal refuses decisions of a run that was stopped meanwhile
 // (journal.Review.Run).
 func (x *runExecutor) step() (ended bool, err error) {
 	ctx, cancel := context.WithTimeout(x.hard, storeTime)
@@ -176,7 +176,7 @@ func (x *runExecutor) step() (ended bool, err error) {
 	return false, x.decideAll(page[:min(n, len(page))])
 }
 
-// heedEngine reports whether the engine answers; where it does not, the run says so and waits.
+// heedEngine reports whether the engine answers. If it does not, the run says so and waits.
 func (x *runExecutor) heedEngine(ctx context.Context) (up bool, err error) {
 	why := ""
 	if x.engineUp().IsZero() {
@@ -193,7 +193,8 @@ func (x *runExecutor) heedEngine(ctx context.Context) (up bool, err error) {
 	return why == "", nil
 }
 
-// turns returns how many decisions are due, those of the next batchTime among them, or how long until the next is.
+// turns returns how many decisions to make now, those due within batchTime included, or how long until the next is
+// due.
 func (x *runExecutor) turns() (n int, wait time.Duration) {
 	now, each := x.clock.Now(), interval(x.run.PerMinute)
 	if earliest := now.Add(-mostLate); x.due.Before(earliest) {
@@ -206,8 +207,8 @@ func (x *runExecutor) turns() (n int, wait time.Duration) {
 	return int(min(max((late+batchTime)/each, 1), time.Duration(max(x.run.PerMinute/60, 1)), mostAtOnce)), 0
 }
 
-// decideAll decides on items together, and awaits what becomes of them. Where that is not known they are read again: the
-// journal decides on none twice.
+// decideAll decides items concurrently and waits for all. Those with an unknown outcome are read again: the journal
+// decides none twice.
 func (x *runExecutor) decideAll(page []journal.BulkItem) (failed error) {
 	refused, errs := make([]bool, len(page)), make([]error, len(page))
 	var all sync.WaitGroup
@@ -218,7 +219,7 @@ func (x *runExecutor) decideAll(page []journal.BulkItem) (failed error) {
 	for i, err := range errs {
 		switch {
 		case errors.Is(err, journal.ErrInvalidRunState), errors.Is(err, journal.ErrBulkRunUnknown):
-			continue // the next look says what state it is in
+			continue // the next step sees its state
 		case err != nil:
 			failed = err
 		case refused[i]:
@@ -236,8 +237,8 @@ func (x *runExecutor) decideAll(page []journal.BulkItem) (failed error) {
 	return failed
 }
 
-// settle decides on an item, or notes why that is refused: one that is decided after all keeps its outcome. Without an
-// error one of both is done.
+// settle decides an item, or records why that is refused; an item that is decided after all keeps its outcome. A nil
+// error means that one of the two was done.
 func (x *runExecutor) settle(i *journal.BulkItem) (refused bool, err error) {
 	c := each(&x.run.BulkCommand)
 	c.ID, c.Run = i.DeadLetter, x.run.ID
@@ -251,12 +252,12 @@ func (x *runExecutor) settle(i *journal.BulkItem) (refused bool, err error) {
 	return true, x.memory.RefuseBulkItem(x.hard, x.run.ID, i.Number, string(code))
 }
 
-// finish ends a run of which nothing is left to decide.
+// finish ends a run that has nothing left to decide.
 func (x *runExecutor) finish(ctx context.Context) (ended bool, err error) {
 	run, err := x.memory.Bulk(ctx, &journal.BulkStep{Verb: journal.BulkFinish, Run: journal.BulkRun{ID: x.run.ID}})
 	switch {
-	case errors.Is(err, journal.ErrInvalidRunState): // stopped in the same moment
-		return false, nil // the next look says so
+	case errors.Is(err, journal.ErrInvalidRunState): // it was stopped in the same moment
+		return false, nil // the next step sees its state
 	case errors.Is(err, journal.ErrBulkRunUnknown):
 		return true, nil
 	case err != nil:
@@ -267,17 +268,17 @@ func (x *runExecutor) finish(ctx context.Context) (ended bool, err error) {
 	return true, nil
 }
 
-// fields returns those of every line of the log about the run.
+// fields returns the log fields about the run.
 func (x *runExecutor) fields(event string, more ...zap.Field) []zap.Field {
 	return append([]zap.Field{zap.String("event", event), zap.String("run", x.run.ID),
 		zap.String("action", string(x.run.Action)), zap.Int64("perMinute", x.run.PerMinute),
 		zap.Int64("total", x.run.Total), zap.Int64("planned", x.run.Counts[journal.BulkPlanned])}, more...)
 }
 
-// wait decides nothing for a moment. Why that is, is told once.
+// wait pauses the run for a moment, and logs why once.
 func (x *runExecutor) wait(why string, cause error) {
 	if x.hard.Err() != nil {
-		return // it is this process that ends
+		return // this process is ending
 	}
 	if x.held != why {
 		x.log.Warn("a bulk run waits and goes on by itself",

@@ -9,6 +9,7 @@ package decision
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -210,14 +211,15 @@ func (d *Decision) schedule(p *Policy, backoff *BackoffRule, f *Failure) {
 }
 
 // plan sets the time of the retry: after the backoff, or when the destination opens (R29). It gives up if that is after
-// the claim's deadline or the total limit. An extra wait (see later) never makes it give up.
+// the claim's deadline or the total limit. An extra wait (see waits) never makes it give up.
 func (d *Decision) plan(p *Policy, f *Failure) {
-	wanted := d.AnalysedAt.Add(d.Backoff.Delay)
-	later, why := d.later(p, f, wanted)
-	closed := d.open(p, f, later)
-	if later.After(wanted) && (d.isMissed(f) || d.isBeyond(p, f)) { // fall back to the time without the extra wait
-		why = ""
-		closed = d.open(p, f, wanted)
+	var why, closed string
+	all, n := d.waits(p, f)
+	for _, w := range slices.Backward(all[:n]) {
+		why, closed = w.why, d.open(p, f, w.until)
+		if !d.isMissed(f) && !d.isBeyond(p, f) {
+			break
+		}
 	}
 	switch {
 	case d.isMissed(f):
@@ -248,17 +250,28 @@ func (d *Decision) Sentence() string {
 	return "Unknown error, retry " + strconv.FormatInt(d.RetryCount, 10) + " of " + most
 }
 
-// later returns the time of a retry that is wanted at an instant, and the reason if it is later: the destination asked
-// to wait (R37), or is expected back only then.
-func (d *Decision) later(p *Policy, f *Failure, wanted time.Time) (at time.Time, why string) {
-	at = wanted
-	if told := d.AnalysedAt.Add(time.Duration(Minutes(f.told(d.AnalysedAt))) * time.Minute); told.After(at) {
-		at, why = told, "; told to wait until "+Instant(told)
+// wait is a time of the retry, and the reason if it is later than the backoff.
+type wait struct {
+	until time.Time
+	why   string
+}
+
+// waits returns n times of the retry, each later than the one before: after the backoff, when the destination asked to be
+// tried again (R37), and when it is expected back.
+func (d *Decision) waits(p *Policy, f *Failure) (all [3]wait, n int) {
+	last := wait{until: d.AnalysedAt.Add(d.Backoff.Delay)}
+	add := func(w wait) {
+		last, all[n] = w, w
+		n++
 	}
-	if back := d.stretched(p, f, at); !back.IsZero() {
-		at, why = back, why+"; "+f.Destination+" is down and expected back by "+Instant(back)
+	add(last)
+	if told := d.AnalysedAt.Add(time.Duration(Minutes(f.told(d.AnalysedAt))) * time.Minute); told.After(last.until) {
+		add(wait{told, "; told to wait until " + Instant(told)})
 	}
-	return at, why
+	if back := d.stretched(p, f, last.until); !back.IsZero() {
+		add(wait{back, last.why + "; " + f.Destination + " is down and expected back by " + Instant(back)})
+	}
+	return all, n
 }
 
 // open sets NextRetryTime to wanted, or to a time in the next opening if the destination is closed then. It returns the

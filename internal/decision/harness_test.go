@@ -1,6 +1,6 @@
-// The tests hold the package against the business rules and RESOLUTIONS, through its public API alone.
-// Statement coverage, at least 96 % (§13.1 of both rules), is checked apart from them: `make cover`,
-// which is `go test -cover ./internal/decision`. `make fuzz` runs the fuzz targets.
+// The tests check the package against the business rules and RESOLUTIONS, by its public API alone. Statement
+// coverage, at least 96 % (§13.1 of both rules), is checked by `make cover`, which is `go test -cover
+// ./internal/decision`. `make fuzz` runs the fuzz targets.
 package decision_test
 
 import (
@@ -16,7 +16,7 @@ import (
 // analysed is the instant of RN-BIL-005 §9.1's example.
 var analysed = time.Date(2025, 1, 12, 10, 40, 0, 0, time.UTC)
 
-// claim is a sound failure with the given count (as JSON; empty: absent) and error text.
+// claim returns a valid failure with that count (as JSON; empty: absent) and error text.
 func claim(count, text string) decision.Variables {
 	return decision.Variables{
 		ID:         decision.Text("CLM-001-123"),
@@ -38,21 +38,21 @@ func decideWith(p *decision.Policy, v decision.Variables, past decision.Past, no
 	return decision.Decide(&f, p, past, now)
 }
 
-// assumingTransient is tiss-submission with RN-BIL-005 §8.1's wish for empty errors.
+// assumingTransient returns tiss-submission with RN-BIL-005 §8.1's wish for empty errors.
 func assumingTransient() *decision.Policy {
 	p := decisiontest.TISSSubmission()
 	p.EmptyError = decision.AssumeTransient
 	return p
 }
 
-// patient is tiss-submission with so many retries that its backoff reaches the cap.
+// patient returns tiss-submission with so many retries that its backoff reaches the cap.
 func patient(maxRetries int64) *decision.Policy {
 	p := decisiontest.TISSSubmission()
 	p.MaxRetries = maxRetries
 	return p
 }
 
-// wantRetry fails unless d schedules another try as the analysis number count+1 should.
+// wantRetry fails unless d schedules the retry that follows analysis count+1.
 func wantRetry(t *testing.T, d decision.Decision, class decision.ErrorClassification, count, least, most int64) {
 	t.Helper()
 	if d.Outcome != decision.Retry || !d.ShouldRetry() {
@@ -89,10 +89,10 @@ func wantFinal(t *testing.T, d decision.Decision, outcome decision.Outcome, coun
 	}
 }
 
-// TestMain has rapid check each property 1,000 times unless -rapid.checks says otherwise.
+// TestMain makes rapid check each property 1,000 times unless -rapid.checks says otherwise.
 func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.checks", "1000"); err != nil {
 		panic(err)
 	}
-	os.Exit(m.Run()) // parses the command line's flags, which win
+	os.Exit(m.Run()) // parses the command line, which overrides that
 }

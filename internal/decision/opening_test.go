@@ -189,6 +189,7 @@ func TestToldToWait(t *testing.T) {
 		{"too late for its deadline", "3600", time.Time{}, at(23, 10, 30), now, at(23, 10, 4), at(23, 10, 7), ""},
 		{"too late for the policy", "3600", time.Time{}, time.Time{}, at(16, 12, 30), at(23, 10, 4), at(23, 10, 7), ""},
 		{"closed by then", "14400", time.Time{}, time.Time{}, at(23, 15, 0), at(23, 14, 0), at(23, 14, 0), "; told to wait until"},
+		{"down until after its deadline", "1800", at(23, 11, 30), at(23, 11, 0), now, at(23, 10, 30), at(23, 10, 30), "; told to wait until 2026-12-23T13:30:00Z"},
 		{"down for longer", "3600", at(23, 11, 30), time.Time{}, now, at(23, 11, 30), at(23, 11, 41), "; told to wait until 2026-12-23T14:00:00Z; unimed-sp is down"},
 	} {
 		p := office(t)

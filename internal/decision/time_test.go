@@ -49,6 +49,8 @@ func TestR23LastSubmissionTime(t *testing.T) {
 		{`"2024-02-29T00:00:00Z"`, "2024-02-29T00:00:00Z"},
 		{`"2025-01-12T10:40:00\u005a"`, "2025-01-12T10:40:00Z"},
 		{`"9999-12-31T23:59:59Z"`, "9999-12-31T23:59:59Z"},
+		// What many write for "never", and what no record could be written with: a year of five digits, or before 0.
+		{`"9999-12-31T23:59:59-03:00"`, "9999-12-31T23:59:59.999Z"}, {`"0000-01-01T00:00:00+01:00"`, "0000-01-01T00:00:00Z"},
 		// Without a zone, as java.time.LocalDateTime prints it.
 		{`"2025-01-12T10:40:07"`, "2025-01-12T10:40:07Z"},
 		{`"2025-01-12T10:40:07.25"`, "2025-01-12T10:40:07.25Z"},

@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -26,8 +27,8 @@ func RetryAfter(variable, text string, now time.Time) time.Duration {
 	if value == "" {
 		return 0
 	}
-	if seconds, err := strconv.ParseUint(value, 10, 32); err == nil {
-		return time.Duration(seconds) * time.Second
+	if seconds, err := strconv.ParseFloat(value, 64); err == nil && seconds >= 0 && seconds <= math.MaxUint32 {
+		return time.Duration(seconds * float64(time.Second)) // a process may hold 120 as 120.0
 	}
 	if at, err := time.Parse(time.RFC1123, value); err == nil {
 		return max(0, at.Sub(now))

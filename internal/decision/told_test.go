@@ -20,6 +20,9 @@ func TestTold(t *testing.T) {
 		want           time.Duration
 	}{
 		{"120", "", 2 * time.Minute},
+		{"120.0", "", 2 * time.Minute},
+		{"1.2e2", "", 2 * time.Minute},
+		{"0.5", "", 500 * time.Millisecond},
 		{"Mon, 02 Mar 2026 08:05:00 GMT", "", 5 * time.Minute},
 		{"", `429 Too Many Requests {"retry-after": "30"}`, 30 * time.Second},
 		{"", "HTTP 503, Retry-After: Mon, 02 Mar 2026 08:01:00 GMT", time.Minute},
@@ -39,6 +42,9 @@ func TestTold(t *testing.T) {
 		{"60", "aguarde 10 minutos", 10 * time.Minute},
 
 		{"soon", "", 0},
+		{"-120", "", 0},
+		{"NaN", "", 0},
+		{"1e99", "", 0},
 		{"", "tempo de espera esgotado: 30 segundos", 0},
 		{"", "Timeout ao aguardar resposta ap\u00f3s 30 segundos, tentativa 3", 0},
 		{"", "tente novamente ap\u00f3s as 10 horas", 0},

@@ -110,15 +110,28 @@ var instantForm = regexp.MustCompile(`^([0-9-]{10}T[0-9]{2}:[0-9]{2})(:[0-9]{2}(
 	`(?:(Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])(?:\[[A-Z0-9_+/-]{1,64}\])?)?$`)
 
 // ParseInstant reads a point in time: RFC 3339, with or without seconds. A zone's name after the offset is ignored.
-// Without a zone the time is UTC (R7, R23).
+// Without a zone the time is UTC (R7, R23). An instant that lies in UTC before the year 0 or after 9999, such as
+// 9999-12-31T23:59:59-03:00, becomes the nearest one that RFC 3339 can write.
 func ParseInstant(s string) (time.Time, bool) {
 	part := instantForm.FindStringSubmatch(strings.ToUpper(s)) // RFC 3339 lets t and z stand for T and Z
 	if part == nil {
 		return time.Time{}, false
 	}
 	t, err := time.Parse(time.RFC3339Nano, part[1]+cmp.Or(part[2], ":00")+cmp.Or(part[3], "Z"))
-	return t.UTC(), err == nil
+	switch t = t.UTC(); {
+	case t.Before(firstInstant):
+		t = firstInstant
+	case t.After(lastInstant):
+		t = lastInstant
+	}
+	return t, err == nil
 }
+
+// firstInstant and lastInstant bound what can be written in UTC, to the millisecond.
+var (
+	firstInstant = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)
+	lastInstant  = time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC)
+)
 
 // describe returns v in one line for a message: a scalar as it is, a list or an object by its kind alone.
 func (v Value) describe() string {

@@ -167,6 +167,16 @@ type Canary struct {
 // New returns the State of a new destination, which is up.
 func New(now time.Time) State { return State{Phase: Up, Since: now.UTC().Round(0)} }
 
+// At returns s without a person's order that is over at now.
+func (s State) At(now time.Time) State {
+	for _, until := range []*time.Time{&s.HeldUntil, &s.UpUntil} {
+		if !now.Before(*until) {
+			*until = time.Time{}
+		}
+	}
+	return s
+}
+
 // isDown reports whether the destination is down or testing.
 func (s *State) isDown() bool { return s.Phase == Down || s.Phase == Testing }
 

@@ -19,11 +19,11 @@ type fixture struct {
 	t    *testing.T
 	gate Gate
 	now  time.Time
-	// acted is when the gate was last asked or told something.
+	// acted is when the gate was last called.
 	acted time.Time
 	all   []Release
 	lost  []Held
-	// out are the canaries of which nothing was heard.
+	// out are canaries without a result.
 	out map[string]time.Time
 }
 
@@ -31,7 +31,7 @@ func newFixture(t *testing.T, s Settings) *fixture {
 	return &fixture{t: t, gate: Gate{Name: "unimed-sp", Settings: s, State: New(start)}, now: start, out: make(map[string]time.Time)}
 }
 
-// due lets the gate act, and holds it against what must never be.
+// due lets the gate act, and checks what must always hold.
 func (f *fixture) due() []Release {
 	f.acted = f.now
 	released, lost, _ := f.gate.Due(f.now)
@@ -70,7 +70,7 @@ func answered(claim string, sent time.Time) Outcome {
 	return Outcome{Tells: TellsAnswered, Claim: claim, Sent: sent}
 }
 
-// arrive holds a claim and returns why it may go at once, empty where it waits.
+// arrive holds a claim and returns the reason for which it may go at once, empty if it waits.
 func (f *fixture) arrive(claim string) Kind {
 	f.gate.Hold(Held{Claim: claim, Since: f.now, Limit: f.now.Add(48 * time.Hour), RetriesLeft: 5})
 	for _, r := range f.due() {
@@ -98,7 +98,7 @@ func (f *fixture) want(phase Phase) {
 	}
 }
 
-// until lets time pass by what the gate asks to be woken for, and returns what goes.
+// until lets time pass from one wake-up of the gate to the next, and returns what goes.
 func (f *fixture) until(end time.Time) (released []Release) {
 	inVain := 0
 	for next := f.gate.Next(f.now); !next.IsZero() && !next.After(end); next = f.gate.Next(f.now) {

@@ -38,11 +38,14 @@ func (f *Flow) limit(p *Pace, now time.Time) float64 {
 	return min(p.Most, f.Limit+steps*raise*p.Most)
 }
 
+// slowest is the least pace: one claim in LongestOrder. At a slower one the time between two claims could overflow.
+const slowest = float64(time.Minute) / float64(LongestOrder)
+
 // PerMinute returns how many claims may go per minute.
 func (s *State) PerMinute(c *Settings, now time.Time) float64 {
 	limit := s.Flow.limit(&c.Pace, now)
 	if s.Phase == Ramping {
-		return min(limit, s.Flow.Ramp)
+		return min(limit, max(s.Flow.Ramp, slowest))
 	}
 	return limit
 }

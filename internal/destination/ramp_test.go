@@ -99,3 +99,47 @@ func TestFastPace(t *testing.T) {
 		}
 	}
 }
+
+// TestSlowestPace: however slow a person wants them to go, they go one by one.
+func TestSlowestPace(t *testing.T) {
+	for _, pace := range []float64{1e-3, 1e-9, 1e-300, 5e-324} {
+		f := newFixture(t, settings(60))
+		f.apply(Order{Verb: HoldClaims, Until: start.Add(time.Hour)})
+		for _, claim := range []string{"a", "b", "c"} {
+			f.arrive(claim)
+		}
+		f.apply(Order{Verb: ReleaseAt, PerMinute: pace})
+		if went := f.until(f.now.Add(time.Hour)); len(went) != 1 {
+			t.Errorf("at %g a minute %d claims go in an hour, want the first", pace, len(went))
+		}
+		f.apply(Order{Verb: ReleaseAt, PerMinute: 60})
+		if went := f.until(f.now.Add(10 * time.Second)); len(went) != 2 {
+			t.Errorf("after %g a minute %d claims go at once a second, want the others", pace, len(went))
+		}
+	}
+}
+
+// TestHeldRamp: a person's hold ends a ramp, and the next one counts those that wait then.
+func TestHeldRamp(t *testing.T) {
+	f := newFixture(t, settings(60))
+	f.fail()
+	for _, claim := range []string{"a", "b", "c"} {
+		f.arrive(claim)
+	}
+	canary := f.until(f.now.Add(5 * time.Minute))
+	f.apply(answered(canary[0].Claim, f.now))
+	f.due()
+	f.apply(Order{Verb: HoldClaims, Until: f.now.Add(time.Hour)})
+	if !f.gate.Outage.Until.IsZero() {
+		t.Errorf("the outage that a person goes on with has ended at %s", f.gate.Outage.Until)
+	}
+	for i := range 5 {
+		f.arrive(fmt.Sprint(i))
+	}
+	f.now = f.now.Add(time.Second)
+	f.apply(Order{Verb: ReleaseAt, PerMinute: 60})
+	went := f.until(f.now.Add(10 * time.Second))
+	if last := went[len(went)-1]; len(went) != 6 || last.Number != 6 || last.Outage.Held != 6 {
+		t.Errorf("the last of %d is released as %d of %d", len(went), last.Number, last.Outage.Held)
+	}
+}

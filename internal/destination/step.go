@@ -35,11 +35,7 @@ func (g *Gate) pass() {
 	if g.Canary.Claim != "" && !g.now.Before(g.Canary.Sent.Add(CanaryTimeout)) {
 		g.lost()
 	}
-	for _, until := range []*time.Time{&g.HeldUntil, &g.UpUntil} {
-		if !g.now.Before(*until) {
-			*until = time.Time{}
-		}
-	}
+	g.State = g.At(g.now)
 }
 
 // grow multiplies the pace of a ramp, unless a person chose it, or claims are unanswered and none was answered since
@@ -288,11 +284,7 @@ func (o Order) apply(g *Gate) {
 	until := o.Until.UTC().Round(0)
 	switch o.Verb {
 	case HoldClaims:
-		if g.Phase == Up {
-			g.down(CausePerson)
-		} else {
-			g.enter(Down)
-		}
+		g.down(CausePerson)
 		g.Outage.Cause, g.Outage.By = CausePerson, o.By
 		g.UpUntil, g.HeldUntil, g.NextTest = time.Time{}, until, until
 	case SendCanary:

@@ -53,13 +53,14 @@ func cut(message string) string {
 	return message
 }
 
-// document parses variables: a JSON object or an empty text. It removes escapes that JSON does not need.
+// document parses variables: a JSON object or an empty text. It removes escapes that JSON does not need, and replaces
+// invalid UTF-8, which gRPC could not send.
 func document(text string) (scopeVariables, error) {
 	if text == "" {
 		return nil, nil
 	}
 	var compact bytes.Buffer
-	if err := json.Compact(&compact, []byte(text)); err != nil {
+	if err := json.Compact(&compact, []byte(strings.ToValidUTF8(text, "\ufffd"))); err != nil {
 		return nil, reject(InvalidArgument, "Invalid JSON value: %v", err)
 	}
 	if bytes.IndexByte(compact.Bytes(), '\\') >= 0 {

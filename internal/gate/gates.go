@@ -175,7 +175,8 @@ func (g *Gates) Expected(name string) time.Time {
 		return time.Time{}
 	}
 	now := g.Clock.Now()
-	return g.registry.Expected(&g.registry.Gate(name, now).State, now)
+	state := g.registry.Gate(name, now).At(now)
+	return g.registry.Expected(&state, now)
 }
 
 // Destination is a destination as people see it.
@@ -221,10 +222,11 @@ func (g *Gates) Destinations() (all []Destination, err error) {
 // describe returns a destination as people see it.
 func (k *known) describe(d *destination.Gate, now time.Time) Destination {
 	oldest, deadline, cents := d.Queue.Sum()
-	back, _ := k.registry.Back(&d.State, now)
+	state := d.At(now)
+	back, _ := k.registry.Back(&state, now)
 	r := k.record(d.Name)
 	unrecorded := d.Changed || len(r.Orders) > 0 || r.Version < r.written
-	return Destination{d.Name, d.State, d.Settings, d.Queue.Len(), cents, unrecorded, oldest, deadline, back}
+	return Destination{d.Name, state, d.Settings, d.Queue.Len(), cents, unrecorded, oldest, deadline, back}
 }
 
 // ErrUnknown says that no destination has the name.

@@ -242,6 +242,29 @@ func TestReplicasLetThrough(t *testing.T) {
 	})
 }
 
+// TestOrderIsOver: no replica shows a person's order that is over, whether anything has happened since or not.
+func TestOrderIsOver(t *testing.T) {
+	for _, verb := range []destination.Verb{destination.TreatAsUp, destination.HoldClaims} {
+		inBubble(t, nothing, func(w *world) {
+			for range 2 {
+				w.start()
+			}
+			time.Sleep(time.Minute) // for the lease
+			until := time.Now().Add(10 * time.Minute)
+			w.order(destination.Order{Verb: verb, Until: until})
+			for _, over := range []bool{false, true} {
+				for n, r := range w.replicas {
+					d, _, err := r.gates.Destination(portal)
+					if s := d.State; err != nil || (s.UpUntil.IsZero() && s.HeldUntil.IsZero()) != over {
+						t.Errorf("%s: replica %d shows that it is held until %s, up until %s (%v)", verb, n, s.HeldUntil, s.UpUntil, err)
+					}
+				}
+				time.Sleep(time.Until(until))
+			}
+		})
+	}
+}
+
 // TestOneReplicaKeepsThePace: where the policies set a pace, one of three replicas lets all claims through: in no 10 s more
 // than at that pace, and none later than that needs.
 func TestOneReplicaKeepsThePace(t *testing.T) {

@@ -27,20 +27,21 @@ import (
 
 const (
 	portal = "unimed-sp"
-	// mostIn10s claims go at the pace of a destination that nobody configured.
+	// mostIn10s is how many claims may go in 10 s at the default pace.
 	mostIn10s = 10
 )
 
-// world is a portal, the processes that send claims to it, an engine that keeps their jobs, and replicas over one store.
+// world is a portal, the processes that send claims to it, an engine that keeps their jobs, and replicas over one
+// store.
 type world struct {
 	t      *testing.T
 	memory *testkit.Memory
-	// fails returns why a submission fails, empty where it does not; the lock is held.
+	// fails returns the error of a submission, empty for none; the lock is held.
 	fails func(w *world) string
-	// probe answers for the portal's status URL; nil: it fails. version is that of the settings.
+	// probe answers for the portal's status URL; nil: it fails. version is the settings'.
 	probe   func() bool
 	version atomic.Int64
-	// recorded is told what was, before gates are.
+	// recorded is called with each happening before the gates are.
 	recorded func(records []journal.Happening)
 	began    time.Time
 
@@ -51,7 +52,7 @@ type world struct {
 	waits    map[int64]chan answer
 	sent     []sending
 	failed   map[string]int
-	ended    map[string]string // claims, and what became of them
+	ended    map[string]string // the end of each claim
 	draw     *rand.Rand
 }
 
@@ -59,29 +60,29 @@ type world struct {
 type sending struct {
 	claim  string
 	at     time.Duration
-	canary bool // of a gate that was down
+	canary bool // the gate was down
 	ok     bool
 }
 
-// answer is what a process that waits is told.
+// answer is what a waiting process gets.
 type answer struct {
 	thrown    bool
 	variables string
 }
 
-// replica is one worker.
+// replica is a worker.
 type replica struct {
 	*world
 	gates  *gate.Gates
 	handle map[string]worker.Handler
-	// admitted claims went at once.
+	// admitted is how many claims went at once.
 	admitted int
 	kill     context.CancelFunc
 	ctx      context.Context
 	running  sync.WaitGroup
 }
 
-// slowlyHeld takes a while to tell who is held.
+// slowlyHeld is a Memory that takes a while to list held claims.
 type slowlyHeld struct{ *testkit.Memory }
 
 func (s slowlyHeld) Held(ctx context.Context, take func(*journal.KeyedState)) (journal.Head, error) {
@@ -150,7 +151,7 @@ func (w *world) replace(n int) {
 	w.replicas = w.replicas[:len(w.replicas)-1]
 }
 
-// job has a replica handle a job, and another one where that was killed.
+// job has a replica handle a job, and another one if that was killed.
 func (w *world) job(jobType, claim string, key int64, variables map[string]any) worker.Reply {
 	variables["claimId"], variables["operadora"] = claim, portal
 	text, _ := json.Marshal(variables)
@@ -202,7 +203,7 @@ func (w *world) process(claim string, deadline time.Time) {
 	}
 }
 
-// gate waits until the claim may go, or is given up.
+// gate waits until the claim may go or is given up.
 func (w *world) gate(claim string, deadline time.Time) answer {
 	variables := with(map[string]any{}, deadline)
 	waits := make(chan answer, 1)
@@ -220,7 +221,7 @@ func with(variables map[string]any, deadline time.Time) map[string]any {
 	return variables
 }
 
-// order has a person order something about the portal, and waits for a minute.
+// order gives a person's order about the portal, and waits for a minute.
 func (w *world) order(c destination.Order) {
 	c.Reason, c.By = "manutenção", "ana"
 	testkit.Must(w.t, w.replicas[0].gates.Command(w.t.Context(), portal, c))
@@ -241,14 +242,14 @@ func (w *world) end(claim, how string) {
 	w.ended[claim] = how
 }
 
-// all reports how many claims have ended.
+// all returns how many claims have ended.
 func (w *world) all() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.ended)
 }
 
-// The engine: a job is answered once; an answer of a replica that is killed may arrive, and nobody knows.
+// The engine: a job is answered once. The answer of a killed replica may arrive or not.
 
 func (r *replica) Complete(ctx context.Context, j *worker.Job, variables string) error {
 	return r.answer(ctx, j.Key, answer{variables: variables})
@@ -281,7 +282,7 @@ func (*replica) Activate(context.Context, worker.ActivateRequest) ([]worker.Job,
 func (*replica) Fail(context.Context, *worker.Job, worker.Failure) error { return nil }
 func (*replica) Hold(context.Context, *worker.Job, time.Duration) error  { return nil }
 
-// arrive has claims arrive one after another, the deadline of every third nearer than that of the one before.
+// arrive lets claims arrive one after another. Every third has a nearer deadline than the one before.
 func (w *world) arrive(n int, apart time.Duration) {
 	for i := range n {
 		claim, deadline := fmt.Sprintf("CLM-%d-1", i), time.Time{}
@@ -293,7 +294,8 @@ func (w *world) arrive(n int, apart time.Duration) {
 	}
 }
 
-// check holds what was sent against what may be, and how many of n claims were given up.
+// check checks that n claims have ended, at most mostGiven of them given up, and that claims and canaries kept their
+// pace.
 func (w *world) check(n, mostGiven int) {
 	w.t.Helper()
 	if len(w.ended) != n {
@@ -329,7 +331,7 @@ func (w *world) check(n, mostGiven int) {
 	}
 }
 
-// wasted are the submissions that failed.
+// wasted returns how many submissions failed.
 func (w *world) wasted() (n int) {
 	for _, f := range w.failed {
 		n += f
@@ -337,7 +339,7 @@ func (w *world) wasted() (n int) {
 	return n
 }
 
-// down has submissions time out from then until then.
+// down lets submissions time out in a period.
 func down(from, until time.Duration) func(w *world) string {
 	return func(w *world) string {
 		if at := w.now(); at < from || at > until {
@@ -347,10 +349,10 @@ func down(from, until time.Duration) func(w *world) string {
 	}
 }
 
-// nothing fails.
+// nothing lets every submission succeed.
 func nothing(*world) string { return "" }
 
-// inBubble plays a test in a bubble, whose replicas are stopped at the end.
+// inBubble runs a test in a bubble, and stops the replicas at the end.
 func inBubble(t *testing.T, fails func(w *world) string, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -360,13 +362,13 @@ func inBubble(t *testing.T, fails func(w *world) string, test func(w *world)) {
 	})
 }
 
-// waiting returns the key of a job of a gate and what its process is told; hold has its claim wait.
+// waiting returns a gate's job and what its process is answered; hold makes its claim wait.
 func (w *world) waiting() (key int64, told chan answer) {
 	told = make(chan answer, 1)
 	return w.newKey(told), told
 }
 
-// portal is the one that the journal knows, while no replica is there.
+// portal returns the portal for records, while no replica is there.
 func (w *world) portal() *testkit.Portal {
 	return testkit.NewPortal(portal, testkit.StartJournal(w.t, w.memory, time.Now), time.Now())
 }

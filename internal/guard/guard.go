@@ -1,5 +1,5 @@
-// Package guard stands between people and what they change: it lets them do what they may (R31), records who did it,
-// and says so in the log. API and pages change nothing but by it.
+// Package guard carries out what people change. It checks that they may (R31), records who did it, and logs it. API and
+// pages change things only through it.
 package guard
 
 import (
@@ -20,7 +20,7 @@ import (
 	"retry-worker/internal/worker"
 )
 
-// Reads is what people look at of dead letters, causes and bulk runs (deadletter.Service says what each returns).
+// Reads reads dead letters, causes and bulk runs (deadletter.Service describes its methods).
 type Reads interface {
 	List(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) ([]deadletter.Item, string, error)
 	Show(ctx context.Context, id string) (deadletter.Item, error)
@@ -37,14 +37,14 @@ type Reads interface {
 	Items(ctx context.Context, id string, outcome journal.BulkOutcome, after int64, limit int) ([]journal.BulkItem, error)
 }
 
-// Destinations are what people see of the gates (gate.Gates).
+// Destinations reads the state of the gates (gate.Gates).
 type Destinations interface {
 	Destinations() ([]gate.Destination, error)
 	Destination(name string) (gate.Destination, []gate.Claim, error)
 }
 
-// DeadLetters is what carries out what people decide. Its errors hold a *deadletter.Refusal where nothing was done; any
-// other means that the decision is not recorded for sure, and may be sent again. Safe for concurrent use.
+// DeadLetters carries out what people decide. An error with a *deadletter.Refusal means that nothing was done; after
+// any other, the decision may be recorded or not, and may be sent again. It is safe for concurrent use.
 type DeadLetters interface {
 	Reads
 	Decide(ctx context.Context, c deadletter.Command) (deadletter.Item, error)
@@ -55,39 +55,38 @@ type DeadLetters interface {
 	Steer(ctx context.Context, id string, verb journal.BulkVerb, by string) (journal.BulkRun, error)
 }
 
-// Gates take orders about destinations.
+// Gates takes orders about destinations.
 type Gates interface {
 	Destinations
 	Command(ctx context.Context, name string, c destination.Order) error
 }
 
-// Recorder records what people tell (journal.Journal).
+// Recorder records outcomes and erasures (journal.Journal).
 type Recorder interface {
 	Conclude(ctx context.Context, o *journal.Outcome) (journal.Concluded, error)
 	Erase(ctx context.Context, store journal.Expunger, e journal.Erasure) (journal.Erased, error)
 }
 
-// Services are what a Guard stands before.
+// Services are what a Guard guards.
 type Services struct {
 	DeadLetters DeadLetters
 	Gates       Gates
 	Journal     Recorder
 	Store       journal.Expunger
-	// Accounts is access.Gate's; nil where nobody is known.
+	// Accounts is access.Gate.Accounts; if nil, no account is known.
 	Accounts func() (known []access.Identity, others bool)
 	Log      *zap.Logger
 }
 
-// Guard does what the person who asks may do (access.From), under that person's name. Where the person may not, its
-// methods change nothing and return an *access.Refusal; the other errors are those of the services. Safe for
-// concurrent use.
+// Guard does what the person who asks (access.From) may do, under that person's name. If the person may not, its
+// methods change nothing and return an *access.Refusal; other errors are the services'. It is safe for concurrent use.
 type Guard struct {
 	Reads
 	Destinations
 	to Services
 }
 
-// New returns a Guard before the services.
+// New returns a Guard of the services.
 func New(s Services) *Guard {
 	if s.Accounts == nil {
 		s.Accounts = func() ([]access.Identity, bool) { return nil, true }
@@ -95,16 +94,16 @@ func New(s Services) *Guard {
 	return &Guard{s.DeadLetters, s.Gates, s}
 }
 
-// by returns who asks.
+// by returns the name of the person who asks.
 func by(ctx context.Context) string { return access.From(ctx).Name }
 
-// log says what a person did.
+// log logs what a person did.
 func (g *Guard) log(ctx context.Context, message, event string, fields ...zap.Field) {
 	g.to.Log.Info(message, append([]zap.Field{zap.String("event", event), zap.String("by", by(ctx))}, fields...)...)
 }
 
-// Reviewing returns the dead letter where who asks may decide on it, or, where that is fresh, begin its whole ladder
-// again. The role goes first, whatever dead letter it is; its team never changes.
+// Reviewing returns the dead letter if the person who asks may decide on it or, if fresh, begin its whole ladder again.
+// It checks the role before it reads the dead letter, whose team never changes.
 func (g *Guard) Reviewing(ctx context.Context, id string, fresh bool) (deadletter.Item, error) {
 	action := access.Review.Anew(fresh)
 	if err := access.Check(ctx, action); err != nil {
@@ -117,7 +116,7 @@ func (g *Guard) Reviewing(ctx context.Context, id string, fresh bool) (deadlette
 	return item, err
 }
 
-// Decide does with a dead letter what a person decides.
+// Decide carries out a person's decision on a dead letter.
 func (g *Guard) Decide(ctx context.Context, c deadletter.Command) (deadletter.Item, error) {
 	if _, err := g.Reviewing(ctx, c.ID, c.Fresh); err != nil {
 		return deadletter.Item{}, err
@@ -131,7 +130,7 @@ func (g *Guard) Decide(ctx context.Context, c deadletter.Command) (deadletter.It
 	return item, err
 }
 
-// Note takes what a person says of a dead letter.
+// Note records what a person says about a dead letter.
 func (g *Guard) Note(ctx context.Context, c deadletter.Command, verb journal.NoteVerb) (deadletter.Item, error) {
 	if _, err := g.Reviewing(ctx, c.ID, verb == journal.RetryLater && c.Fresh); err != nil {
 		return deadletter.Item{}, err
@@ -140,13 +139,13 @@ func (g *Guard) Note(ctx context.Context, c deadletter.Command, verb journal.Not
 	return g.to.DeadLetters.Note(ctx, c, verb)
 }
 
-// Colleagues are accounts that may decide on dead letters: their Names in order; Others tells that there may be more.
+// Colleagues are the accounts that may decide on dead letters: Names in order. If Others, there may be more.
 type Colleagues struct {
 	Names  []string
 	Others bool
 }
 
-// Colleagues returns those who may decide on a team's, or on some team's where it is empty.
+// Colleagues returns those who may decide on the team's dead letters; for an empty team, on some team's.
 func (g *Guard) Colleagues(team decision.Team) (c Colleagues) {
 	known, others := g.to.Accounts()
 	for _, id := range known {
@@ -159,7 +158,7 @@ func (g *Guard) Colleagues(team decision.Team) (c Colleagues) {
 	return c
 }
 
-// Assign says who has a dead letter: deadletter.Me, who asks, or another who may decide on it, or journal.Nobody.
+// Assign gives a dead letter to deadletter.Me (who asks), to another who may decide on it, or to journal.Nobody.
 func (g *Guard) Assign(ctx context.Context, id string, a journal.Assignment) (deadletter.Item, error) {
 	item, err := g.Reviewing(ctx, id, false)
 	if err != nil {
@@ -172,8 +171,8 @@ func (g *Guard) Assign(ctx context.Context, id string, a journal.Assignment) (de
 	return g.to.DeadLetters.Assign(ctx, id, a)
 }
 
-// assignee returns the name that is meant, empty for nobody, unless the team's dead letters cannot be given to that one. A
-// name that is not known here is taken where a provider may know it: it binds nobody.
+// assignee returns the account that name means, empty for nobody. It refuses one that may not decide on the team's dead
+// letters, but takes an unknown name if a provider may know it, since an assignment binds nobody.
 func (g *Guard) assignee(ctx context.Context, name string, team decision.Team) (string, error) {
 	switch name {
 	case "", journal.Nobody:
@@ -190,13 +189,13 @@ func (g *Guard) assignee(ctx context.Context, name string, team decision.Team) (
 		"decide for the team %.60q, expected one of %s", name, team, strings.Join(c.Names, ", "))}
 }
 
-// Handed is what became of all that somebody had.
+// Handed is the result of a Handover.
 type Handed struct {
 	Given int64 `json:"given" doc:"How many were given away."`
 	Left  int64 `json:"left" doc:"How many were not: one of both may not decide on them, or somebody just has."`
 }
 
-// Handover gives all that somebody has to another, or to nobody, with the days to look at it again.
+// Handover gives all dead letters that somebody has to another, or to nobody. Their follow-up dates stay.
 func (g *Guard) Handover(ctx context.Context, of, to string) (done Handed, err error) {
 	if err := access.Check(ctx, access.Handover); err != nil {
 		return done, err
@@ -222,7 +221,7 @@ func (g *Guard) Handover(ctx context.Context, of, to string) (done Handed, err e
 	return done, nil
 }
 
-// Start begins the bulk run that token's plan was made for.
+// Start starts the bulk run whose plan has the token.
 func (g *Guard) Start(
 	ctx context.Context, c journal.BulkCommand, token string,
 ) (run journal.BulkRun, started bool, err error) {
@@ -239,7 +238,7 @@ func (g *Guard) Start(
 	return run, started, err
 }
 
-// Steer pauses, resumes or cancels a bulk run; it takes what its start took.
+// Steer pauses, resumes or cancels a bulk run. It takes the permission that the start took.
 func (g *Guard) Steer(ctx context.Context, id string, verb journal.BulkVerb) (journal.BulkRun, error) {
 	if err := access.Check(ctx, access.Bulk); err != nil {
 		return journal.BulkRun{}, err
@@ -258,7 +257,7 @@ func (g *Guard) Steer(ctx context.Context, id string, verb journal.BulkVerb) (jo
 	return run, err
 }
 
-// Teach records what a person says of a cause.
+// Teach records what a person teaches about a cause.
 func (g *Guard) Teach(ctx context.Context, id string, t journal.Teaching) (journal.Cause, error) {
 	if err := access.Check(ctx, access.Teach); err != nil {
 		return journal.Cause{}, err
@@ -303,8 +302,8 @@ func (g *Guard) Erase(ctx context.Context, e journal.Erasure) (done journal.Eras
 	return done, err
 }
 
-// Conclude records how a claim of a policy ended. Where the claim has a dead letter that ends a team's case, as a
-// decision on it does, and takes what that takes. Nothing changes before its team is known.
+// Conclude records how a claim of a policy ended. If the claim has an open dead letter, it takes the permission of a
+// decision, since it ends a team's case like one. Nothing changes before the team is checked.
 func (g *Guard) Conclude(ctx context.Context, p *decision.Policy, o *journal.Outcome) (journal.Concluded, error) {
 	if err := access.Check(ctx, access.Report); err != nil {
 		return journal.Concluded{}, err
@@ -313,7 +312,7 @@ func (g *Guard) Conclude(ctx context.Context, p *decision.Policy, o *journal.Out
 	for {
 		done, err := g.to.Journal.Conclude(ctx, o)
 		e := &done.Episode
-		if err == nil && done.Changed { // the log's line is that of an outcome that a job reports
+		if err == nil && done.Changed { // the same line as for a job's report
 			g.log(ctx, "outcome recorded", "retry_outcome_recorded", worker.SubjectField(p, o.Subject.ID),
 				zap.String("retryPolicy", o.Subject.Policy), zap.String("state", string(e.State)),
 				zap.Int64("retryCount", e.Retries))

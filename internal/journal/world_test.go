@@ -18,7 +18,7 @@ import (
 	"retry-worker/internal/testkit/seeded"
 )
 
-// ids of the generated subjects; few, so that they meet.
+// ids are the generated subjects', few, so that they repeat.
 var ids = []string{"CLM-1-1", "CLM-2-1", "CLM-3-1"}
 
 var tiss = decisiontest.TISSSubmission()
@@ -38,10 +38,10 @@ type call struct {
 	Wait                   time.Duration
 }
 
-// reviews that there are, the last two of which are refused.
+// reviews are the kinds of review; the last two are refused.
 var reviews = []string{"again", "again", "force", "force", "force", "fresh", "fresh", "discard", "forced discard", "fresh alone"}
 
-// calls: few keys and counts, so that the same come again.
+// calls generates calls with few keys and counts, so that they repeat.
 var calls = rapid.Custom(func(t *rapid.T) call {
 	job := rapid.Int64Range(1, 4).Draw(t, "job")
 	how := rapid.SampledFrom(reviews).Draw(t, "review")
@@ -66,8 +66,8 @@ var calls = rapid.Custom(func(t *rapid.T) call {
 	}
 })
 
-// lives are calls of which many come again as they were: a job that is delivered once more, keys that start
-// over, a second process with the same failure.
+// lives generates calls of which many are repeated: another delivery of a job, keys that start again, a second
+// process with the same failure.
 func lives(least, most int) *rapid.Generator[[]call] {
 	return rapid.Custom(func(t *rapid.T) []call {
 		var all []call
@@ -87,7 +87,7 @@ func lives(least, most int) *rapid.Generator[[]call] {
 	})
 }
 
-// world is a journal on a Memory, in a bubble, with a clock of its own for decisions.
+// world is a journal on a Memory, in a bubble, whose decisions have a clock of their own.
 type world struct {
 	memory  *testkit.Memory
 	journal *journal.Journal
@@ -110,13 +110,13 @@ func newWorld() *world {
 	return w
 }
 
-// set the clock of decisions, while nothing is being decided.
+// set sets the clock of decisions, while nothing is being decided.
 func (w *world) set(now time.Time) {
 	synctest.Wait()
 	w.now = now
 }
 
-// inBubble checks a property where time is fake. The bubble's T has no deadline to be asked for.
+// inBubble checks a property in fake time. A bubble's T has no deadline, which rapid would ask for.
 func inBubble(t *testing.T, property func(*rapid.T)) {
 	synctest.Test(t, func(t *testing.T) { seeded.Check(struct{ testing.TB }{t}, property) })
 }
@@ -125,7 +125,7 @@ func subjectOf(c *call) journal.Subject {
 	return journal.Subject{Tenant: journal.DefaultTenant, Policy: tiss.Name, ID: ids[c.ID]}
 }
 
-// do carries a call out and tells what it was answered, in words that do not depend on how calls are gathered.
+// do carries out a call and returns its answer, in words that do not depend on how calls are batched.
 func (w *world) do(c *call) (string, journal.Recorded) {
 	ctx := context.Background()
 	switch c.Kind {
@@ -165,7 +165,7 @@ func (w *world) do(c *call) (string, journal.Recorded) {
 	}
 }
 
-// word of an error: the API's code.
+// word returns the API's code of an error.
 func word(err error) string {
 	code, _, _ := strings.Cut(err.Error(), ":")
 	return code
@@ -194,7 +194,7 @@ func (w *world) analysis(c *call) *journal.Analysis {
 	if c.Submitted != "" {
 		v.LastSubmissionTime = decision.Text(c.Submitted)
 	}
-	f, _ := tiss.Read(v) // sound but for an empty error
+	f, _ := tiss.Read(v) // valid except for
 	a := &journal.Analysis{Subject: subjectOf(c), JobKey: c.Job, ElementInstanceKey: c.Element, ProcessInstanceKey: c.Instance,
 		Rule: decision.RNBIL004, Policy: tiss, Failure: &f, Error: c.Error, ReceivedAt: w.now}
 	return a
@@ -220,7 +220,7 @@ func (w *world) story(c *call) journal.Story {
 	return story
 }
 
-// latestLetter is the id of the dead letter that was born last.
+// latestLetter returns the id of the newest dead letter.
 func (w *world) latestLetter(c *call) string {
 	letters := w.story(c).DeadLetters
 	if len(letters) == 0 {

@@ -20,12 +20,12 @@ import (
 	"retry-worker/internal/worker"
 )
 
-// canary stands where a claim's id and error text hold something of a person.
+// canary is a person's data in a claim's id and error text.
 const canary = "529.982.247-25"
 
 var analysed = time.Date(2025, 1, 12, 10, 40, 0, 0, time.UTC)
 
-// theFour are a failure of each kind and the count it is analysed at.
+// theFour are a failure of each kind, and its count.
 var theFour = []struct {
 	text  string
 	count int64
@@ -52,7 +52,7 @@ func decide(t *testing.T, text string, count int64) *decision.Decision {
 	return &d
 }
 
-// served are the metrics of a worker with the three job types, and their address.
+// served returns the metrics of a worker with the three job types, and their address.
 func served(t *testing.T) (*metrics.Metrics, string) {
 	t.Helper()
 	m := metrics.New(metrics.Build{Version: "v1.2.3", Commit: "abc1234", GoVersion: "go1.26"})
@@ -65,7 +65,7 @@ func served(t *testing.T) (*metrics.Metrics, string) {
 	return m, listen(t, m, false)
 }
 
-// listen is the address at which they are served, with profiles or without.
+// listen serves metrics, with profiles or without, and returns the address.
 func listen(t *testing.T, m *metrics.Metrics, profiles bool) string {
 	t.Helper()
 	s, err := m.Listen(net.Listen, "127.0.0.1:0", profiles)
@@ -74,7 +74,7 @@ func listen(t *testing.T, m *metrics.Metrics, profiles bool) string {
 	return "http://" + s.Addr()
 }
 
-// scrape is the text exposition, without what the Go run-time tells of itself.
+// scrape returns the text exposition, without the Go run-time's own metrics.
 func scrape(t *testing.T, url string) string {
 	t.Helper()
 	status, body := testkit.Get(t, url+"/metrics")

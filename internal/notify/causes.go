@@ -13,26 +13,26 @@ import (
 )
 
 const (
-	// holdsFor is how long what a person taught is believed before a digest asks whether it still holds.
+	// holdsFor is how old what a person taught may be before a digest asks whether it still holds.
 	holdsFor = 90 * 24 * time.Hour
-	// toldWithin is for how long a cause is news to a receiver that was told of none since.
+	// toldWithin is for how long a cause is news to a receiver that has been told of none since.
 	toldWithin = 7 * 24 * time.Hour
-	// mostCauses are looked at for a notice.
+	// mostCauses bounds the causes that are read for a notice.
 	mostCauses = 1000
 )
 
-// KnownCause is a cause that is told of without dead letters.
+// KnownCause names a cause without its dead letters.
 type KnownCause struct {
 	ID     string `json:"cause"`
 	Policy string `json:"policy"`
 	Reason string `json:"reason"`
-	// Pattern is as a Cause's.
+	// Pattern is as Cause's.
 	Pattern string `json:"pattern,omitempty"`
-	// URL of its page; empty where nobody said where the console is.
+	// URL is its page; empty if nobody said where the console is.
 	URL string `json:"url,omitempty"`
 }
 
-// known returns a cause as notices tell it; cases is how many it was of.
+// known returns how notices name a cause that cases failures share.
 func (l *glance) known(c *journal.Cause, cases int64) KnownCause {
 	k := KnownCause{ID: c.ID, Policy: clean(c.Policy, maxPattern), Reason: clean(string(c.Reason), maxPattern),
 		URL: l.page("/causes/" + c.ID)}
@@ -42,21 +42,21 @@ func (l *glance) known(c *journal.Cause, cases int64) KnownCause {
 	return k
 }
 
-// Taught is what a person taught of a cause long ago.
+// Taught is a cause that a person taught long ago.
 type Taught struct {
 	KnownCause
 	Classification string `json:"classification"` // as it was taught
 	At             string `json:"at"`
 }
 
-// Advised is a cause of whose retried claims, Closed, so few Recovered that it had better be taught as permanent.
+// Advised is a cause of whose Closed retried claims so few Recovered that people had better teach it as permanent.
 type Advised struct {
 	KnownCause
 	Recovered int64 `json:"recovered"`
 	Closed    int64 `json:"closed"`
 }
 
-// NewCause is one that was never seen before, or not for 30 days, and failed five times within an hour (R34).
+// NewCause is a cause that was never seen before, or not for 30 days, and failed five times within an hour (R34).
 type NewCause struct {
 	KnownCause
 	journal.News
@@ -64,13 +64,13 @@ type NewCause struct {
 	Label string `json:"label,omitempty"`
 }
 
-// theirs returns the causes that a filter lets through and a team acts on.
+// theirs returns the causes that match a filter and that a team acts on.
 func (l *glance) theirs(ctx context.Context, team decision.Team, f journal.CauseFilter) ([]journal.Cause, error) {
 	all, err := l.Store.Causes(ctx, f, nil, mostCauses)
 	return slices.DeleteFunc(all, func(c journal.Cause) bool { return l.teamOf(&c) != team }), err
 }
 
-// teamOf returns who acts on a cause: whom it was given to, or whom its rule names; else who does at its policy's limit.
+// teamOf returns who acts on a cause: the team that was taught, or its rule's, or else its policy's at the limit.
 func (l *glance) teamOf(c *journal.Cause) decision.Team {
 	p := l.Catalogue().Policies[c.Policy]
 	switch r := ruleOf(p, c.Reason); {
@@ -84,7 +84,7 @@ func (l *glance) teamOf(c *journal.Cause) decision.Team {
 	return ""
 }
 
-// ruleOf returns the rule of that name; the zero value where there is none.
+// ruleOf returns the rule with that name; the zero value if there is none.
 func ruleOf(p *decision.Policy, name decision.Reason) classify.Rule {
 	if p != nil && p.Rules != nil {
 		for _, r := range p.Rules.Rules() {
@@ -96,7 +96,8 @@ func ruleOf(p *decision.Policy, name decision.Reason) classify.Rule {
 	return classify.Rule{}
 }
 
-// causes tells a team of its causes that are new, or back, since it was told of the last, and reports whether there were.
+// causes makes a notice of the team's causes that are new, or back, since the last one told, and reports whether
+// there are any.
 func (l *glance) causes(ctx context.Context, r *receiver) (bool, error) {
 	from := l.watermark(r, deadletter.CausesNotice)
 	if l.lately(from.At) {
@@ -121,7 +122,7 @@ func (l *glance) newCause(c *journal.Cause) NewCause {
 	return shown
 }
 
-// taught returns what was taught long ago of a team's causes.
+// taught returns the team's causes that were taught long ago.
 func (l *glance) taught(ctx context.Context, team decision.Team) (old []Taught, err error) {
 	causes, err := l.theirs(ctx, team, journal.CauseFilter{Taught: true})
 	for i := range causes {
@@ -132,7 +133,7 @@ func (l *glance) taught(ctx context.Context, team decision.Team) (old []Taught, 
 	return old, err
 }
 
-// advised returns the team's causes of the last week whose retries hardly help, and of which nothing is taught (R26).
+// advised returns the team's causes of the last week whose retries hardly help and of which nothing is taught (R26).
 func (l *glance) advised(ctx context.Context, team decision.Team) (all []Advised, err error) {
 	if l.Learner == nil {
 		return nil, nil

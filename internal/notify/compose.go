@@ -21,27 +21,27 @@ import (
 )
 
 const (
-	// topCauses are named in a notice; the others are summed up.
+	// topCauses is how many causes a notice names; the others are summed up.
 	topCauses = 12
-	// fewest dead letters that share a pattern before it is shown: that of one alone is the error of a single case.
+	// fewest is how many dead letters must share a pattern before it is shown: one alone has the error of a single case.
 	fewest = 2
 	// toldBefore is how long before a dead letter expires its team is told.
 	toldBefore = 30 * 24 * time.Hour
-	// maxPattern is the bytes of a pattern in a notice.
+	// maxPattern bounds the bytes of a pattern in a notice.
 	maxPattern = 200
 )
 
-// instant returns an instant as notices tell it: to the second.
+// instant returns t in RFC 3339 in UTC, to the second.
 func instant(t time.Time) string { return t.UTC().Truncate(time.Second).Format(time.RFC3339) }
 
-// newNotice returns an empty notice of a kind to a team.
+// newNotice returns an empty notice of a kind for a team.
 func (l *glance) newNotice(kind string, team decision.Team) *Notice {
 	n := &Notice{Type: kind, Timestamp: instant(l.now), Data: Data{Team: string(team)}}
 	n.Data.URL = l.page("/dead-letters?" + url.Values{"team": {string(team)}}.Encode())
 	return n
 }
 
-// page returns the address of a page of the console; empty where nobody said where that is.
+// page returns the address of a page of the console; empty if nobody said where the console is.
 func (l *glance) page(path string) string {
 	if l.PublicURL == "" {
 		return ""
@@ -49,7 +49,7 @@ func (l *glance) page(path string) string {
 	return l.PublicURL + path
 }
 
-// digest returns that of a team: what is open by cause and age, what of it is due, and the figures of its policies.
+// digest returns a team's digest: what is open by cause and age, what is due, and the figures of its policies.
 func (l *glance) digest(ctx context.Context, team decision.Team, day string) (*Notice, error) {
 	open, err := l.Store.OpenDeadLetters(ctx, team, 0, topCauses, l.now.Add(-statistics.Daily), l.now.Add(-statistics.Weekly),
 		l.now.Add(toldBefore-l.Retention))
@@ -86,7 +86,7 @@ func (l *glance) digest(ctx context.Context, team decision.Team, day string) (*N
 	return n, nil
 }
 
-// due returns the open dead letters of a team that are due before the next digest; nil where none is.
+// due returns the team's open dead letters that are due before the next digest; nil if there are none.
 func (l *glance) due(ctx context.Context, team decision.Team) (*Due, error) {
 	until := l.now.Add(statistics.Daily)
 	counts, err := l.Store.DeadLetterCounts(ctx, journal.DeadLetterFilter{Team: team, DueSince: l.now, DueUntil: until})
@@ -100,25 +100,25 @@ func (l *glance) due(ctx context.Context, team decision.Team) (*Due, error) {
 	return &Due{all.N, amount(all.Cents), instant(until)}, nil
 }
 
-// followUps returns how many of a team's are to be looked at again today, by who has them.
+// followUps counts the team's dead letters to be looked at again today, by assignee.
 func (l *glance) followUps(ctx context.Context, team decision.Team) (map[string]int64, error) {
 	f := journal.DeadLetterFilter{Team: team, FollowUp: deadletter.EndOfDay(l.Zone, l.now)}
 	counts, err := l.Store.DeadLetterCounts(ctx, f)
 	shown := make(map[string]int64)
 	for i := range counts {
-		who, _, _ := strings.Cut(counts[i].Assignee, "@") // of whom a redaction would leave nothing
+		who, _, _ := strings.Cut(counts[i].Assignee, "@") // a redaction would remove a whole address
 		shown[clean(who, maxPattern)] += counts[i].N
 	}
 	return shown, err
 }
 
-// isMonday reports whether a digest's day is one.
+// isMonday reports whether a day, such as 2026-11-23, is a Monday.
 func isMonday(day string) bool {
 	t, err := time.Parse(time.DateOnly, day)
 	return err == nil && t.Weekday() == time.Monday
 }
 
-// policiesOf returns the policies that name a team, in alphabetical order.
+// policiesOf returns the policies that name a team, sorted.
 func policiesOf(all decision.Policies, team decision.Team) []string {
 	return slices.DeleteFunc(all.Names(), func(name string) bool {
 		p := all[name]
@@ -127,7 +127,7 @@ func policiesOf(all decision.Policies, team decision.Team) []string {
 	})
 }
 
-// summary returns what a store has counted as notices tell it.
+// summary returns a store's count in a notice's form.
 func summary(c *deadletter.NoticeCount, policies decision.Policies) Summary {
 	s := Summary{Count: c.N, Amount: amount(c.Cents), Causes: c.Causes, OtherCount: c.N}
 	if !c.Oldest.IsZero() {
@@ -161,19 +161,18 @@ func cause(c *deadletter.NoticeCause, policies decision.Policies) Cause {
 	return shown
 }
 
-// clean returns what may stand in a header, a line and a page: redacted, one line, nothing that is not seen, and no
-// address that a mail program would make a link of.
+// clean returns text for a header, a line or a page: redacted, in one line, without invisible characters, and without
+// an address that a mail program would turn into a link.
 func clean(said string, most int) string {
 	said = strings.ReplaceAll(text.Inert(said), string(utf8.RuneError), "")
 	said = strings.NewReplacer("://", "[:]//", "www.", "www[.]").Replace(redact.Line(said, most))
 	return strings.Join(strings.Fields(said), " ")
 }
 
-// space of the names of messages.
+// space is the namespace of messages' ids.
 var space = uuid.NewSHA1(uuid.NameSpaceURL, []byte("urn:retry-worker:notice"))
 
-// idOf returns a message's id, which tells it apart from every other: what is told twice for whatever cause has the
-// same one.
+// idOf returns a message's id. The same news has the same id, however often it is told.
 func idOf(to *deadletter.Watermark, from int64) string {
 	name := strings.Join([]string{string(to.Team), to.Channel, string(to.Kind), instant(to.At), to.Day,
 		strconv.FormatInt(from, 10), strconv.FormatInt(to.Record, 10)}, "\x00")

@@ -162,6 +162,20 @@ func TestClockPutBack(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.send(tiByMail)
 	})
+	play(t, map[string]string{"ti": withDigest}, func(w *world) { // from a year ahead
+		c := &testkit.Clock{}
+		w.options.Clock = c
+		w.gather()
+		time.Sleep(time.Minute)
+		const ahead = 365 * 24 * time.Hour
+		for _, move := range []time.Duration{ahead, -ahead, 0} {
+			c.Advance(move)
+			time.Sleep(25 * time.Hour)
+			if n := w.send(tiByMail); n.Type != notify.TypeDigest {
+				t.Errorf("%s waits, want a digest", n.Type)
+			}
+		}
+	})
 	play(t, map[string]string{"faturamento": mailed}, func(w *world) {
 		c, p := &testkit.Clock{}, &portals{}
 		w.options.Clock, w.options.Destinations = c, p.read

@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// lookEvery is how often a Gatherer looks where nobody wakes it: other replicas have dead letters too.
+	// lookEvery is how often a Gatherer looks if nobody wakes it: other replicas have dead letters too.
 	lookEvery = 5 * time.Second
-	// leastRest is what it rests at least.
+	// leastRest is its pause even if it is woken.
 	leastRest = time.Second
-	// gatherTime is how long the first of the news waits for others: one cause seldom kills one claim alone.
+	// gatherTime is how long the first of the news waits for more, as a cause seldom concerns one claim alone.
 	gatherTime = 10 * time.Second
 	// lookTime bounds one look.
 	lookTime = time.Minute
-	// mostWaiting messages of the queue are looked at.
+	// mostWaiting bounds the waiting messages that are read.
 	mostWaiting = 1000
 )
 
@@ -41,16 +41,16 @@ type Store interface {
 	DeadLetterCounts(ctx context.Context, f journal.DeadLetterFilter) ([]deadletter.Count, error)
 }
 
-// Settings are how teams are told of their dead letters (R21). The tags are config's.
+// Settings say how teams are told (R21). The tags are config's.
 type Settings struct {
 	PublicURL string         `group:"Messages to teams" env:"RETRY_WORKER_PUBLIC_URL" page:"the console" desc:"where people open the console, for links in messages: https://…; empty: no links"`
 	Interval  time.Duration  `env:"RETRY_WORKER_NOTIFY_INTERVAL" default:"15m" from:"1s" to:"24h" desc:"least time between two messages to a team about new dead letters, 1s to 24h"`
 	Zone      *time.Location `env:"RETRY_WORKER_TIME_ZONE" default:"America/Sao_Paulo" desc:"time zone of the digest, and of times in messages and in the console"`
 	// DigestHour and DigestMinute are when the digest is due, in Zone.
 	DigestHour, DigestMinute int
-	// SMTP is nil where no e-mail is sent.
+	// SMTP is the mail server; nil if no e-mail is sent.
 	SMTP *MailServer
-	// Webhooks are where those may be posted to beside public addresses.
+	// Webhooks are addresses that webhooks may be posted to besides public ones.
 	Webhooks web.Allowed
 }
 
@@ -62,32 +62,33 @@ type Options struct {
 	Settings
 	// Retention is how long records are kept; 0 is for ever.
 	Retention time.Duration
-	// Destinations returns what the destinations are in (gate.Gates.Destinations does); nil: nobody is told of outages.
+	// Destinations returns the state of the destinations (gate.Gates.Destinations); nil: nobody is told of outages.
 	Destinations func() ([]gate.Destination, error)
 	// Learner says what came of a cause's retries; nil: no digest gives advice.
 	Learner journal.Learner
-	// Made is called when messages were put into the outbox. It must not block.
+	// Made is called after messages were put into the outbox. It must not block.
 	Made func()
 	Log  *zap.Logger
 }
 
-// Gatherer makes notices of what the journal holds. One should run at a time (outbox.Lead); several tell nothing twice.
+// Gatherer puts notices of what the journal holds into the outbox. One should run at a time (outbox.Lead); several
+// would tell nothing twice.
 type Gatherer struct {
 	Options
 	woken clock.Signal
-	// failed is what was told last of a store that does not answer.
+	// failed reports whether the last look failed.
 	failed bool
 }
 
-// NewGatherer prepares a Gatherer; Run starts it.
+// NewGatherer returns a Gatherer; Run starts it.
 func NewGatherer(o Options) *Gatherer {
 	return &Gatherer{Options: o, woken: clock.NewSignal()}
 }
 
-// Wake says that there may be dead letters. It never blocks and is safe for concurrent use.
+// Wake has the Gatherer look soon. It never blocks and is safe for concurrent use.
 func (g *Gatherer) Wake() { g.woken.Send() }
 
-// Run makes notices until stop ends; what it does with the store ends with hard.
+// Run makes notices until stop ends; hard ends its calls of the store.
 func (g *Gatherer) Run(stop, hard context.Context) {
 	for stop.Err() == nil {
 		g.look(hard)
@@ -96,7 +97,7 @@ func (g *Gatherer) Run(stop, hard context.Context) {
 	}
 }
 
-// look makes what is due.
+// look makes the notices that are due.
 func (g *Gatherer) look(ctx context.Context) {
 	all := g.receivers()
 	if len(all) == 0 {
@@ -114,21 +115,21 @@ func (g *Gatherer) look(ctx context.Context) {
 	}
 }
 
-// receiver is a way by which a team is told.
+// receiver is a team's way of being told.
 type receiver struct {
 	team decision.Team
 	way  way
-	// digest says that the team is to have one.
+	// digest reports whether the team gets digests.
 	digest bool
 }
 
-// receivers returns those that can be told, in a fixed order.
+// receivers returns the receivers that can be told, in a fixed order.
 func (g *Gatherer) receivers() (all []receiver) {
 	teams := g.Catalogue().Teams
 	for _, name := range slices.Sorted(maps.Keys(teams)) {
 		t := teams[name]
 		for _, w := range waysOf(&t) {
-			if c, _ := w.split(); c != Email || g.SMTP != nil { // that there is no mail server was said at the start
+			if c, _ := w.split(); c != Email || g.SMTP != nil { // a missing mail server was reported at the start
 				all = append(all, receiver{name, w, t.Digest})
 			}
 		}
@@ -136,8 +137,7 @@ func (g *Gatherer) receivers() (all []receiver) {
 	return all
 }
 
-// unread says that the store does not answer, once, unless it was ctx that ended; the journal says itself when it does
-// again.
+// unread logs once that the store does not answer, unless ctx ended. The journal logs when it answers again.
 func (g *Gatherer) unread(ctx context.Context, err error) {
 	if err != nil && !g.failed && ctx.Err() == nil {
 		g.Log.Warn("the journal cannot be read for what teams are to be told; they are told when it can", zap.Error(err))
@@ -145,16 +145,16 @@ func (g *Gatherer) unread(ctx context.Context, err error) {
 	g.failed = err != nil
 }
 
-// glance is one look at everything.
+// glance is what one look reads.
 type glance struct {
 	*Gatherer
 	now        time.Time
-	watermarks map[deadletter.Watermark]deadletter.Watermark // by the watermark that was never kept
-	waiting    map[string]bool                               // keys with a message in the outbox
+	watermarks map[deadletter.Watermark]deadletter.Watermark // by team, channel and kind
+	waiting    map[string]bool                               // keys of messages in the outbox
 	made       bool
 
 	destinations []gate.Destination
-	fresh        []journal.Cause // told of lately, in that order
+	fresh        []journal.Cause // reported lately, the earliest first
 }
 
 func (g *Gatherer) begin(ctx context.Context) (*glance, error) {
@@ -177,12 +177,12 @@ func (g *Gatherer) begin(ctx context.Context) (*glance, error) {
 		l.waiting[waiting[i].Key] = true
 	}
 	if l.Destinations != nil {
-		l.destinations, _ = l.Destinations() // none until the journal was read
+		l.destinations, _ = l.Destinations() // none before the journal is read
 	}
 	return l, err
 }
 
-// receiver makes what is due of one: a message at most, and none while one waits.
+// receiver makes at most one notice that is due for a receiver, and none while a message waits for it.
 func (l *glance) receiver(ctx context.Context, r *receiver) error {
 	if l.waiting[keyOf(r.team, r.way)] {
 		return nil
@@ -203,12 +203,12 @@ func (l *glance) watermark(r *receiver, kind deadletter.NoticeKind) deadletter.W
 	return never
 }
 
-// lately reports whether that is less than Interval from now: clocks of replicas are a little apart, and one that was
-// put back makes nobody wait until it comes there again.
+// lately reports whether at is less than Interval from now, on either side: replicas' clocks differ a little, and a
+// clock that was put back must not silence a team until it is at that time again.
 func (l *glance) lately(at time.Time) bool { return l.now.Sub(at).Abs() < l.Interval }
 
-// news tells a team of dead letters that have waited for others, where it was told of the last long enough ago, and
-// reports whether there were.
+// news makes a notice of new dead letters, once they have waited for others and the last notice is old enough. It
+// reports whether it found any.
 func (l *glance) news(ctx context.Context, r *receiver) (bool, error) {
 	from := l.watermark(r, deadletter.NewsNotice)
 	if l.lately(from.At) {
@@ -226,8 +226,8 @@ func (l *glance) news(ctx context.Context, r *receiver) (bool, error) {
 	})
 }
 
-// tell makes a notice that says how many dead letters of the team are open, without their causes; about adds what it is
-// about.
+// tell makes a notice with the number of the team's open dead letters, without their causes. about adds what the
+// notice is about.
 func (l *glance) tell(
 	ctx context.Context, from, to deadletter.Watermark, kind string, about func(*Data),
 ) (found bool, err error) {
@@ -242,13 +242,13 @@ func (l *glance) tell(
 	return true, l.make(ctx, from, to, n)
 }
 
-// make puts a notice into the outbox, with the watermark.
+// make puts a notice into the outbox and moves the watermark.
 func (l *glance) make(ctx context.Context, from, to deadletter.Watermark, n *Notice) error {
 	team, w := to.Team, way(to.Channel)
 	m := &journal.Message{ID: idOf(&to, from.Record), Queue: deadletter.NoticeQueue, Key: keyOf(team, w), Type: n.Type,
 		Body: n.body(), At: l.now}
 	moved, err := l.Store.MoveWatermark(ctx, from, to, m)
-	if err != nil || !moved { // another replica was faster, or the outbox has a message of theirs
+	if err != nil || !moved { // another replica was faster, or its message waits in the outbox
 		return err
 	}
 	l.made = true
@@ -263,15 +263,16 @@ func (l *glance) make(ctx context.Context, from, to deadletter.Watermark, n *Not
 	return nil
 }
 
-// review makes the digest of a team whose time has come, and reports whether it had.
+// review makes the digest of a team if it is due, and reports whether it is.
 func (l *glance) review(ctx context.Context, r *receiver) (bool, error) {
 	from := l.watermark(r, deadletter.DigestNotice)
-	to := from
-	to.At, to.Day = l.now, schedule{l.DigestHour, l.DigestMinute, l.Zone}.due(l.now)
-	if !r.digest || to.Day <= from.Day {
+	to, daily := from, schedule{l.DigestHour, l.DigestMinute, l.Zone}
+	to.At, to.Day = l.now, daily.due(l.now)
+	isAhead := from.Day > daily.due(l.now.AddDate(0, 0, 1)) // of a clock that has been put back by days
+	if !r.digest || to.Day <= from.Day && !isAhead {
 		return false, nil
 	}
-	if from.At.IsZero() { // the team gets its first when one is due next
+	if from.At.IsZero() { // the team gets its first at the next time
 		_, err := l.Store.MoveWatermark(ctx, from, to, nil)
 		return false, err
 	}
@@ -282,14 +283,14 @@ func (l *glance) review(ctx context.Context, r *receiver) (bool, error) {
 	return true, err
 }
 
-// schedule is when the digest is due: each day at a time of day where the teams live.
+// schedule is the time of day at which the digest is due, where the teams live.
 type schedule struct {
 	hour, minute int
 	zone         *time.Location
 }
 
-// due returns the last day whose digest's time has come. A time of day that the clocks pass over is due when they have;
-// one that they show twice is due once: a day has one digest.
+// due returns the last day whose digest is due. If the clocks skip the time of day, the digest is due right after; if
+// they show it twice, the digest is due once.
 func (s schedule) due(now time.Time) (day string) {
 	y, m, date := now.In(s.zone).Date()
 	if time.Date(y, m, date, s.hour, s.minute, 0, 0, s.zone).After(now) {

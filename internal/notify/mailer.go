@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// PublishTime is what one try to send a notice may take (outbox.Patience).
+	// PublishTime bounds one try to send a notice (outbox.Patience).
 	PublishTime = time.Minute
-	// talkTime bounds connecting and logging in to a mail server, and then handing a message in.
+	// talkTime bounds connecting and logging in to a mail server, and then handing in a message.
 	talkTime = 40 * time.Second
-	// quitTime bounds the good-bye, which nobody waits for.
+	// quitTime bounds the end of the conversation, which nobody waits for.
 	quitTime = time.Second
-	// maxSecret is the bytes of a file with a secret.
+	// maxSecret bounds the bytes of a secret's file.
 	maxSecret = 4096
 )
 
-// Encryption of a mail server's connection. The set is closed.
+// Encryption is that of a mail server's connection. The set is closed.
 type Encryption string
 
 // The encryptions.
@@ -36,12 +36,12 @@ const (
 	Plaintext   Encryption = "none"
 )
 
-// MailServer is where e-mail is handed in.
+// MailServer is the server that e-mail is handed in to.
 type MailServer struct {
 	Host       string
 	Port       int
 	Encryption Encryption
-	// User is empty where nobody logs in.
+	// User logs in; empty for nobody.
 	User         string
 	PasswordFile string `env:"RETRY_WORKER_SMTP_PASSWORD_FILE" desc:"file with the password of the mail server's user, read for each connection"`
 	CAFile       string `env:"RETRY_WORKER_SMTP_CA_FILE" desc:"PEM file to trust for the mail server instead of the system's authorities, read for each connection"`
@@ -54,7 +54,7 @@ type Mailer struct {
 	render *renderer
 }
 
-// NewMailer prepares a Mailer; it connects for each message.
+// NewMailer returns a Mailer; it connects for each message.
 func NewMailer(server MailServer, words Words, zone *time.Location) *Mailer {
 	return &Mailer{server: server, render: newRenderer(words, zone)}
 }
@@ -74,13 +74,13 @@ func (m *Mailer) Send(ctx context.Context, id string, n *Notice, address string)
 	defer client.Close()
 	err = client.Send(msg)
 	time.AfterFunc(quitTime, cancel)
-	if !msg.IsDelivered() { // else it is what came after that failed
+	if !msg.IsDelivered() { // otherwise only what came after it failed
 		return byMail(ctx, "send the message", err, address)
 	}
 	return nil
 }
 
-// Check says whether the mail server takes connections, and the user where there is one.
+// Check returns an error unless the mail server takes a connection, and the user if there is one.
 func (m *Mailer) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, PublishTime)
 	defer cancel()
@@ -93,7 +93,7 @@ func (m *Mailer) Check(ctx context.Context) error {
 	return nil
 }
 
-// message returns the e-mail, the same however often it is sent.
+// message returns the e-mail; it is the same each time it is sent.
 func (m *Mailer) message(id string, n *Notice, address string) (*gomail.Msg, error) {
 	subject, plain, page, err := m.render.render(n)
 	if err != nil {
@@ -102,13 +102,13 @@ func (m *Mailer) message(id string, n *Notice, address string) (*gomail.Msg, err
 	msg := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
 	msg.FromMailAddress(&m.server.From)
 	if err := msg.To(address); err != nil {
-		return nil, errors.New("the address is none") // the library's error names it
+		return nil, errors.New("the address is not valid") // the library's error would name it
 	}
 	_, domain, _ := strings.Cut(m.server.From.Address, "@")
 	msg.SetMessageIDWithValue(id + "@" + domain)
 	msg.SetDateWithValue(n.at())
 	msg.Subject(subject)
-	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no machine answers it
+	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no machine answers
 	msg.SetGenHeader("X-Auto-Response-Suppress", "All")
 	msg.SetBoundary("part-" + id)
 	msg.SetBodyString(gomail.TypeTextPlain, plain)
@@ -116,7 +116,7 @@ func (m *Mailer) message(id string, n *Notice, address string) (*gomail.Msg, err
 	return msg, nil
 }
 
-// dial connects, and logs in where the server's user is known. The connection is closed when ctx ends: a server that
+// dial connects, and logs in if the server has a user. The connection closes when ctx ends, so that a server that
 // hangs holds nobody up.
 func (m *Mailer) dial(ctx context.Context) (*gomail.Client, error) {
 	client, err := m.client(ctx)
@@ -129,7 +129,7 @@ func (m *Mailer) dial(ctx context.Context) (*gomail.Client, error) {
 	return client, nil
 }
 
-// client returns one whose connection lasts as long as ctx.
+// client returns a client whose connection lasts as long as ctx.
 func (m *Mailer) client(ctx context.Context) (*gomail.Client, error) {
 	roots, err := smallfile.Authorities("RETRY_WORKER_SMTP_CA_FILE", m.server.CAFile)
 	if err != nil {
@@ -161,13 +161,13 @@ func (m *Mailer) policy() gomail.TLSPolicy {
 		return gomail.TLSMandatory
 	case Plaintext:
 		return gomail.NoTLS
-	default: // has the library see that the connection is encrypted already
+	default: // the library sees that the connection is already encrypted
 		return gomail.TLSOpportunistic
 	}
 }
 
-// login returns how to log in; none where nobody does. Without TLS a password is sent to this machine alone, which the
-// settings see to.
+// login returns the options to log in; none if there is no user. Without TLS a password goes to this machine alone;
+// the settings ensure that.
 func (m *Mailer) login() ([]gomail.Option, error) {
 	if m.server.User == "" {
 		return nil, nil
@@ -184,7 +184,7 @@ func (m *Mailer) login() ([]gomail.Option, error) {
 	return []gomail.Option{how, gomail.WithUsername(m.server.User), gomail.WithPassword(password)}, nil
 }
 
-// secret returns what stands in a file, without the space around it.
+// secret returns a file's content, without the space around it.
 func secret(path string) (string, error) {
 	content, err := smallfile.ReadSecret(path, maxSecret)
 	if err != nil {

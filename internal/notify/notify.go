@@ -1,10 +1,10 @@
-// Package notify tells teams of the dead letters that wait for them, and of outages, by e-mail and by webhook:
-// gathered, so that an outage does not send a thousand messages, and without anything of a single case (RN-BIL-005
-// §9.2, §9.3, §7.2, R21).
+// Package notify tells teams by e-mail and webhook of the dead letters that wait for them and of outages: gathered,
+// so that an outage does not send a thousand messages, and without anything about a single case (RN-BIL-005 §9.2,
+// §9.3, §7.2, R21).
 //
-// A Gatherer looks what is new for each address and webhook of a team, and puts a message into the outbox together with
-// the watermark of how far that one has been told. A Sink sends what is in the outbox. Nothing is written for a single
-// dead letter, and while a receiver does not answer one message waits for it: what is newer gathers behind it.
+// A Gatherer looks for what is new to each address and webhook of a team. It puts a message into the outbox together
+// with the watermark of how far that receiver has been told. A Sink sends what is in the outbox. While a receiver
+// does not answer, one message waits for it, and newer news gathers behind that.
 package notify
 
 import (
@@ -17,7 +17,7 @@ import (
 	"retry-worker/internal/statistics"
 )
 
-// Channel is a way that a team is told by. The set is closed.
+// Channel is a means of telling a team. The set is closed.
 type Channel string
 
 // The channels.
@@ -38,11 +38,11 @@ func ChannelsOf(t *catalogue.Team) []Channel {
 	return all
 }
 
-// way is how one receiver of a team is told: "webhook", or "email:" and an address. Each has its own watermarks and
-// messages, so that none holds up another.
+// way names one receiver of a team: "webhook", or "email:" and an address. Each has its own watermarks and messages,
+// so that none holds up another.
 type way string
 
-// waysOf returns a team's, in the order in which they are served.
+// waysOf returns a team's ways, in the order in which they are served.
 func waysOf(t *catalogue.Team) (all []way) {
 	for _, address := range t.Email {
 		all = append(all, way(string(Email)+":"+address))
@@ -53,7 +53,7 @@ func waysOf(t *catalogue.Team) (all []way) {
 	return all
 }
 
-// split returns the channel and the address; of a webhook there is none.
+// split returns the channel and the address, which is empty for a webhook.
 func (w way) split() (c Channel, address string) {
 	channel, address, _ := strings.Cut(string(w), ":")
 	return Channel(channel), address
@@ -81,7 +81,7 @@ const (
 // Standard Webhooks recommend. It holds counts, causes and ages, and nothing of a single case.
 type Notice struct {
 	Type string `json:"type"`
-	// Timestamp is when it was made, RFC 3339 in UTC.
+	// Timestamp is when the notice was made, RFC 3339 in UTC.
 	Timestamp string `json:"timestamp"`
 	Data      Data   `json:"data"`
 }
@@ -89,69 +89,69 @@ type Notice struct {
 // Data of a notice.
 type Data struct {
 	Team string `json:"team"`
-	// Day of the digest, such as 2026-11-21 where the teams live.
+	// Day is the digest's in the teams' time zone, such as 2026-11-21.
 	Day string `json:"day,omitempty"`
-	// New are the dead letters that came since the last notice and are open; in TypeNew only.
+	// New sums up the open dead letters that came since the last notice; in TypeNew only.
 	New *Summary `json:"new,omitempty"`
-	// Open are all that are open; its Top is empty in TypeNew.
+	// Open sums up all that are open; its Top is empty in TypeNew.
 	Open Summary `json:"open"`
-	// Ages of those that are open, in TypeDigest only.
+	// Ages counts the open ones by age, in TypeDigest only.
 	Ages *Ages `json:"ages,omitempty"`
-	// Expiring are how many of them end as expired within 30 days unless somebody decides, in TypeDigest only.
+	// Expiring is how many of the open ones expire within 30 days unless somebody decides, in TypeDigest only.
 	Expiring int64 `json:"expiring,omitempty"`
-	// Due are those of them that are due within a day, in TypeDigest only; nil where none is.
+	// Due sums up the open ones that are due within a day, in TypeDigest only; nil if there are none.
 	Due *Due `json:"due,omitempty"`
-	// FollowUps are how many are to be looked at again by the end of the day, in TypeDigest only: by the names of
-	// who has them, without what begins with @; empty for nobody.
+	// FollowUps counts those to be looked at again by the end of the day, in TypeDigest only, by assignee: the name
+	// before any @, empty for nobody.
 	FollowUps map[string]int64 `json:"followUps,omitempty"`
-	// Taught are causes that the team is responsible for and that were taught more than 90 days ago, in TypeDigest
-	// only: it is asked whether that still holds (R26).
+	// Taught are causes that the team is responsible for and that somebody taught more than 90 days ago, in TypeDigest
+	// only. The digest asks whether that still holds (R26).
 	Taught []Taught `json:"taught,omitempty"`
 	// Advised are causes of the team whose retries hardly help, in TypeDigest only.
 	Advised []Advised `json:"advised,omitempty"`
-	// NewCauses are new, or back, the first told of first, in TypeCauses only.
+	// NewCauses are new, or back, the earliest first, in TypeCauses only.
 	NewCauses []NewCause `json:"newCauses,omitempty"`
-	// Outage in TypeDown and TypeUp only.
+	// Outage is set in TypeDown and TypeUp only.
 	Outage *Outage `json:"outage,omitempty"`
-	// KPIs of the team's policies (R19), in TypeDigest only; those over a week on Mondays only.
+	// KPIs are those of the team's policies (R19), in TypeDigest only; those over a week on Mondays only.
 	KPIs []statistics.KPI `json:"kpis,omitempty"`
-	// URL of the console's list; empty where nobody said where the console is.
+	// URL is a page of the console; empty if nobody said where the console is.
 	URL string `json:"url,omitempty"`
 }
 
 // Summary of dead letters.
 type Summary struct {
 	Count int64 `json:"count"`
-	// Amount is what they are worth, such as 1234.56; empty where nothing is known of that.
+	// Amount is their total, such as 1234.56; empty if it is not known.
 	Amount string `json:"amount,omitempty"`
 	// Causes is how many different ones there are.
 	Causes int64 `json:"causes"`
-	// Oldest is when the first was born, RFC 3339 in UTC; null where there is none.
+	// Oldest is when the first was created, RFC 3339 in UTC; null if there is none.
 	Oldest *string `json:"oldest"`
 	// Top are the causes with the most; OtherCount is how many dead letters have another.
 	Top        []Cause `json:"top,omitempty"`
 	OtherCount int64   `json:"otherCount"`
 }
 
-// Cause is one of a summary's.
+// Cause counts the dead letters of a summary that share a cause.
 type Cause struct {
 	Policy string `json:"policy"`
-	// Reason of the dead letters; Rule is the code or rule that matched, otherwise why none did.
+	// Reason is the dead letters'. Rule is the code or rule that matched, or else why none did.
 	Reason         string `json:"reason"`
 	Rule           string `json:"rule,omitempty"`
 	Classification string `json:"classification,omitempty"`
-	// Pattern is the redacted error without what differs from case to case; only where several cases share it.
+	// Pattern is the redacted error without what differs from case to case; set only if several cases share it.
 	Pattern string `json:"pattern,omitempty"`
-	// Hint tells what to correct, as the catalogue says.
+	// Hint says what to correct, as the catalogue has it.
 	Hint   string `json:"hint,omitempty"`
 	Count  int64  `json:"count"`
 	Amount string `json:"amount,omitempty"` // what they are worth
 	Oldest string `json:"oldest"`
 }
 
-// Ages counts dead letters by how long they are open.
+// Ages counts dead letters by how long they have been open.
 type Ages struct {
-	// Day are those of the last 24 hours, Week of the six days before, Older all others.
+	// Day counts those of the last 24 hours, Week those of the six days before, Older all others.
 	Day   int64 `json:"day"`
 	Week  int64 `json:"week"`
 	Older int64 `json:"older"`
@@ -161,11 +161,11 @@ type Ages struct {
 type Due struct {
 	Count  int64  `json:"count"`
 	Amount string `json:"amount,omitempty"` // what they are worth
-	// Until when they are due, RFC 3339 in UTC.
+	// Until is when they are due at the latest, RFC 3339 in UTC.
 	Until string `json:"until"`
 }
 
-// read returns the notice of a message's body; false where that is none.
+// read returns the notice in a message's body; false if there is none.
 func read(body string) (*Notice, bool) {
 	n := &Notice{}
 	err := json.Unmarshal([]byte(body), n)
@@ -181,7 +181,7 @@ func (n *Notice) body() string {
 	return string(text)
 }
 
-// at returns the notice's instant; the zero time where there is none.
+// at returns the notice's Timestamp; the zero time if it has none.
 func (n *Notice) at() time.Time {
 	t, _ := time.Parse(time.RFC3339, n.Timestamp)
 	return t

@@ -11,21 +11,21 @@ import (
 	"retry-worker/internal/gate"
 )
 
-// Outage is the time in which a destination does not answer.
+// Outage is a time in which a destination does not answer.
 type Outage struct {
 	Destination string `json:"destination"`
-	// Label is what people call it, where the catalogue says so.
+	// Label is what people call it, if the catalogue says so.
 	Label string `json:"label,omitempty"`
-	// Cause is why it counts as down: failures, of which Failed of Admitted claims are the evidence, probe or person.
+	// Cause is why it counts as down: failures (Failed of Admitted claims), probe or person.
 	Cause    string `json:"cause"`
 	Failed   int64  `json:"failed,omitempty"`
 	Admitted int64  `json:"admitted,omitempty"`
-	// Since is when it went down, Until when it was up again; RFC 3339 in UTC, as all times.
+	// Since is when it went down, Until when it was up again; RFC 3339 in UTC.
 	Since string `json:"since"`
 	Until string `json:"until,omitempty"`
-	// Held is how many claims wait or, once it is up, waited for it.
+	// Held is how many claims wait for it or, once it is up, waited.
 	Held int64 `json:"held"`
-	// Deadline is the nearest of those that wait, NextTest when the next of them is sent ahead.
+	// Deadline is the nearest of the waiting claims, NextTest when the next of them is sent ahead.
 	Deadline string `json:"deadline,omitempty"`
 	NextTest string `json:"nextTest,omitempty"`
 }
@@ -53,9 +53,9 @@ func instantOrNone(t time.Time) string {
 	return instant(t)
 }
 
-// outage tells a team of a destination that went down, or of one that is up again whose outage it was told of, and
-// reports whether there was one. The team is one that acts when a policy with a destination gives up. An outage that
-// follows another is told Interval after that began, if it lasts so long.
+// outage makes a notice of a destination that went down, or that is up again after an outage that was told, and
+// reports whether there is one. The team must act when a policy with a destination gives up. An outage soon after
+// another is told once Interval has passed since that one began, if it lasts so long.
 func (l *glance) outage(ctx context.Context, r *receiver) (bool, error) {
 	acts := func(p *decision.Policy) bool { return p.Destination != nil && p.LimitTeam == r.team }
 	policies := l.Catalogue().Policies
@@ -69,7 +69,7 @@ func (l *glance) outage(ctx context.Context, r *receiver) (bool, error) {
 		to.At, to.Record = d.State.Outage.Since.Truncate(time.Millisecond), downTold
 		told, phase := !from.At.IsZero() && to.At.Equal(from.At), d.State.Phase
 		switch {
-		case d.Unrecorded: // when that is recorded
+		case d.Unrecorded: // told once it is recorded
 			continue
 		case !told && (phase == destination.Down || phase == destination.Testing) && !l.lately(from.At):
 		case told && from.Record == downTold && phase == destination.Up:

@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// postTime bounds one webhook, as Standard Webhooks recommend.
+	// postTime bounds one webhook call, as Standard Webhooks recommend.
 	postTime = 20 * time.Second
-	// maxAnswer is the bytes that are read of an answer.
+	// maxAnswer bounds the bytes that are read of an answer.
 	maxAnswer = 4 << 10
-	// A secret has the prefix, and is so long with it: base64 of 24 to 64 bytes.
+	// A secret is the prefix and base64 of 24 to 64 bytes; the lengths include the prefix.
 	secretPrefix            = "whsec_"
 	leastSecret, mostSecret = len(secretPrefix) + 32, len(secretPrefix) + 88
 )
@@ -29,10 +29,10 @@ const (
 // Poster sends notices as webhooks. Safe for concurrent use.
 type Poster struct{ client *http.Client }
 
-// NewPoster prepares a Poster that sends by client.
+// NewPoster returns a Poster that sends by client.
 func NewPoster(client *http.Client) *Poster { return &Poster{client} }
 
-// Send posts a body, signed with the receiver's secret, which is read now. now is the instant of the signature.
+// Send posts a body that is signed, as of now, with the receiver's secret. The secret's file is read for each call.
 func (p *Poster) Send(ctx context.Context, to *catalogue.Webhook, id, body string, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, postTime)
 	defer cancel()
@@ -49,11 +49,11 @@ func (p *Poster) Send(ctx context.Context, to *catalogue.Webhook, id, body strin
 		return failed("post the webhook", withoutURL(ctx, err))
 	}
 	defer answer.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, maxAnswer)) // the status tells all
+	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, maxAnswer)) // only the status counts
 	return judge(answer)
 }
 
-// withoutURL returns the client's error, which names the whole address.
+// withoutURL returns the client's error without the address that it names.
 func withoutURL(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("no answer within %s", postTime)
@@ -64,7 +64,7 @@ func withoutURL(ctx context.Context, err error) error {
 	return err
 }
 
-// judge returns a *Failure unless the receiver took it.
+// judge returns a *Failure unless the receiver took the notice.
 func judge(a *http.Response) error {
 	said := strings.TrimSpace("the receiver answered " + strconv.Itoa(a.StatusCode) + " " + http.StatusText(a.StatusCode))
 	switch code := a.StatusCode; {
@@ -82,7 +82,7 @@ func judge(a *http.Response) error {
 	}
 }
 
-// sign sets the headers of Standard Webhooks, with a signature by each secret of the file.
+// sign sets the headers of Standard Webhooks, with one signature for each secret in the file.
 func sign(h http.Header, secretFile, id, body string, now time.Time) error {
 	signers, err := signersOf(secretFile)
 	if err != nil {
@@ -100,7 +100,7 @@ func sign(h http.Header, secretFile, id, body string, now time.Time) error {
 	return nil
 }
 
-// signersOf returns one for each secret in a file: one a line, so that a receiver may change it while both hold.
+// signersOf returns a signer for each secret in a file, one a line: a receiver may change its secret while both hold.
 func signersOf(file string) (all []*standardwebhooks.Webhook, err error) {
 	text, err := secret(file)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"retry-worker/internal/catalogue"
 )
 
-// Problems returns what keeps teams from being told that can be known before, a line each: e-mail without a mail
-// server, secrets that cannot be read.
+// Problems returns what will keep teams from being told, a line each: e-mail without a mail server, and secrets that
+// cannot be read.
 func Problems(c *catalogue.Catalogue, mail bool) []string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(c.Teams)) {

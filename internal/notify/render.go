@@ -13,21 +13,21 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// Words are the texts of the console's pages in the language of those who are told.
+// Words are the texts of the console's pages in the receivers' language.
 type Words interface {
-	// Or is the text of a key, such as reason.TIMEOUT or kpi.success_rate; fallback where there is none.
+	// Or returns the text of a key, such as reason.TIMEOUT or kpi.success_rate; fallback if there is none.
 	Or(key, fallback string) string
 	Number(n int64) string
 	Decimal(x float64, decimals int) string
-	// Advice says what came of the retries of a cause where they hardly help, and what is to be done about it.
+	// Advice says how the retries of a cause ended, if they hardly help, and what to do about it.
 	Advice(learnt journal.Prospects) string
 }
 
 //go:embed templates
 var files embed.FS
 
-// renderer makes e-mail of notices, in Brazilian Portuguese: templates/sentences.txt holds the words, notice.txt and
-// notice.html what stands where. A notice came out of the outbox: what is in it is cleaned once more.
+// renderer makes e-mail from notices, in Brazilian Portuguese. templates/sentences.txt holds the words, notice.txt
+// and notice.html the layout. Texts are cleaned once more, since a notice comes from the outbox.
 type renderer struct {
 	words Words
 	zone  *time.Location
@@ -53,7 +53,7 @@ func newRenderer(words Words, zone *time.Location) *renderer {
 	return r
 }
 
-// render returns a notice's subject, plain text and page.
+// render returns a notice's subject, plain text and HTML page.
 func (r *renderer) render(n *Notice) (subject, text, page string, err error) {
 	var t, p strings.Builder
 	if subject, err = r.say("subject", n); err != nil {
@@ -66,14 +66,14 @@ func (r *renderer) render(n *Notice) (subject, text, page string, err error) {
 	return subject, t.String(), p.String(), err
 }
 
-// say returns a sentence of sentences.txt, in one line.
+// say returns a sentence of sentences.txt, on one line.
 func (r *renderer) say(sentence string, about any) (string, error) {
 	var text strings.Builder
 	err := r.plain.ExecuteTemplate(&text, sentence, about)
 	return strings.Join(strings.Fields(text.String()), " "), err
 }
 
-// causesOf returns the dead letters whose causes a notice lists; nil where it is about no dead letters.
+// causesOf returns the dead letters whose causes a notice lists; nil if it lists none.
 func causesOf(n *Notice) *Summary {
 	switch n.Type {
 	case TypeNew:
@@ -85,16 +85,16 @@ func causesOf(n *Notice) *Summary {
 	}
 }
 
-// maxWord is the bytes of a text that is shown.
+// maxWord bounds the bytes of a text that is shown.
 const maxWord = 400
 
-// named returns what people call a team, a policy or a reason; what has no such name keeps its own.
+// named returns what people call a team, a policy or a reason; its own name if they call it nothing else.
 func (r *renderer) named(kind, name string) string {
 	name = clean(name, maxWord)
 	return r.words.Or(kind+"."+name, name)
 }
 
-// worth returns an amount as it stands behind a number; empty where there is none.
+// worth returns an amount in the form that follows a number; empty if there is none.
 func (r *renderer) worth(amount string) string {
 	cents, ok := (&decision.ContextValue{Type: decision.ContextMoney, Value: amount}).Cents()
 	if !ok {
@@ -110,7 +110,7 @@ func (r *renderer) count(n int64, one, many string) string {
 	return r.words.Number(n) + " " + many
 }
 
-// time returns an instant as it is where the teams live.
+// time returns an instant in the teams' time zone.
 func (r *renderer) time(rfc3339 string) string {
 	t, err := time.Parse(time.RFC3339, rfc3339)
 	if err != nil {
@@ -119,7 +119,7 @@ func (r *renderer) time(rfc3339 string) string {
 	return t.In(r.zone).Format("02/01/2006 15:04")
 }
 
-// day returns one as it is written in Brazil.
+// day returns a day as it is written in Brazil.
 func day(iso string) string {
 	t, err := time.Parse(time.DateOnly, iso)
 	if err != nil {

@@ -31,59 +31,59 @@ type Result string
 const (
 	// Sent: the receiver took it.
 	Sent Result = "sent"
-	// Failed: it may be taken later, and is tried again.
+	// Failed: it may succeed later, and is tried again.
 	Failed Result = "failed"
-	// Refused: the receiver does not take it as it is; it is tried again every quarter of an hour, as people may
-	// correct what is wrong.
+	// Refused: the receiver does not take it as it is. It is tried again every quarter of an hour, as people may correct
+	// what is wrong.
 	Refused Result = "refused"
-	// Dropped: the team is not told by that way any more, or it cannot be read.
+	// Dropped: the team is no longer told that way, or the notice cannot be read.
 	Dropped Result = "dropped"
 )
 
 // Results lists every result, for metrics that start at 0.
 func Results() []Result { return []Result{Sent, Failed, Refused, Dropped} }
 
-// Senders are what notices leave by.
+// Senders are what notices are sent by.
 type Senders struct {
-	// Mailer is nil where there is no mail server.
+	// Mailer is nil if there is no mail server.
 	Mailer *Mailer
 	Poster *Poster
 }
 
-// send sends a message, which n is read of, by one of a team's ways.
+// send sends message m, with the notice n in it, by one of a team's ways.
 func (s Senders) send(ctx context.Context, t *catalogue.Team, w way, m *journal.Message, n *Notice) error {
 	c, address := w.split()
 	switch {
 	case c == Webhook:
-		return s.Poster.Send(ctx, t.Webhook, m.ID, m.Body, time.Now()) // receivers hold it against their own clocks
+		return s.Poster.Send(ctx, t.Webhook, m.ID, m.Body, time.Now()) // receivers compare it with their own clocks
 	case s.Mailer == nil:
 		return refused("there is no mail server: set RETRY_WORKER_SMTP_URL and RETRY_WORKER_MAIL_FROM")
 	}
 	err := s.Mailer.Send(ctx, m.ID, n, address)
-	if f, is := errors.AsType[*Failure](err); is { // which address it is, without naming it
+	if f, is := errors.AsType[*Failure](err); is { // says which address it is, without naming it
 		f.text = fmt.Sprintf("address %d of %d: %s", slices.Index(t.Email, address)+1, len(t.Email), f.text)
 	}
 	return err
 }
 
-// Sink sends the notices that are in the outbox, to those whom the catalogue names at the moment. It implements
-// outbox.Sink; its failures know after how long they are worth trying again. Safe for concurrent use.
+// Sink sends the notices in the outbox to the receivers that the catalogue names now. It implements outbox.Sink; its
+// failures say when to try again. Safe for concurrent use.
 type Sink struct {
-	// Catalogue in force.
+	// Catalogue returns the one in force.
 	Catalogue func() *catalogue.Catalogue
 	Senders
 	Clock clock.Clock
-	// Tried is told what became of each try. It must not block.
+	// Tried is called with the result of each try. It must not block.
 	Tried func(team decision.Team, c Channel, r Result)
 	Log   *zap.Logger
 
 	mu sync.Mutex
-	// failed holds what failed last of each key, of which one message waits at a time. It says nothing of the next,
-	// which may come after another replica sent this one.
+	// failed holds the last failure by a message's key. One message waits for each key. A failure says nothing of the
+	// next message, as another replica may have sent this one.
 	failed map[string]trouble
 }
 
-// trouble with a message.
+// trouble is why the message id could not be sent.
 type trouble struct{ id, text string }
 
 // Publish sends a message of deadletter.NoticeQueue. Its error is a *Failure.
@@ -100,13 +100,13 @@ func (s *Sink) Publish(ctx context.Context, m *journal.Message) error {
 	default:
 		err := s.send(ctx, &team, w, m, n)
 		if errors.Is(ctx.Err(), context.Canceled) && err != nil {
-			return err // the relay stops, or has lost its lease
+			return err // the relay stops, or lost its lease
 		}
 		s.came(m, err)
 		return err
 	}
 	c, _ := w.split()
-	if known { // labels come from closed sets
+	if known { // metric labels come from closed sets
 		s.Tried(name, c, Dropped)
 	}
 	s.Log.Warn("a notice is not sent",
@@ -115,7 +115,7 @@ func (s *Sink) Publish(ctx context.Context, m *journal.Message) error {
 	return nil
 }
 
-// came tells what came of a try to send a message; of a failure only where it is another than the last.
+// came counts and logs the result of a try to send a message; it logs a failure only if it differs from the last.
 func (s *Sink) came(m *journal.Message, err error) {
 	team, c := receiverOf(m)
 	result, failure := Sent, ""
@@ -135,7 +135,7 @@ func (s *Sink) came(m *journal.Message, err error) {
 	}
 }
 
-// receiverOf returns the team and the channel of a message, which logs and metrics name: no address is in either.
+// receiverOf returns the team and the channel of a message, for logs and metrics: neither names an address.
 func receiverOf(m *journal.Message) (decision.Team, Channel) {
 	team, w := parseKey(m.Key)
 	c, _ := w.split()
@@ -148,7 +148,7 @@ func fields(m *journal.Message) []zap.Field {
 		zap.String("message", m.ID)}
 }
 
-// note keeps why a message could not be sent, empty where it waits no longer, and reports whether that is news.
+// note keeps why a message could not be sent, empty if it no longer waits, and reports whether that is new.
 func (s *Sink) note(m *journal.Message, failure string) (news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,9 +168,9 @@ type Waiting struct {
 	Team    decision.Team
 	Channel Channel
 	Type    string
-	// Since is when it was made.
+	// Since is when the notice was made.
 	Since time.Time
-	// Failure is why the last try of this process failed; empty where it has made none.
+	// Failure is why this process's last try failed; empty if there was none.
 	Failure string
 }
 
@@ -197,22 +197,22 @@ func (s *Sink) Waiting(ctx context.Context, box interface {
 	return waiting, nil
 }
 
-// Failure is why a receiver did not take a message. Its text is one line with nobody's address in it.
+// Failure is why a receiver did not take a message. Its text is one line without anybody's address.
 type Failure struct {
-	// Refused says that the receiver does not want it as it is; otherwise it may take it later. Both are tried again, a
-	// refusal seldom: people may correct an address, a password or a certificate.
+	// Refused reports whether the receiver does not want the message as it is; otherwise it may take it later. Both are
+	// tried again, a refusal less often: people may correct an address, a password or a certificate.
 	Refused bool
-	// After is how long the receiver asks to be left alone; 0 where it does not say.
+	// After is how long the receiver asks not to be called; 0 if it does not say.
 	After time.Duration
 	text  string
 }
 
-// refusedPause is after how long what was refused is tried again; the relay may hold it shorter.
+// refusedPause is the pause after a refusal; the relay may wait less.
 const refusedPause = 15 * time.Minute
 
 func (f *Failure) Error() string { return f.text }
 
-// Pause returns after how long it is worth trying again (outbox.Patience).
+// Pause returns how long to wait before the next try (outbox.Patience).
 func (f *Failure) Pause() time.Duration {
 	if f.Refused {
 		return max(f.After, refusedPause)
@@ -220,7 +220,7 @@ func (f *Failure) Pause() time.Duration {
 	return f.After
 }
 
-// maxFailureText is the bytes of a failure's text.
+// maxFailureText bounds the bytes of a failure's text.
 const maxFailureText = 300
 
 func failed(doing string, err error) *Failure { return failure(false, doing+": "+plainly(err)) }
@@ -248,12 +248,12 @@ func plainly(err error) string {
 	return strings.Join(strings.Fields(err.Error()), " ")
 }
 
-// byMail returns the failure of a conversation with a mail server: 5xx is for good, all else may pass. The recipient,
-// whom servers and the library like to repeat, is left out: logs name nobody.
+// byMail returns the failure of a conversation with a mail server: 5xx is final, everything else may pass. It leaves
+// out the recipient, which servers and the library like to repeat: logs name nobody.
 func byMail(ctx context.Context, doing string, err error, address string) *Failure {
 	code, said := 0, plainly(err)
 	if sending, is := errors.AsType[*gomail.SendError](err); is {
-		if code = sending.ErrorCode(); code == 0 { // it is the connection that failed
+		if code = sending.ErrorCode(); code == 0 { // the connection failed
 			said = sending.Reason.String() + " failed"
 		}
 		said, _, _ = strings.Cut(said, ", affected ")

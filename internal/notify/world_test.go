@@ -25,7 +25,7 @@ import (
 
 const secretText = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYqrTwjU"
 
-// teams is the default catalogue with lines for its teams, by their names.
+// teams returns the default catalogue with lines for its teams, by name.
 func teams(t testing.TB, lines map[string]string) *catalogue.Catalogue {
 	t.Helper()
 	text := "extends: built-in\n"
@@ -40,7 +40,7 @@ func teams(t testing.TB, lines map[string]string) *catalogue.Catalogue {
 	return c
 }
 
-// secretFile is one with the suite's secret.
+// secretFile returns a file with the suite's secret.
 func secretFile(t testing.TB, text string) string {
 	return testkit.File(t, "secret", []byte(text+"\n"))
 }
@@ -59,7 +59,7 @@ type world struct {
 	ends      []func()
 }
 
-// play runs a test where time is fake. It begins at midnight UTC of the first of January 2000, a Saturday.
+// play runs a test in fake time, which begins at midnight UTC of 1 January 2000, a Saturday.
 func play(t *testing.T, lines map[string]string, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -89,7 +89,7 @@ func (w *world) reload(c *catalogue.Catalogue) {
 	w.catalogue = c
 }
 
-// gather runs a Gatherer until the test ends, or the function it returns is called.
+// gather runs a Gatherer until the test ends or end is called.
 func (w *world) gather() (g *notify.Gatherer, end func()) {
 	g = notify.NewGatherer(w.options)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -101,13 +101,13 @@ func (w *world) gather() (g *notify.Gatherer, end func()) {
 	return g, end
 }
 
-// die has so many claims given up at once by that error, as a worker records it.
+// die gives up n claims at once for that error, as a worker records it.
 func (w *world) die(n int, text string) {
 	w.t.Helper()
 	w.dieBefore(n, text, time.Time{}, "")
 }
 
-// dieBefore is die for claims with a deadline, each of which is worth so much.
+// dieBefore is die for claims with a deadline and an amount.
 func (w *world) dieBefore(n int, text string, deadline time.Time, worth string) {
 	w.t.Helper()
 	for range n {
@@ -129,7 +129,7 @@ const (
 	patientData = "INVALID_PATIENT_DATA - carteira 998877 não confere"
 )
 
-// messages of a key that wait.
+// messages returns the waiting messages of a key.
 func (w *world) messages(key string) []journal.Message {
 	w.t.Helper()
 	var all []journal.Message
@@ -141,7 +141,7 @@ func (w *world) messages(key string) []journal.Message {
 	return all
 }
 
-// send lets go of the one message of a key, as a relay does, and gives it back.
+// send publishes the one message of a key, as a relay does, and returns its notice.
 func (w *world) send(key string) *notify.Notice {
 	w.t.Helper()
 	m := w.messages(key)
@@ -154,7 +154,7 @@ func (w *world) send(key string) *notify.Notice {
 	return n
 }
 
-// none fails where a message of the key waits.
+// none fails if a message of the key waits.
 func (w *world) none(key, when string) {
 	w.t.Helper()
 	if m := w.messages(key); len(m) != 0 {

@@ -32,13 +32,13 @@ type stage struct {
 
 	mu       sync.Mutex
 	hidden   map[int64]bool // sequences that are not committed yet
-	forged   map[int64]bool // sequences of messages that are not what was signed
+	forged   map[int64]bool // sequences of messages that differ from their signature
 	reads    int
-	states   []bool          // as the log told them
+	states   []bool          // as logged
 	noRelief bool            // letting go fails
 	noLease  bool            // the store does not answer for leases
-	slow     time.Duration   // what it takes to answer for one
-	patience outbox.Patience // of relays that are started; the zero value: New's
+	slow     time.Duration   // time to answer for a lease
+	patience outbox.Patience // of new relays; the zero value: New's
 	leases   map[string]time.Time
 }
 
@@ -50,7 +50,7 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// outages has tell be told whether messages go out, when a logger says that it changes.
+// outages calls tell when a logger says that messages stop or start going out.
 func outages(tell func(up bool)) zap.Option {
 	return zap.Hooks(func(e zapcore.Entry) error {
 		switch e.Message {
@@ -63,13 +63,13 @@ func outages(tell func(up bool)) zap.Option {
 	})
 }
 
-// bubble runs a test where time is fake.
+// bubble runs a test in fake time.
 func bubble(t *testing.T, test func(s *stage)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(newStage(t)) })
 }
 
-// fill puts n messages in the outbox, whose keys are taken in turn.
+// fill puts n messages into the outbox, with the keys in turn.
 func (s *stage) fill(n int, keys ...string) {
 	var all []journal.Message
 	for i := range n {
@@ -86,7 +86,7 @@ func (s *stage) change(c *journal.Changes) {
 	}))
 }
 
-// Pending counts, and hides what is not committed yet.
+// Pending counts the calls, and hides what is not committed yet.
 func (s *stage) Pending(ctx context.Context, q string, after int64, limit int) ([]journal.Message, error) {
 	s.mu.Lock()
 	s.reads++
@@ -102,7 +102,7 @@ func (s *stage) Pending(ctx context.Context, q string, after int64, limit int) (
 
 var errNoAnswer = errors.New("the store does not answer")
 
-// Lease notes until when whose lease lasts.
+// Lease notes until when a holder has a lease.
 func (s *stage) Lease(ctx context.Context, name, holder string, span time.Duration) (bool, error) {
 	s.mu.Lock()
 	defer time.Sleep(s.slow)
@@ -147,7 +147,7 @@ type running struct {
 	done       chan struct{}
 }
 
-// relay starts one; it is stopped when the test ends.
+// relay starts a relay, which is stopped when the test ends.
 func (s *stage) relay(holder string) *running {
 	r := &running{done: make(chan struct{})}
 	r.Relay = outbox.New(queue, holder, s, s.letGo, &sinkOf{s, holder}, s.log)
@@ -167,7 +167,7 @@ func (r *running) stop() {
 	<-r.done
 }
 
-// within waits until so is true, at most that long.
+// within waits at most that long until so is true.
 func (s *stage) within(long time.Duration, what string, so func() bool) time.Duration {
 	s.t.Helper()
 	began := time.Now()
@@ -175,32 +175,32 @@ func (s *stage) within(long time.Duration, what string, so func() bool) time.Dur
 		if time.Since(began) > long {
 			s.t.Fatalf("not within %s: %s", long, what)
 		}
-		time.Sleep(time.Millisecond) // in the bubble: no time at all
+		time.Sleep(time.Millisecond) // no time at all in the bubble
 	}
 	return time.Since(began)
 }
 
 func (s *stage) empty() bool { return len(s.Outbox()) == 0 }
 
-// sink takes messages, and finds a relay that sends out of order.
+// sink takes messages, and notices a relay that sends out of order.
 type sink struct {
 	t  *testing.T
 	mu sync.Mutex
-	// answer says what becomes of a message; nil takes it.
+	// answer returns the result of a message; nil takes every one.
 	answer func(m *journal.Message) error
-	// takes is how long one message is on its way; hang is for ever.
+	// takes is how long a message is on its way; hang means for ever.
 	takes time.Duration
 	hang  bool
 
 	onWay    map[string]bool
 	taken    []journal.Message
 	tries    int
-	tried    map[string][]time.Time // by the key
+	tried    map[string][]time.Time // by key
 	holders  map[string]int
 	onWayMax int
 }
 
-// sinkOf is the sink as one relay has it.
+// sinkOf is the sink of one relay.
 type sinkOf struct {
 	s      *stage
 	holder string
@@ -266,14 +266,14 @@ func (k *sink) set(change func()) {
 	change()
 }
 
-// triesOf are the instants at which a key was tried.
+// triesOf returns the instants at which a key was tried.
 func (k *sink) triesOf(key string) []time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Clone(k.tried[key])
 }
 
-// sequences that were taken of a key, in the order they were.
+// sequences returns the sequences that were taken of a key, in that order.
 func (k *sink) sequences(key string) []int64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -286,7 +286,7 @@ func (k *sink) sequences(key string) []int64 {
 	return all
 }
 
-// checkOrder finds keys of which a message was overtaken, and messages that came twice where none may.
+// checkOrder fails for a key with a message that overtook another, or that came twice unless that is allowed.
 func (k *sink) checkOrder(t *testing.T, twiceAllowed bool) {
 	t.Helper()
 	k.mu.Lock()
@@ -318,7 +318,7 @@ func keys(n int) []string {
 	return all
 }
 
-// account is what was seen so far.
+// account returns what was seen so far.
 type account struct {
 	reads, tries, onWayMax int
 	states                 []bool

@@ -18,6 +18,7 @@ var hard = []string{
 	"digest ", "--p", "nome 'maria", "%31", "%3A%2F%2F", "PID ", "PID|", "att,\n", "</td><td>", "e o codigo de acesso ", "<attribute name=\"a\">", "informado (Ana ", "valor 'a' campo 'b' ", "rua A ",
 	"\"nome;", "\"nome;a\" => \"", "nome\nana ", "nome\nAna\n", "paciente\n", "....", "minha mae ", "De: Ana ", "De: Ana\n", "column 'a' ", "value is (", "nome value is (a)", "home/a.",
 	"name: senha\nvalue: ", "\"nome\";s:1:\"", "like '%", "1' (nome) ", "paciente [:1='a' ", "pwd=a;A B ",
+	"seu codigo a ", "codigo sms ", "codigo de acesso a ", "campo:\"a\",\"b\": \"c\",", "ola <b>", "ola <b> ", "2025-01-01 Ana ", "10:10 ", "\n10:10 ", "token/1a1a", "senha_", "paciente a_", "cpf_ana", "12 e seu a ", "Ana Ana <a@b.co> ",
 	"params: a, ", "params (a, ", "contains (a, ", ":1='Ana ", "<AttributeValue>a", "parameter 1 ", "\"field\":\"a\",", "value 'A B' nome ",
 }
 

@@ -134,11 +134,14 @@ func (r *reader) suited(start, end int, k kind) kind {
 func (r *reader) suits(start, end int, k kind) bool {
 	v := r.Chars[start:end]
 	digits, letters := countDigits(v), bytes.ContainsFunc(v, isAnyLetter)
+	if isNothing(v) {
+		return false
+	}
 	switch k {
 	case none, nobodys:
 		return false
 	case secret:
-		return !isNothing(v) && !bytes.Contains(v, []byte("://"))
+		return !bytes.Contains(v, []byte("://"))
 	case mail, address, user:
 		return letters
 	case name:

@@ -67,7 +67,7 @@ func (r *reader) judge(i int, c *context, n *cluster) (kind, int) {
 		}
 		return none, groups
 	}
-	if r.tokens[i].path {
+	if r.tokens[i].path && !r.has(r.start(i)-len("wa.me/"), "wa.me/") {
 		return n.inPath(c)
 	}
 	return n.personal(c)

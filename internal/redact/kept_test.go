@@ -132,6 +132,19 @@ var kept = []struct{ why, text string }{
 	{"parameters of things", "binding parameter [1] as [VARCHAR] - [Consulta Eletiva]; Parameters: Guia Recusada(String), 88213(Long); dup key: { : \"LOTE-1\" }; Profissional executante\nCampo Obrigatório"},
 	{"rows of things", "Failing row contains (88213, Consulta Eletiva, {bad}, null); parameters: ['Unimed Campinas', {bad}]; valor (1504,00); lote contains (2) guias"},
 
+	// beside the seventh set's kinds
+	{"salutations of nobody", "Bem-vindo ao Portal; Bem-vindo, Portal TISS; Olá, Prestador!; Welcome back, please; Hello World; Dear Provider, the claim; Dear Valued Customer; Bom dia, Equipe TI; Prezado(a) Credenciado(a), a; Logado como: FATURAMENTO; Usuário logado: Portal"},
+	{"users of services", `<ans:loginPrestador>tiss_hml</ans:loginPrestador> "usuario":"hospital_santa_rita" "login":"svc-faturamento" user=zeebe_client; Access denied for user 'tiss_app'@'%'; role "tiss_ro" does not exist; Account Name: svc_tiss$ x; Account Name: SYSTEM`},
+	{"who locks no record", "bloqueado pelo usuário DBAMV; pelo usuário SISTEMA; usuário BLOQUEADO; User SYSTEM has; locked by another; guia bloqueada por TIMEOUT"},
+	{"files of nobody", "Paciente_nao_encontrado.xml; paciente: lote_guias_2025.pdf; relatorio_pacientes_internados.pdf; beneficiarios_unimed_campinas.csv"},
+	{"lines of logs", "[10/03/2025 09:14] ERROR: timeout\n[2025-03-10 09:14:22] Main Thread: x\n10/03/2025 09:14 - Guia Recusada: 1706\n[09:14] Sistema: x\n09:14 Unimed Campinas: x"},
+	{"rejected values of other fields", `{"campo":"descricaoProcedimento","valorRecebido":"Consulta Eletiva"} {"campo":"numeroGuia","valorInformado":"11987654321"} {"field":"status","receivedValue":"Guia Recusada"} <campo>numeroGuia</campo><valorRecebido>11987654321</valorRecebido>`},
+	{"methods and empty elements", `Cannot invoke "Paciente.getNome()" because "paciente" is null; Element <ans:nomeBeneficiario/> line 88; <numeroCarteira /> linha 88213`},
+	{"binds of other columns", ":DS_PROCEDIMENTO='CONSULTA ELETIVA', @NomeProcedimento = N'Consulta Eletiva', :NM_CONVENIO='UNIMED CAMPINAS'"},
+	{"carets, accounts and signatures of nobody", "40301630^HEMOGRAMA^TUSS; UTI^101^A; GLU^Glucose; NM1*PR*2*UNIMED*~; conta 88213 travada; assinado por Unimed Campinas; carteira da operadora fora do ar; https://h/x/{bad}"},
+	{"what no person did", "Criado por Rotina Automática em; negado por Porto Seguro; Autorizado por Auditoria Interna; Created by System; Assigned to Billing Team; Approved by: Automatic Rule; Dia Útil; usuário 12345678000195; Failed password for root from; Requisitante: Pronto Socorro; Cliente: Consulta Eletiva"},
+	{"roles' adjectives, files' and rejected nothing", `Paciente Particular; Paciente Pediátrico; pelo usuário TISSWEB; signed by DigiCert Global; {"field":"email","rejectedValue":null}; tokenUrl=https://h/oauth/token; HSR^Hospital Santa Rita^L; usuarioId=11987`},
+
 	// words
 	{"roles without a name", "Paciente não encontrado. PACIENTE NAO CADASTRADO. Beneficiário inválido. beneficiário sem cobertura. Titular com plano suspenso. Paciente, guia e lote."},
 	{"English genitive", "the patient's chart is missing, patients' charts"},

@@ -135,8 +135,9 @@ func (r *reader) meetsWord(c *context, i int) {
 	if c.words++; c.words > near {
 		c.label = none
 	}
-	isAdjective := is(class, "uU") && k != none // carteirinha nova
-	c.direct = c.direct && (connects[class] || isAdjective || r.isPrefix(i))
+	isAdjective := is(class, "uU") && k != none                          // carteirinha nova
+	isPapers := class == paper && (c.label == card || c.label == record) // carteira do plano
+	c.direct = c.direct && (connects[class] || isAdjective || isPapers || r.isPrefix(i))
 }
 
 // isMoney reports whether a currency's sign stands right before the token i.

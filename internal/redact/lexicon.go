@@ -12,6 +12,7 @@ type class = byte
 const (
 	unknown, article, given, saint, initial             = 'u', 'a', 'g', 'h', 'I'
 	element, quoting, house, stop, paper, health        = 'E', 'v', 'd', 'x', 'p', 'e'
+	writer                                              = 'Y'
 	counter, offset                                     = 'o', 'j'
 	keepOne, keepAll, engineKey, company, claim         = 'Q', 'A', 'J', 'C', 'c'
 	person, named, vague, login, kin, staff, worker     = 'P', 'N', 'V', 'W', 'K', 'T', 'X'
@@ -34,7 +35,7 @@ const (
 	capitals   = "UGHRI" // words that a name may begin with
 	nameable   = capitals + "ughra"
 	connecting = "aqKTXfojneFi"
-	messages   = connecting + "EvpdxWwmz"
+	messages   = connecting + "EvpdxWwmzt"
 	secrets    = "SDO"
 	hard       = ";!?&"
 	assigning  = ":=>\"'"

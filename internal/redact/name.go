@@ -14,7 +14,7 @@ const (
 var nameForms = [...]*regexp.Regexp{nameForm("UGHR"), nameForm("UGHRughr")}
 
 func nameForm(first string) *regexp.Regexp {
-	const on = "(?:[.`-]?[" + nameable + "])*" // Costa-Lima, D'Ávila, McGregor
+	const on = "(?:[.`^-]?[" + nameable + "])*" // Costa-Lima, D'Ávila, McGregor
 	part := "(?:[" + first + "]" + on + "|I" + on + "\\.?)"
 	return regexp.MustCompile("^" + part + "(?:[ +]{1,3}(?:a[ +]{1,3})*(?:" + part + "|i))*")
 }
@@ -38,11 +38,18 @@ func (r *reader) nameAt(i int) edit {
 	switch c := r.classes[i]; {
 	case is(c, capitals):
 		return r.surnameFirstAt(i)
-	case !isTrigger[c], r.tokens[i].path, c == nameMark && !is(r.char(r.start(i)-1), " \"'("),
+	case !isTrigger[c], r.tokens[i].path, r.has(r.end(i), "()"), c == nameMark && !is(r.char(r.start(i)-1), " \"'("),
 		is(c, "PN") && r.size(i) <= maxShort && r.class(r.before(i)) == house:
 		return edit{}
 	}
-	return r.nameBehind(i, &lead{trigger: r.classes[i], size: r.size(i)})
+	l := lead{trigger: r.classes[i], size: r.size(i)}
+	switch {
+	case l.trigger == vague && r.class(r.before(i)) == 'q': // first_name
+		l.trigger = named
+	case r.context.label == address && r.context.direct: // endereço do paciente
+		return edit{}
+	}
+	return r.nameBehind(i, &l)
 }
 
 // nameBehind returns the name that follows the label i.
@@ -111,7 +118,7 @@ func (r *reader) nameFrom(i int, l *lead) edit {
 		t == nameMark && isEnclosed && isGiven: // informado [NAME], cadastrado 'Maria'
 		least = 1
 	case isPerson, is(t, "VW") && !l.filled, t == '8', t == kin && (isGiven || isTitled),
-		t == staff && (isCapital || isGiven), t == worker && isGiven:
+		t == staff && (isCapital || isGiven), t == worker && (isGiven || l.sign && isCapital):
 	default:
 		return edit{}
 	}
@@ -122,7 +129,8 @@ func (r *reader) nameFrom(i int, l *lead) edit {
 		isAny, least = true, 1
 	}
 	end := r.nameEnd(i, isAny, isPerson && isCapital)
-	if r.countParts(i, end) < least {
+	isUnlike := l.trigger == worker && !isPerson && !isGiven && endsAsMessage(r.Chars[start:r.start(end)])
+	if r.countParts(i, end) < least || isUnlike {
 		return edit{}
 	}
 	return edit{start, r.start(end), name}
@@ -136,7 +144,7 @@ func (r *reader) nameEnd(i int, isAny, isSurname bool) int {
 		form = nameForms[1]
 	}
 	end := i + r.match(form, i)
-	for r.isWord(end) || is(r.class(end), ".-`") && r.isWord(end+1) { // its last word goes on: AxiosError
+	for r.isWord(end) || is(r.class(end), ".-`") && r.isWord(end+1) && r.class(end+1) != stop { // its last word goes on: AxiosError
 		last := bytes.LastIndexAny(r.classes[i:end], " +")
 		if last < 0 {
 			return i
@@ -204,19 +212,20 @@ func (r *reader) isLowerName(i int) bool {
 // sounds reports whether a word from i to end is shorter than least or, unknown, ends as words of messages do.
 func (r *reader) sounds(i, end, least int) bool {
 	for ; i < end; i++ {
-		if r.isWord(i) && !is(r.classes[i], "agG") && (r.size(i) < least || r.endsAsMessage(r.start(i), r.end(i))) {
+		if r.isWord(i) && !is(r.classes[i], "agG") &&
+			(r.size(i) < least || endsAsMessage(r.Chars[r.start(i):r.end(i)])) {
 			return true
 		}
 	}
 	return false
 }
 
-// endsAsMessage reports whether the word from start to end ends as words of messages do.
-func (r *reader) endsAsMessage(start, end int) bool {
+// endsAsMessage reports whether a word ends as words of messages do.
+func endsAsMessage(word []byte) bool {
 	const longest = 5 // letters of an ending
 	folded := [longest + 1]byte{'-'}
-	for n := min(longest, end-start); n > 1; n-- {
-		for j, c := range r.Chars[end-n : end] {
+	for n := min(longest, len(word)); n > 1; n-- {
+		for j, c := range word[len(word)-n:] {
 			folded[1+j] = lower(c)
 		}
 		if lexicon[string(folded[:1+n])].class == '-' {
@@ -238,6 +247,19 @@ func (r *reader) surnameFirstAt(i int) edit {
 		return edit{}
 	}
 	return edit{start, r.start(end), name}
+}
+
+// nameBefore returns the name that stands right before the token i.
+func (r *reader) nameBefore(i int) edit {
+	first := i
+	for j := i - 1; j >= max(0, i-maxLead/2) && (r.class(j) == ' ' || isName[r.class(j)]); j-- {
+		if is(r.classes[j], capitals) && looks[r.char(r.start(j)-1)] != isLetter {
+			first = j
+		}
+	}
+	start := r.start(first)
+	end := start + len(bytes.TrimRight(r.Chars[start:r.start(i)], " "))
+	return edit{start, end, r.guessed(start, end)}
 }
 
 // isOpened reports whether a quotation mark or a tag stands right before i.
@@ -265,7 +287,8 @@ func (r *reader) addressAt(i int) edit {
 	}
 	c := r.context.ofNumber()
 	isMeant := c.label == address && c.direct
-	isEnclosed, isStreet := r.isOpened(start), is(class, "rR") && (r.size(i) > 1 || r.char(r.end(i)) == '.')
+	isEnclosed := r.isOpened(start)
+	isStreet := is(class, "rR") && (r.size(i) > 1 || r.char(r.end(i)) == '.') || class == initial && r.has(start, "r.")
 	isAssigned := r.isBehind(i, assigning) && r.size(i) > 1 && is(class, capitals)
 	if r.tokens[i].path || !isEnclosed && !isStreet && !isAssigned {
 		return edit{}

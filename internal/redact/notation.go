@@ -23,7 +23,9 @@ var notations = func() (all [256][]notation) {
 	for line := range strings.Lines(notationLines) {
 		if part := strings.Split(strings.TrimSpace(line), "\t"); len(part) == 4 {
 			n := notation{strings.Trim(part[1], "."), checks[part[2]], regular(part[3])}
-			all[part[0][0]] = append(all[part[0][0]], n)
+			for _, c := range []byte(part[0]) {
+				all[c] = append(all[c], n)
+			}
 		}
 	}
 	return all
@@ -38,13 +40,50 @@ var checks = map[string]func(v []byte) bool{
 	"isOpaque": func(v []byte) bool {
 		return bytes.ContainsAny(v, "0123456789") && bytes.ContainsFunc(v, isSmallRune)
 	},
-	// a person's user name, and neither a host's nor a file's nor a program's
-	"isPersons": func(v []byte) bool {
-		last := string(bytes.ToLower(v[bytes.LastIndexAny(v, ".\\")+1:]))
-		c := lexicon[last].class
-		isLong := len(last) > maxShort || bytes.IndexByte(v, '.') > 0
-		return isLong && !strings.HasPrefix(last, "svc") && (c == 0 || is(c, "ughr"))
-	},
+	"isGiven":   isGiven,
+	"isPersons": isPersons,
+	"isRandom":  isRandom,
+}
+
+// isPersons reports whether v is a person's user name, and neither a host's nor a file's nor a program's.
+func isPersons(v []byte) bool {
+	v = bytes.ToLower(v[bytes.LastIndexByte(v, '\\')+1:])
+	hasName, likeNames := bytes.IndexByte(v, '.') > 0, len(v) > maxShort
+	for _, part := range bytes.FieldsFunc(v, func(c rune) bool { return is(byte(c), "._-") }) {
+		c := lexicon[string(part)].class
+		if c != 0 && !is(c, "ughra") || bytes.HasPrefix(part, []byte("svc")) || bytes.HasSuffix(part, []byte("web")) {
+			return false
+		}
+		hasName = hasName || c == given
+		likeNames = likeNames && (c != 0 || len(part) > maxShort && !endsAsMessage(part))
+	}
+	return hasName || likeNames
+}
+
+// isGiven reports whether a given name is a part of v, and no word that is in no name.
+func isGiven(v []byte) (found bool) {
+	for _, part := range bytes.FieldsFunc(bytes.ToLower(v), func(c rune) bool { return is(byte(c), "^ _-") }) {
+		c := lexicon[string(part)].class
+		if c != 0 && !isName[c] {
+			return false
+		}
+		found = found || c == given
+	}
+	return found
+}
+
+// isRandom reports whether digits, small letters and capitals take turns in v as in no word, version or date.
+func isRandom(v []byte) bool {
+	turns, last := 0, byte(0)
+	for _, c := range v {
+		if !isAlnum(c) {
+			continue
+		}
+		if now := c &^ 0x1f; now != last { // digits, capitals and small letters are 32 characters each
+			turns, last = turns+1, now
+		}
+	}
+	return turns > 5
 }
 
 // isWebToken reports whether a JSON web token or the like begins at i.
@@ -53,10 +92,11 @@ func (r *reader) isWebToken(i int) bool {
 }
 
 const (
-	noted      = "yBbMlWqszmvJVErPF0" // the classes of words that begin a notation whatever stands around them
+	noted      = "yBbMlWqszmvJVErPF0SDOwoNK7LT1I" // the classes of words that begin a notation whatever stands around them
+	brief      = "SDOwoNK7LT1I"                   // those of short ones
 	privateKey = "BEGIN "
 	// Characters of a notation, but for a secret that goes on: of one that a known word begins, and of others.
-	maxNoted, maxUnknown = 640, 128
+	maxNoted, maxUnknown = 640, 96
 )
 
 // notedAt takes the data in a notation that the word i begins, and returns where they end; 0 where there are none.
@@ -71,19 +111,29 @@ func (r *reader) notedAt(i int) int {
 	before := r.char(start - 1)
 	isOption := before == '-' && is(r.char(start-2), " -\n\x00")
 	next := r.char(r.end(i) + 1)
-	within := maxUnknown
+	begins := start == 0 || is(before, "\n[")
+	within, behind := maxUnknown, i+1
+	for behind < i+maxGap && behind < len(r.classes) && !r.isRead(behind) {
+		behind++
+	}
 	switch {
-	case class == number && !is(next, "ei'=") && !isAlnum(next): // 482917 é sua senha, :1='Ana Souza'
+	case class == number && !is(next, "ei'=N$") && !isAlnum(next): // 482917 é sua senha, :1='Ana Souza'
+		return 0
+	case class == date && !begins:
+		return 0
+	case is(class, "PNK7L") && r.char(r.end(i)) != '/' && !is(r.char(r.end(behind)), "_-"): // paciente: Ana_Souza.pdf
 		return 0
 	case isNoted[class]:
-		within = maxNoted
-	case !isOption && !is(before, `?&|\/`) && !r.isWebToken(start) && !is(r.char(r.end(i)), ":-"):
+		if !is(class, brief) {
+			within = maxNoted
+		}
+	case !isOption && !is(before, `?&|\/`) && !r.isWebToken(start) && !is(r.char(r.end(i)), ":-=\"^_"):
 		return 0
 	}
 	rest := r.ahead(start, within)
 	for k := range notations[class] {
 		n := &notations[class][k]
-		if n.before != "" && !(is(before, n.before) && (isOption || before != '-')) {
+		if n.before == "^" && !begins || n.before != "" && n.before != "^" && !(is(before, n.before) && (isOption || before != '-' || len(n.before) > 1)) {
 			continue
 		}
 		if m := n.form.FindSubmatchIndex(rest); m != nil && (n.looks == nil || n.looks(rest[m[2]:m[3]])) {
@@ -119,8 +169,11 @@ func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read i
 		}
 		switch group {
 		case "value":
-			if k = r.suited(from, end, field); field == none {
+			switch k = r.suited(from, end, field); field {
+			case none:
 				k = r.guessed(from, end)
+			case nobodys:
+				read = end
 			}
 		case "row":
 			read = r.takeList(from, end, r.fieldBefore(i, from, from))
@@ -129,7 +182,7 @@ func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read i
 		case "person", "people":
 			words, isGiven := 0, false
 			end, words, isGiven = r.wordsEnd(from, end)
-			if words >= 2 || isGiven || group == "person" && words > 0 && r.isTitled(from) {
+			if isGiven || words > 1 && !endsAsMessage(r.Chars[from:end]) || group == "person" && words > 0 && r.isTitled(from) {
 				k = name
 			}
 		}
@@ -176,7 +229,7 @@ func (r *reader) guessed(start, end int) kind {
 	last, words, isGiven := r.wordsEnd(start, end)
 	isOther := words < 2 || bytes.IndexByte(v, ' ') < 0
 	for w, at := range r.words(start, end) {
-		isOther = isOther || w.class != article && (at.end-at.start <= maxShort || r.endsAsMessage(at.start, at.end))
+		isOther = isOther || w.class != article && (at.end-at.start <= maxShort || endsAsMessage(r.Chars[at.start:at.end]))
 	}
 	if last < end || isOther && !isGiven || !fullName.Match(v) {
 		return none
@@ -201,5 +254,5 @@ func (r *reader) wordsEnd(start, end int) (last, words int, isGiven bool) {
 // isTitled reports whether the word at i is written as names are, and is like no word of a message.
 func (r *reader) isTitled(i int) bool {
 	_, end := r.lookup(i)
-	return end-i > maxShort && isSmall(r.Chars[end-1]) && !r.endsAsMessage(i, end)
+	return end-i > maxShort && isSmall(r.Chars[end-1]) && !endsAsMessage(r.Chars[i:end])
 }

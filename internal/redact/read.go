@@ -121,11 +121,23 @@ func (r *reader) readTokens() {
 
 // readToken returns the datum that the token i begins or says that it follows.
 func (r *reader) readToken(i int) (e edit) {
-	c := r.classes[i]
-	if is(c, "2346") {
-		return e
+	c, k := r.classes[i], r.tokens[i].kind
+	isOwners := r.class(i-1) == ':' && isAlnum(r.char(r.start(i)-2)) && (k == cpf || c == number && r.size(i) == 11)
+	if isOwners || k == mail && r.class(i-1) == '<' { // ANA REIS:12345678900, Ana Reis <[E-MAIL]>
+		if owner := r.nameBefore(i - 1); owner.kind != none {
+			if c == number {
+				owner.end = r.end(i)
+			}
+			return owner
+		}
 	}
-	if c == number || r.isWord(i) {
+	switch {
+	case is(c, "2346"):
+		return edit{}
+	case c == writer:
+		return r.nameBefore(i)
+	}
+	if c == number || c == date || r.isWord(i) {
 		if e.end = r.notedAt(i); e.end > 0 {
 			return e
 		}

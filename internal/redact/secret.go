@@ -18,29 +18,18 @@ const (
 	longSecret   = 16
 )
 
-var codeName = regular(`(?i:codigo de (?:acesso|seguranca|verificacao)|codigo sms|` +
-	`(?:access|verification|security) code)`)
-
 // secretAt returns the secret that the word i says follows.
 func (r *reader) secretAt(i int) edit {
-	begin, class := i, r.classes[i]
+	class := r.classes[i]
 	switch before := r.class(i - 1); {
 	case is(class, secrets):
 	case class == engineKey && r.has(r.start(i), "key") && r.size(i) == len("key") &&
 		(is(before, "wS") || is(before, " _-+.") && is(r.class(i-2), "wS")): // API key
 		class = secretive
-	case class == keyOwner || class == counter:
-		code := codeName.Find(r.ahead(r.start(i), maxToSecret))
-		if code == nil {
-			return edit{}
-		}
-		for begin = i; r.end(i) < r.start(begin)+len(code); i++ {
-		}
-		class = secretive
 	default:
 		return edit{}
 	}
-	return r.labelledSecret(begin, i, class)
+	return r.labelledSecret(i, class)
 }
 
 // way is what stands between a word and its secret.
@@ -57,10 +46,10 @@ type way struct {
 	ends   string
 }
 
-// labelledSecret returns the secret that the words from begin to last say follows.
-func (r *reader) labelledSecret(begin, last int, c class) edit {
+// labelledSecret returns the secret that the word begin says follows.
+func (r *reader) labelledSecret(begin int, c class) edit {
 	first := r.nameStart(begin)
-	last, ok := r.identifierLast(last)
+	last, ok := r.identifierLast(begin)
 	if !ok {
 		return edit{}
 	}
@@ -143,14 +132,15 @@ func (r *reader) textAt(i int) edit {
 		over = "]]>"
 	}
 	v, _, _ := bytes.Cut(r.Chars[i:], []byte(over))
-	if v = bytes.TrimSpace(v); isNothing(v) {
+	isMentioned := r.has(i-len("> "), "> ") && !r.has(i+len(v), "</") // AUTH <password> called
+	if v = bytes.TrimSpace(v); isMentioned || isNothing(v) {
 		return edit{}
 	}
 	return edit{i, i + len(v), secret}
 }
 
 // verbs say that the secret comes: "a senha é …".
-var verbs = strings.Fields("e is foi era was ser alterada trocada resetada definida redefinida mudada atualizada " +
+var verbs = strings.Fields("e es is sendo foi era was ser alterada trocada resetada definida redefinida mudada atualizada " +
 	"changed reset como as")
 
 // follow goes from the token i, behind a secret's name, over words of messages, to where its secret would begin; 0
@@ -186,7 +176,7 @@ func (r *reader) follow(w *way, i int) int {
 				w.far = (w.far || !connects[c] && r.tokens[i].kind != id) && !w.told
 			}
 			isSpaced, isListed = false, false
-		case w.far, !isSpaced, !isAlnum(r.Chars[r.start(i)]):
+		case w.far && (c == fixed || w.class != opaque || !isRandom(r.Chars[r.start(i):r.keyEnd(r.start(i))])), !isSpaced, !isAlnum(r.Chars[r.start(i)]):
 			return 0
 		default:
 			return r.start(i)
@@ -214,7 +204,7 @@ func (r *reader) assigned(w *way, i int) int {
 
 // past returns where the letters, digits and signs at i end.
 func (r *reader) past(i int, signs string) int {
-	for isAlnum(r.char(i)) || is(r.char(i), signs) {
+	for most := i + maxNoted; i < most && (isAlnum(r.char(i)) || is(r.char(i), signs)); {
 		i++
 	}
 	return i
@@ -264,7 +254,7 @@ var titledKey = regular(`[A-Z][a-z]+(?: [A-Z][a-z]*){1,3} ?=`)
 // isSecret reports whether the characters from start to end are a secret and no word of a message.
 func (r *reader) isSecret(start, end int, w *way) bool {
 	v := r.Chars[start:end]
-	if isNothing(v) {
+	if isNothing(v) || w.class == opaque && bytes.Contains(v, []byte("://")) { // tokenUrl=https://
 		return false
 	}
 	first, to := r.lookup(start)
@@ -276,7 +266,7 @@ func (r *reader) isSecret(start, end int, w *way) bool {
 		return false
 	case w.words > 0:
 		isAlone := to == end && (end == len(r.Chars) || is(r.Chars[end], "\n;")) && len(v) > maxShort+1 &&
-			!w.tight && w.words <= near/2 && !r.endsAsMessage(start, end) // senha do portal: Girassol
+			!w.tight && w.words <= near/2 && !endsAsMessage(r.Chars[start:end]) // senha do portal: Girassol
 		return w.class == secretive && isAlone || looksSecret(v, w.class == secretive && !w.far, false)
 	case w.class == opaque && !w.quoted && (w.sign != '=' || !w.tight):
 		return bytes.ContainsFunc(v, isAnyLetter) && (len(v) >= likelySecret && mixes(v) || len(v) >= 2*longSecret)

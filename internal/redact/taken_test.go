@@ -300,6 +300,36 @@ var taken = []struct{ why, text, want string }{
 	{"values of a key in other dialects", "O valor de chave duplicada é ({bad}, Ondina Prates). dup key: { : \"Ondina Prates\" }", "O valor de chave duplicada é ([CPF], [NAME]). dup key: { : \"[NAME]\" }"},
 	{"a row, parameters", "Failing row contains (88213, ONDINA PRATES, {bad}, null). SQL parameters: ['Zora Prates', '{bad}', 'PENDENTE'], params (Ana, {bad})", "Failing row contains (88213, [NAME], [CPF], null). SQL parameters: ['[NAME]', '[CPF]', 'PENDENTE'], params ([NAME], [CPF])"},
 
+	// the seventh set's kinds
+	{"salutations", "Bem-vinda, Ondina Prates! Sua sessão; Bem-vindo(a), <strong>Ondino Prates</strong>; Welcome back, Ondina; Dear Mr. Ondino Prates, your; Estimada Ondina: su lote; Bom dia Ondina, o portal",
+		"Bem-vinda, [NAME]! Sua sessão; Bem-vindo(a), <strong>[NAME]</strong>; Welcome back, [NAME]; Dear Mr. [NAME], your; Estimada [NAME]: su lote; Bom dia [NAME], o portal"},
+	{"who is logged in", "Usuário logado: ONDINA PRATES (perfil); Logged in as Ondino Prates; conectado como Ondina Prates. Sair", "Usuário logado: [NAME] (perfil); Logged in as [NAME]; conectado como [NAME]. Sair"},
+	{"users' names of two parts", `<ans:loginPrestador>ondina_prates</ans:loginPrestador> {"login":"ademar-prates"} "alteradoPor": "neusa_prates" user=neusa_prates x`, `<ans:loginPrestador>[USER]</ans:loginPrestador> {"login":"[USER]"} "alteradoPor": "[USER]" user=[USER] x`},
+	{"databases' users", `Access denied for user 'ondina_prates'@'10.0.4.17'; Zugriff verweigert für Benutzer 'ondina_prates'@'%'; Benutzer »ana.prates« x; role "ondina_prates" does not exist`,
+		`Access denied for user '[USER]'@'10.0.4.17'; Zugriff verweigert für Benutzer '[USER]'@'%'; Benutzer »[USER]« x; role "[USER]" does not exist`},
+	{"who locks a record", "bloqueado pelo usuário OPRATES desde 09:12; travada por OPRATES no Tasy; locked by user OPRATES", "bloqueado pelo usuário [USER] desde 09:12; travada por [USER] no Tasy; locked by user [USER]"},
+	{"Windows' events", `Security ID: HSR\oprates Account Name: oprates Account Domain: HSR; TargetUserName=oprates x`, `Security ID: [USER] Account Name: [USER] Account Domain: HSR; TargetUserName=[USER] x`},
+	{"files of persons", `paciente: Ondina_Amaral_Prates.pdf; /x/paciente_ondina_prates_2025.jpg; RG_Maria_Prates.pdf; C:\x\Paciente Ondina Prates.pdf`, `paciente: [NAME].pdf; /x/paciente_[NAME]_2025.jpg; RG_[NAME].pdf; C:\x\Paciente [NAME].pdf`},
+	{"chats", "[10/03/2025 09:14] Ondina: x\n10/03/2025, 09:14 - Ondina Prates: x\n[09:14, 10/03/2025] Ondina: x\n09:14 Ondina Prates: x\n2025-03-10T09:14:22Z <Ondina Prates> x", "[10/03/2025 09:14] [NAME]: x\n10/03/2025, 09:14 - [NAME]: x\n[09:14, 10/03/2025] [NAME]: x\n09:14 [NAME]: x\n2025-03-10T09:14:22Z <[NAME]> x"},
+	{"who wrote", "Em 10/03/2025, Ondina Prates escreveu:; Ondina Prates <ana@x.com>", "Em 10/03/2025, [NAME] escreveu:; [NAME] <[E-MAIL]>"},
+	{"a rejected value some members behind its field", `{"campo":"nomeMae","mensagem":"x","valorRecebido":"Concei\u00e7\u00e3o"} {"loc":["body","nome"],"msg":"x","input":"ondina"} <campo>nome</campo><valor>ondina</valor> {"campo":"nome","esperado":"ondina","recebido":"ondino"}`,
+		`{"campo":"nomeMae","mensagem":"x","valorRecebido":"[NAME]"} {"loc":["body","nome"],"msg":"x","input":"[NAME]"} <campo>nome</campo><valor>[NAME]</valor> {"campo":"nome","esperado":"[NAME]","recebido":"[NAME]"}`},
+	{"binds named for columns", ":NM_PESSOA_FISICA='ONDINO PRATES', @Nome=N'Ondina Prates', :B1='ONDINO PRATES'", ":NM_PESSOA_FISICA='[NAME]', @Nome=N'[NAME]', :B1='[NAME]'"},
+	{"a name before what is wrong with it", "nome do beneficiario ONDINA PRATES diverge da carteirinha; nome: ondina prates excede 70", "nome do beneficiario [NAME] diverge da carteirinha; nome: [NAME] excede 70"},
+
+	{"names of other forms", "8821^KRUSE^IVETE; (0010,0010) PN [KRUSE^IVETE]; PatientName: KRUSE^ONDINO; NM1*IL*1*KRUSE*ONDINO****MI*0865000123~DMG*D8*19710412*M~; CN=ONDINO PRATES:{bad}, OU=x; Certificado de ONDINO PRATES:{cpf}; NAME1=ONDINO PRATES; :NM_PESSOA='ONDINO PRATES'",
+		"8821^[NAME]; (0010,0010) PN [[NAME]]; PatientName: [NAME]; NM1*IL*1*[NAME]****MI*[CARD]~DMG*D8*[BIRTHDATE]*M~; CN=[NAME]:[CPF], OU=x; Certificado de [NAME]; NAME1=[NAME]; :NM_PESSOA='[NAME]'"},
+	{"FHIR's other names", `"name":[{"use":"official","text":"Ondina Prates"}] {"reference":"Patient/8821345","display":"Ondina Prates"} "postalCode":"88501-000"`, `"name":[{"use":"official","text":"[NAME]"}] {"reference":"Patient/[ID]","display":"[NAME]"} "postalCode":"[ADDRESS]"`},
+	{"bank accounts", `{"agencia":"1234","conta":"55667-8"} na conta 55667-8 ag 1234; IBAN BR1500000000000010932840814P2`, `{"agencia":"1234","conta":"[ID]"} na conta [ID] ag 1234; IBAN [ID]`},
+	{"signed, paid back", "assinado digitalmente por: ONDINA PRATES Data; reembolso para Ondina Prates; D.N.: 10/03/1955; nascida aos 10/03/1955; carteira do plano 0 865 000123456789 0; nome civil: Ondino Prates", "assinado digitalmente por: [NAME] Data; reembolso para [NAME]; D.N.: [BIRTHDATE]; nascida aos [BIRTHDATE]; carteira do plano [CARD]; nome civil: [NAME]"},
+	{"WhatsApp's links", "https://wa.me/5511912345678?text=x", "https://wa.me/[PHONE]?text=x"},
+
+	{"who did it", "Criado por Ondina Prates em; Approved by: Ondino Prates; \"createdBy\":\"Ondina Prates\"; Assigned to Ondino Prates; aos cuidados de Ondina Prates; Solicitante: Ondino Prates; Reporter: Ondina Prates", "Criado por [NAME] em; Approved by: [NAME]; \"createdBy\":\"[NAME]\"; Assigned to [NAME]; aos cuidados de [NAME]; Solicitante: [NAME]; Reporter: [NAME]"},
+	{"other languages' labels", `"first_name":"Ondina","last_name":"Prates" "apellido":"Prates"; fecha de nacimiento: 10/03/1980; afiliado Ondino Prates; DNI 30.123.456; Geburtsdatum: 10.03.1980`, `"first_name":"[NAME]","last_name":"[NAME]" "apellido":"[NAME]"; fecha de nacimiento: [BIRTHDATE]; afiliado [NAME]; DNI [ID]; Geburtsdatum: [BIRTHDATE]`},
+	{"users as the insured", "usuário do plano 0865000123; cd_usuario_plano=0865000123; NM_USUARIO_NREC='OPRATES'; Failed password for invalid user oprates from; C.P.F. {bad}", "usuário do plano [CARD]; cd_usuario_plano=[CARD]; NM_USUARIO_NREC='[USER]'; Failed password for invalid user [USER] from; C.P.F. [CPF]"},
+	{"a street's letter behind a person", "Endereço do beneficiário: R. Marechal Deodoro 1200", "Endereço do beneficiário: [ADDRESS]"},
+	{"a file of a given name", "Guia_88213_Maria_Prates.pdf", "Guia_88213_[NAME].pdf"},
+
 	// the realistic whole
 	{"RN-BIL-005 §9.3", "INVALID_PATIENT_DATA - CPF inválido: {bad.}", "INVALID_PATIENT_DATA - CPF inválido: [CPF]"},
 	{"portal's answer", "Guia 12345678901234567890: beneficiário MARIA DA SILVA, carteira 00987654321, CPF {bad} - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00", "Guia 12345678901234567890: beneficiário [NAME], carteira [CARD], CPF [CPF] - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00"},

@@ -199,6 +199,8 @@ func (r *reader) wordsAt(i int) int {
 		e, to := r.wordAt(i, end)
 		next, isCapital := r.char(to), !isSmall(r.Chars[i])
 		switch {
+		case r.Chars[i] == 'N' && to == i+1 && next == '\'': // SQL's N'Ana'
+			e.class, e.kind, to = '\'', none, to+1
 		case e.class == claim && next == '-':
 			return r.add(i, r.claimEnd(to), fixed, none)
 		case to == i+1 && next == '.' && (isCapital || e.class == unknown):
@@ -242,6 +244,8 @@ func (r *reader) signAt(i int) int {
 		c = '!'
 	case c == '<':
 		return r.tagAt(i)
+	case c == '/' && next == '>': // it says nothing of what follows
+		return r.add(i, i+2, endTag, none)
 	case c == '(' && looks[before] == isLetter:
 		if m := ending.Find(rest); m != nil { // beneficiário(a)
 			c, end = '`', end+len(m)

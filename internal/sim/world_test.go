@@ -27,28 +27,29 @@ import (
 	"retry-worker/internal/worker"
 )
 
-// secret is what people type and some errors have in them, and no sink may.
+// secret is in what people type and in some errors; no sink may have it.
 const secret = "senha=abracadabra de " + patient
 
-// secrets are what the error texts of a world have in them: its own of these.
+// secrets are for error texts: a world uses one of them.
 var secrets = [...]string{secret, "paciente: Ana Abracadabra", "700000000000005, fale com abracadabra@hospital.example ou (11) 98765-4321",
 	"em https://robo:abracadabra@portal.example/envio?token=abracadabra"}
 
-// cpfs stand in the ids of some claims, and only the journal may have them; patient stands in texts, which are redacted there, too.
+// cpfs are in the ids of some claims, and only the journal may have them. patient is in texts, which even the journal
+// redacts.
 var cpfs = [...]string{"529.982.247-25", "123.456.789-09"}
 
-const patient = "12345688700" // with the check digits that are 0 for 10
+const patient = "12345688700" // its check digits are 0 for 10
 
-// isRedacted reports whether a text has nothing in it that error texts and people's reasons may have.
+// isRedacted reports whether a text has none of the secrets of error texts and people's reasons.
 func isRedacted(text string) bool {
 	in := func(part string) bool { return strings.Contains(text, part) }
 	return !slices.ContainsFunc([]string{"abracadabra", "Abracadabra", patient, "700000000000005", "98765-4321"}, in)
 }
 
-// leaks reports whether a text that leaves the journal has something in it that it may not.
+// leaks reports whether a text outside the journal has something that it must not have.
 func leaks(text string) bool { return outside(text) != text || !isRedacted(text) }
 
-// nameOf is the name of the claim of that number.
+// nameOf returns the id of the n-th claim.
 func nameOf(n int) string {
 	if n%5 == 4 {
 		return fmt.Sprintf("CLM-SIM-%d-%s", n, cpfs[n/5%len(cpfs)])
@@ -56,7 +57,7 @@ func nameOf(n int) string {
 	return fmt.Sprintf("CLM-SIM-%d", n)
 }
 
-// outside is a claim's name as others are told it.
+// outside returns a claim's id as it may leave the journal.
 func outside(claim string) string {
 	for _, cpf := range cpfs {
 		claim = strings.ReplaceAll(claim, cpf, "[CPF]")
@@ -64,84 +65,84 @@ func outside(claim string) string {
 	return claim
 }
 
-// faults are the kinds that a run may have; each is switched on or off, and rated, by the seed.
+// faults are the kinds of fault that a run may have. The seed decides how often each strikes, if at all.
 var faults = []string{"write fails", "write lost its acknowledgement", "write hangs", "write hangs when done", "decided twice",
 	"killed in mid-commit", "read fails", "lease lost", "lease stolen", "lease told late", "answer lost", "answer hangs", "engine busy", "answer late",
 	"acknowledgement lost", "error not thrown", "error not caught", "given to two", "offered late", "cut off",
 	"receiver fails", "receiver refuses", "receiver hangs", "receiver hangs when done", "event not taken", "event taken in silence", "event taken slowly",
 	"store slow", "dead letter not read", "told late of its record"}
 
-// frequent are those that are drawn for so often that they strike a tenth as often.
+// frequent are faults with so many occasions that they strike a tenth as often.
 var frequent = []string{"killed in mid-commit", "read fails", "lease lost", "lease told late"}
 
-// plan is what is played: what the seed draws, less what shrinking takes away.
+// plan is what to play: what the seed draws, less what shrinking takes away.
 type plan struct {
 	seed    uint64
-	luck    int             // in faults, and in who goes first
-	without map[string]bool // claims, faults and disturbances by their labels or kinds
-	// horizon is how long there is weather; then all is calm, and every claim must come to its end.
+	luck    int             // varies faults, and who goes first
+	without map[string]bool // labels or kinds of claims, faults and disturbances
+	// horizon is how long faults and disturbances last. Then all is calm, and every claim must come to its end.
 	horizon time.Duration
-	// limit ends the world, 0 for when every claim has.
+	// limit ends the world; 0: it ends when every claim has.
 	limit time.Duration
 }
 
-// sim is one world.
+// sim is a simulated world.
 type sim struct {
 	scheduler
 	memory    *testkit.Memory
-	rates     map[string]int // of faults, of 1000
+	rates     map[string]int // of faults, in 1000
 	replicas  []*replica
 	processes []*process
-	drawn     int // claims, those that shrinking took away included
+	drawn     int // claims, including those that shrinking took away
 	jobs      map[int64]*job
 	portals   map[string]*portal
 	policies  decision.Policies
 	limit     time.Duration // of all retries of a claim
 	settings  gate.Settings
 	teams     map[decision.Team]catalogue.Team
-	gone      time.Time // since when the engine is away
-	mute      bool      // and what it is told then is lost
+	gone      time.Time // when the engine went away
+	mute      bool      // and what it is told meanwhile is lost
 	away      time.Time // until when
 	deaf      time.Time // until when nobody takes events
-	jumped    time.Time // when a clock did last
-	storeAway time.Time // until when the store is, for somebody
-	unread    time.Time // when a dead letter could not be read
+	jumped    time.Time // when a clock last did
+	storeAway time.Time // until when somebody cannot reach the store
+	unread    time.Time // when a dead letter last could not be read
 	lazy      bool      // people decide by bulk runs alone
-	crowd     bool      // many claims come within a while
-	puzzling  bool      // much fails, and nobody knows why
+	crowd     bool      // many claims come at once
+	puzzling  bool      // most errors are unknown
 	secret    string    // of error texts
-	steady    bool      // replicas, store and engine work: what is told of a quiet time holds
+	steady    bool      // nothing breaks, so promises for quiet times hold
 	runs      []string  // bulk runs that people started
 	unknown   string    // the cause of errors that nobody knows
 	calm      bool
 	calmSince time.Time
 	lasted    time.Duration
-	struck    []string // labels of what may be taken away
+	struck    []string // labels of what shrinking may take away
 	running   sync.WaitGroup
 	invariants
 	broker
 	trail   *trace
-	holders map[string]string          // of leases, as they were given last
-	terms   map[string]context.Context // for which somebody acts, by the lease
+	holders map[string]string          // the last holder of each lease
+	terms   map[string]context.Context // by lease: the current term
 
-	refused      string    // the key of the events that nobody takes
+	refused      string    // of events that nobody takes
 	refusedUntil time.Time // until when
-	configured   time.Time // when paces changed
+	configured   time.Time // when paces last changed
 	paceBefore   float64   // of all portals
-	started      time.Time // when a replica did last
-	forgot       time.Time // when one may have forgotten what it heard, or was late
-	ledSince     time.Time // when another replica was last given the right to act for portals
-	ranSince     time.Time // when a replica was last given the right to carry out bulk runs
+	started      time.Time // when a replica last did
+	forgot       time.Time // when a replica last may have missed a record, or was late
+	ledSince     time.Time // when the lease of the gates last changed hands
+	ranSince     time.Time // when the lease of bulk runs was last given
 }
 
-// replica is one worker.
+// replica is a worker.
 type replica struct {
 	*sim
 	name     string
 	number   int
-	offset   time.Duration // of its lease's grid
+	offset   time.Duration // of its requests for leases
 	skew     time.Duration // of its clock
-	drift    time.Duration // of its clock, a minute
+	drift    time.Duration // of its clock, each minute
 	drifts   time.Time     // since when
 	readOnly time.Time     // until when it cannot write
 	slow     time.Time     // until when its writes take long
@@ -149,7 +150,7 @@ type replica struct {
 	closed   bool          // its journal cannot be written
 	life     context.Context
 	kill     context.CancelFunc
-	parts    []*part // in the order in which they end
+	parts    []*part // in the order of their end
 	leaving  bool
 	journal  *journal.Journal
 	gates    *gate.Gates
@@ -157,19 +158,19 @@ type replica struct {
 	sink     *worker.ReviewSink
 	worker   *worker.Worker
 	store    *store
-	leases   map[string]int // how often it was given each since it had none
-	led      time.Time      // when it was last given the right to act for portals
+	leases   map[string]int // how often each was given without a break
+	led      time.Time      // when it last got the lease of the gates
 	begins   map[string]func() worker.Activation
 }
 
-// part is what of a replica ends together.
+// part is what ends together in a replica.
 type part struct {
 	context.Context
 	end     context.CancelFunc
 	running sync.WaitGroup
 }
 
-// do has a part do that, too.
+// do runs what, which belongs to a part.
 func (r *replica) do(p *part, what func(stop context.Context)) {
 	p.running.Add(1)
 	r.running.Go(func() {
@@ -178,7 +179,8 @@ func (r *replica) do(p *part, what func(stop context.Context)) {
 	})
 }
 
-// Now and Rest are the replica's clock: it is ahead or behind, jumps and drifts. Two are journal.ClockTolerance apart at most.
+// Now and Rest are the replica's clock, which is wrong, jumps and drifts. Two differ by at most
+// journal.ClockTolerance.
 func (r *replica) Now() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -186,7 +188,7 @@ func (r *replica) Now() time.Time {
 	return time.Now().Add(min(max(off, -journal.ClockTolerance/2), journal.ClockTolerance/2))
 }
 
-// Rest ends a moment later than asked: of a rest and a wake at one instant the product takes either.
+// Rest ends a moment late: if a rest and a wake-up come at one instant, the product may take either.
 func (r *replica) Rest(ctx context.Context, d time.Duration) { clock.Machine{}.Rest(ctx, max(d, 0)+3) }
 
 func newSim(p plan) *sim {
@@ -205,7 +207,7 @@ func newSim(p plan) *sim {
 		s.rates[f] = []int{0, 0, 10, 30, 150}[s.draw("rate of "+f).IntN(5)]
 		if slices.Contains(frequent, f) {
 			s.rates[f] /= 10
-		} else if strings.HasPrefix(f, "error not") { // few claims are given up
+		} else if strings.HasPrefix(f, "error not") { // because few claims are given up
 			s.rates[f] *= 3
 		}
 	}
@@ -217,9 +219,9 @@ func newSim(p plan) *sim {
 		for dice := s.draw(name); at.Before(s.began.Add(p.horizon)); {
 			from, how := at.Add(time.Duration(dice.IntN(90))*time.Minute), trouble(dice.IntN(4))
 			switch first := at.Equal(s.began); {
-			case first && s.lazy: // people come to find many dead letters
+			case first && s.lazy: // so that people find many dead letters
 				from, how = at, refusesAll
-			case first && s.crowd: // many claims wait
+			case first && s.crowd: // so that many claims wait
 				from, how = at, isDown
 			}
 			at = from.Add(time.Duration(dice.IntN(longest)) * time.Minute)
@@ -242,7 +244,7 @@ func newSim(p plan) *sim {
 	return s
 }
 
-// may notes what may be taken away, and reports whether it was not.
+// may notes what shrinking may take away, and reports whether it has not done so.
 func (s *sim) may(label string) bool {
 	if s.without[label] || s.without[kind(label)] {
 		return false
@@ -251,13 +253,13 @@ func (s *sim) may(label string) bool {
 	return true
 }
 
-// kind is a label without its number.
+// kind returns a label without its number.
 func kind(label string) string {
 	of, _, _ := strings.Cut(label, " #")
 	return of
 }
 
-// sometimes reports whether that happens here and now, as it does n times of so many while there is weather.
+// sometimes reports whether something happens now: n of so many times, and never once all is calm.
 func (s *sim) sometimes(label string, n, of int) bool {
 	happens := s.draw(s.lucky(label)).IntN(of) < n
 	s.mu.Lock()
@@ -269,14 +271,14 @@ func (s *sim) sometimes(label string, n, of int) bool {
 	return happens
 }
 
-// fault reports whether that kind strikes here and now.
+// fault reports whether a kind of fault strikes now.
 func (r *replica) fault(kind string) bool { return r.sim.fault(r.name, kind) }
 
 func (s *sim) fault(label, kind string) bool {
 	return s.rates[kind] > 0 && s.sometimes(kind+" "+label, s.rates[kind], 1000)
 }
 
-// log has no secrets in it.
+// log fails if a secret is written to it.
 type log struct{ s *sim }
 
 func (l log) Write(b []byte) (int, error) {
@@ -287,7 +289,7 @@ func (l log) Write(b []byte) (int, error) {
 }
 func (log) Sync() error { return nil }
 
-// start starts a replica, again where it was killed.
+// start starts a replica, or starts it again.
 func (s *sim) start(n int) {
 	r := &replica{sim: s, name: fmt.Sprintf("r%d", n), number: n, offset: time.Duration(n+1) * 13_331 * time.Microsecond, leases: map[string]int{}}
 	r.life, r.kill = context.WithCancel(context.Background())
@@ -303,7 +305,7 @@ func (s *sim) start(n int) {
 		if len(all) == 0 {
 			return
 		}
-		if r.fault("told late of its record") { // and has read it meanwhile
+		if r.fault("told late of its record") { // it has read the record by then
 			set(&r.mu, &r.forgot, time.Now())
 			r.Rest(r.life, 1200*time.Millisecond)
 			r.port(r.name + " hears")
@@ -312,7 +314,7 @@ func (s *sim) start(n int) {
 	}
 	publisher := events.Publisher("sim", func(portal string) string { return portal })
 	hooks.Open = func(open bool, _ error) {
-		if r.life.Err() != nil { // it hears of the end while others go on, and the seed does not say who is first
+		if r.life.Err() != nil { // others go on at the same instant, in an order that the seed does not decide
 			return
 		}
 		r.closed = !open
@@ -365,7 +367,7 @@ func (s *sim) start(n int) {
 	s.say("%s starts", r.name)
 }
 
-// die ends a replica, and starts it again after a while.
+// die kills a replica, and starts it again after a while.
 func (r *replica) die() {
 	if r.life.Err() != nil || r.steady {
 		return
@@ -375,7 +377,7 @@ func (r *replica) die() {
 	r.in(time.Duration(r.draw("begin again").IntN(120))*time.Second, func() { r.start(r.number) })
 }
 
-// leave ends a replica as whoever runs it asks: it takes no more jobs, and ends what it has begun, for a while at most.
+// leave stops a replica as an operator does: it takes no more jobs, and has a while to finish those it has.
 func (r *replica) leave() {
 	if r.leaving || r.steady {
 		return
@@ -399,12 +401,12 @@ func (s *sim) up() []*replica {
 	return slices.DeleteFunc(slices.Clone(s.replicas), func(r *replica) bool { return r.life.Err() != nil || r.closed || r.leaving })
 }
 
-// oneOf draws one of the replicas.
+// oneOf returns one of the replicas.
 func (s *sim) oneOf(label string, of []*replica) *replica {
 	return pick(&s.scheduler, label, of, func(r *replica) string { return r.name })
 }
 
-// play plays a plan in a bubble of fake time and returns the world as it was left.
+// play plays a plan in fake time and returns the world at its end.
 func play(t *testing.T, p plan) (s *sim) {
 	synctest.Test(t, func(t *testing.T) {
 		s = newSim(p)
@@ -437,8 +439,8 @@ func play(t *testing.T, p plan) (s *sim) {
 	return s
 }
 
-// arrive has claims come in the first half of the weather, or all in ten minutes, many of them in one batch, some of them
-// twice, some with a deadline.
+// arrive lets claims come in the first half of the horizon, or closer together. Many come in one batch, some twice,
+// some with a deadline.
 func (s *sim) arrive() {
 	names := s.portalNames()
 	draw := s.draw("claims")
@@ -463,7 +465,7 @@ func (s *sim) arrive() {
 			deadline = s.began.Add(at + time.Duration(dice.IntN([]int{70, 610}[dice.IntN(2)])-10)*time.Minute).Truncate(time.Second)
 		}
 		name, twice := names[dice.IntN(len(names))], dice.IntN(12) == 0
-		for _, c := range s.portals[name].closed { // it is due soon after its portal opens
+		for _, c := range s.portals[name].closed { // due soon after its portal opens
 			if soon := time.Duration(dice.IntN(15)) * time.Minute; !deadline.IsZero() && deadline.Sub(c.until) < 2*time.Hour && deadline.After(c.until) {
 				deadline = c.until.Add(soon)
 			}
@@ -480,16 +482,17 @@ func (s *sim) arrive() {
 
 func (s *sim) portalNames() []string { return slices.Sorted(maps.Keys(s.portals)) }
 
-// another instance of a claim has keys that are so far from those of the first. It may tell how often that was tried.
+// another is what a second process instance of a claim adds to its keys. That instance may know the number of
+// retries.
 const another = 500_000
 
-// elsewhere is so far for one that an operator begins.
+// elsewhere is what an instance that an operator starts adds.
 const elsewhere = another / 2
 
-// worth is the variable that has what a claim is worth, remark one that has what a person wrote.
+// worth is the variable with the claim's amount, remark one with a person's text.
 const worth, remark = "valor", "obs"
 
-// worthOf is what a claim is worth, in hundredths.
+// worthOf returns a claim's amount, in hundredths.
 func worthOf(claim string) int64 { return int64(len(claim)+int(claim[len(claim)-1])%3) * 100_00 }
 
 func (s *sim) send(claim, to string, key int64, after time.Duration, deadline time.Time) {
@@ -501,7 +504,7 @@ func (s *sim) send(claim, to string, key int64, after time.Duration, deadline ti
 	}
 	s.processes = append(s.processes, p)
 	s.in(after, func() {
-		if first := s.jobs[key-another+10]; twin && first != nil { // it may tell what was tried, or what was before the last retry
+		if first := s.jobs[key-another+10]; twin && first != nil { // it may know the retries so far, or those before the last
 			n, known := first.vars["retryCount"].(float64)
 			if less := s.draw("count").IntN(3); known && less < 2 {
 				p.vars["retryCount"] = max(n-float64(less), 0)

@@ -21,7 +21,7 @@ func (m *Memory) Records(ctx context.Context, f journal.RecordFilter, after int6
 	}
 	defer m.mu.Unlock()
 	var all []journal.Record
-	until := slices.IndexFunc(m.links, func(l journal.Link) bool { // what follows is of a clock too far behind
+	until := slices.IndexFunc(m.links, func(l journal.Link) bool { // later records match only if their clock was a day slow
 		return !f.Until.IsZero() && !l.At.Before(f.Until.Add(24*time.Hour))
 	})
 	for i := m.behind(after); i < len(m.records) && len(all) < limit; i++ {
@@ -41,7 +41,7 @@ func (m *Memory) Records(ctx context.Context, f journal.RecordFilter, after int6
 	return all, nil
 }
 
-// behind returns the place of the first record behind one.
+// behind returns the index of the first record after that one.
 func (m *Memory) behind(record int64) int {
 	i, _ := slices.BinarySearchFunc(m.records, record, func(r journal.Entry, after int64) int { return cmp.Compare(r.Record, after+1) })
 	return i

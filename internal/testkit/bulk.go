@@ -10,13 +10,13 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// run is everything that is kept of a bulk run.
+// run is a bulk run as Memory keeps it.
 type run struct {
 	journal.BulkRun
 	items []journal.BulkItem
 }
 
-// told returns the run as a store tells it.
+// told returns the run as a store returns it.
 func (r *run) told() journal.BulkRun {
 	all := r.BulkRun
 	all.Counts = map[journal.BulkOutcome]int64{}
@@ -26,7 +26,7 @@ func (r *run) told() journal.BulkRun {
 	return all
 }
 
-// keepRuns saves bulk runs that are new or changed, and what became of their dead letters.
+// keepRuns saves new and changed bulk runs, and the outcomes of their items.
 func (m *Memory) keepRuns(c *journal.Changes) {
 	for _, n := range c.Runs {
 		n.Counts = nil
@@ -58,7 +58,7 @@ func (m *Memory) named(i journal.BulkItem) journal.BulkItem {
 	return i
 }
 
-// Open returns the records of the open dead letters that the filter lets through, up to one, in their order.
+// Open returns, in order, the records of the open dead letters that match the filter, up to one.
 func Open(t testing.TB, s deadletter.BulkStore, f journal.DeadLetterFilter, through int64) (records []int64) {
 	t.Helper()
 	items, _, err := s.DeadLettersOpen(t.Context(), f, through, journal.MostBulkItems)
@@ -69,10 +69,10 @@ func Open(t testing.TB, s deadletter.BulkStore, f journal.DeadLetterFilter, thro
 	return records
 }
 
-// chosen returns the open dead letters with a record of at most through that the filter lets through, the most urgent first.
+// chosen returns the open dead letters with a record of at most through that match the filter, the most urgent first.
 func (m *Memory) chosen(f journal.DeadLetterFilter, through int64) []deadletter.Item {
 	f.State = ""
-	p, _ := deadletter.NewQuery(f, "", 1) // which fails for a cursor alone
+	p, _ := deadletter.NewQuery(f, "", 1) // only a cursor can make it fail
 	all := slices.DeleteFunc(m.passing(p), func(i deadletter.Item) bool { return i.Record > through })
 	sortItems(all, p)
 	return all
@@ -107,7 +107,7 @@ func (m *Memory) BulkRun(ctx context.Context, id string) (journal.BulkRun, bool,
 	return journal.BulkRun{}, false, nil
 }
 
-// ofRuns returns the runs that are wanted, in the order of their ids.
+// ofRuns returns the wanted runs in the order of their ids.
 func (m *Memory) ofRuns(wanted func(r *run) bool) (all []journal.BulkRun) {
 	for _, id := range slices.Sorted(maps.Keys(m.runs)) {
 		if r := m.runs[id]; wanted(r) {

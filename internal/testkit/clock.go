@@ -7,9 +7,9 @@ import (
 	"retry-worker/internal/clock"
 )
 
-// Clock is a clock that a test moves, safe for concurrent use. The zero value goes as this machine's does.
+// Clock is a clock that a test moves. The zero value goes with this machine's. Safe for concurrent use.
 type Clock struct {
-	clock.Machine // rests
+	clock.Machine // for Rest
 
 	mu     sync.Mutex
 	stands time.Time

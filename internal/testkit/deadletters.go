@@ -26,7 +26,7 @@ func (m *Memory) DeadLetter(ctx context.Context, id string) (deadletter.Item, bo
 	return deadletter.Item{}, false, nil
 }
 
-// item returns a dead letter with what is known of its subject.
+// item returns a dead letter with its subject and its attempt.
 func (m *Memory) item(d *journal.KeyedDeadLetter) deadletter.Item {
 	i := deadletter.Item{DeadLetter: d.DeadLetter, Subject: d.Subject}
 	if at := m.behind(d.DeadLetter.Record - 1); at < len(m.records) && m.records[at].Record == d.DeadLetter.Record {
@@ -56,7 +56,7 @@ func (m *Memory) DeadLetterPage(ctx context.Context, f journal.DeadLetterFilter,
 	return all[:p.Limit], p.Cursor(all[p.Limit-1].DeadLetter.Place()), nil
 }
 
-// passing returns the dead letters that a query lets through.
+// passing returns the dead letters that a query matches.
 func (m *Memory) passing(p *deadletter.Query) (all []deadletter.Item) {
 	for _, d := range m.letters {
 		if m.found(p, d) {
@@ -66,8 +66,8 @@ func (m *Memory) passing(p *deadletter.Query) (all []deadletter.Item) {
 	return all
 }
 
-// found reports whether the query finds a dead letter: by what its filter says, not by what the query makes of that, but
-// for the words that are searched for.
+// found reports whether the query matches a dead letter. It reads the filter itself, not what the query makes of it,
+// except for the search text.
 func (m *Memory) found(p *deadletter.Query, k *journal.KeyedDeadLetter) bool {
 	d, f := &k.DeadLetter, &p.Filter
 	at := d.Place()
@@ -84,7 +84,7 @@ func (m *Memory) found(p *deadletter.Query, k *journal.KeyedDeadLetter) bool {
 		slices.ContainsFunc(p.Prefixes, func(prefix string) bool { return strings.HasPrefix(k.Subject.ID, prefix) }))
 }
 
-// tells reports whether words, of which there are some, are all those of a cause; they are in lower case, codes are not.
+// tells reports whether a cause has all words, of which there must be some. They are in lower case; codes are not.
 func (m *Memory) tells(cause string, words []string) bool {
 	f := m.fingerprints[cause]
 	for _, word := range words {
@@ -153,7 +153,7 @@ func sortItems(all []deadletter.Item, p *deadletter.Query) {
 	})
 }
 
-// has reports whether a context holds what wanted says, variable=value.
+// has reports whether a context has wanted, which is variable=value.
 func has(c decision.Context, wanted string) bool {
 	return slices.ContainsFunc(c, func(v decision.ContextValue) bool { return v.Variable+"="+v.Value == wanted })
 }

@@ -12,7 +12,8 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// PurgeAt purges at an instant what there is behind a record and up to another, where so many are looked at at most. It returns how many records went, and the last that was looked at.
+// PurgeAt purges, as of at, the records above after and up to through, and looks at limit of them at most. It returns
+// how many records went, and the last one that it looked at.
 func PurgeAt(ctx context.Context, s journal.Expunger, at time.Time, after, through int64, limit int) (n int, last int64, err error) {
 	err = s.Expunge(ctx, journal.Scope{After: after, Through: through, Limit: limit},
 		func(head journal.Head, p *journal.Expunging) (*journal.Changes, error) {
@@ -75,7 +76,8 @@ func (m *Memory) expunging(of journal.Scope) *journal.Expunging {
 	return p
 }
 
-// loose returns the records that go with one of no subject: with the start of a bulk run that is over, all of that run.
+// loose returns the records that are purged with r, which has no subject: with the start of a bulk run that is over,
+// all of that run.
 func (m *Memory) loose(r journal.Entry, through int64) (all []journal.SignedRecord) {
 	if r.Kind != journal.BulkEntry {
 		return []journal.SignedRecord{m.signed(r)}
@@ -113,7 +115,7 @@ func (m *Memory) expungeable(key int64) journal.Expungeable {
 	return s
 }
 
-// asked adds what is asked for of the one subject that is to be erased.
+// asked adds what the erasure of the subject with that key needs.
 func (m *Memory) asked(p *journal.Expunging, key int64) {
 	s := m.expungeable(key)
 	for _, o := range m.outbox {
@@ -132,7 +134,7 @@ func (m *Memory) asked(p *journal.Expunging, key int64) {
 	}
 }
 
-// signed returns a record with its digest as the ledger has it.
+// signed returns a record with its digest in the ledger.
 func (m *Memory) signed(r journal.Entry) journal.SignedRecord {
 	for i := range m.links {
 		if l := &m.links[i]; r.Record >= l.First && r.Record < l.First+int64(len(l.Digests)) {
@@ -142,7 +144,7 @@ func (m *Memory) signed(r journal.Entry) journal.SignedRecord {
 	return journal.SignedRecord{Entry: r}
 }
 
-// expunge takes what goes.
+// expunge removes what e names.
 func (m *Memory) expunge(e *journal.Expunged) {
 	for _, gone := range e.Records {
 		m.records = slices.DeleteFunc(m.records, func(r journal.Entry) bool {

@@ -12,24 +12,24 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// Unstorable in a subject's id makes Memory refuse, as Invalid, the whole transaction that would save
-// something of that subject; reading it is allowed. CLM-UNSTORABLE-1 is an id of tiss-submission.
+// Unstorable in a subject's id makes Memory refuse, as Invalid, every transaction that would save something of that
+// subject; reading it is allowed. CLM-UNSTORABLE-1 is an id of tiss-submission.
 const Unstorable = "UNSTORABLE"
 
-// Fault is what happens to one Transact, once decide was called. Its zero value fails at once as Unavailable,
+// Fault is what happens to one call of Transact after it called decide. The zero value fails at once as Unavailable,
 // with nothing saved.
 type Fault struct {
-	// Kind of the error.
+	// Kind is the error's.
 	Kind journal.Kind
-	// After saving, not before: with the Kind Ambiguous, the two halves of an ambiguous commit.
+	// After fails after saving, not before: with the Kind Ambiguous, both are what an ambiguous commit may be.
 	After bool
-	// Hang until the context ends, instead of failing at once.
+	// Hang waits until the context ends, instead of failing at once.
 	Hang bool
-	// Twice calls decide twice and fails nothing: a store may do so, and decide must be pure.
+	// Twice calls decide twice and fails nothing: a store may do so, as decide must be pure.
 	Twice bool
 }
 
-// faults are the ones to come.
+// faults are those to come.
 type faults struct {
 	next  []Fault
 	down  bool
@@ -41,7 +41,7 @@ var (
 	errDown   = &journal.StoreError{Kind: journal.Unavailable, Err: errors.New("the store is down")}
 )
 
-// Fail makes the next n calls of Transact suffer f, after those that earlier calls of Fail named.
+// Fail makes the next n calls of Transact suffer f, after the faults of earlier calls of Fail.
 func (m *Memory) Fail(n int, f Fault) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -57,14 +57,14 @@ func (m *Memory) Heal() {
 	m.faults.next = nil
 }
 
-// SetDown makes everything fail as Unavailable, Probe too, until it is called with false.
+// SetDown makes everything, even Probe, fail as Unavailable until it is called with false.
 func (m *Memory) SetDown(down bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.faults.down = down
 }
 
-// Delay makes every Transact take that long before it begins, or until its context ends, which fails it.
+// Delay makes every Transact wait that long before it begins. It fails if its context ends meanwhile.
 func (m *Memory) Delay(d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -80,7 +80,7 @@ func (m *Memory) Probe(ctx context.Context) error {
 	return nil
 }
 
-// enter locks the memory for whoever asks, unless nothing can be done at all.
+// enter locks the memory for the caller, unless it is down or ctx has ended.
 func (m *Memory) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return &journal.StoreError{Kind: journal.Unavailable, Err: err}
@@ -93,7 +93,7 @@ func (m *Memory) enter(ctx context.Context) error {
 	return nil
 }
 
-// ask answers while nothing else happens, unless nothing can be done at all.
+// ask calls answer under the lock, unless the memory is down or ctx has ended.
 func ask[T any](ctx context.Context, m *Memory, answer func() T) (T, error) {
 	if err := m.enter(ctx); err != nil {
 		var none T
@@ -103,7 +103,7 @@ func ask[T any](ctx context.Context, m *Memory, answer func() T) (T, error) {
 	return answer(), nil
 }
 
-// begin waits as long as a transaction takes, and gives what it suffers; nil where that is nothing.
+// begin waits as long as Delay says, and returns the fault that the transaction suffers; nil for none.
 func (m *Memory) begin(ctx context.Context) (*Fault, error) {
 	m.mu.Lock()
 	delay := m.faults.delay
@@ -121,10 +121,10 @@ func (m *Memory) begin(ctx context.Context) (*Fault, error) {
 	return &f, nil
 }
 
-// before reports whether it strikes before saving.
+// before reports whether the fault strikes before saving.
 func (f *Fault) before() bool { return f != nil && !f.Twice && !f.After }
 
-// strike fails as f says.
+// strike returns the error of f, if it has one.
 func (f *Fault) strike(ctx context.Context) error {
 	switch {
 	case f == nil || f.Twice:
@@ -137,8 +137,8 @@ func (f *Fault) strike(ctx context.Context) error {
 	}
 }
 
-// refuseLink, refuseSubjects and refuseKeys tell why changes cannot be saved, as the constraints of a real store would.
-// refuseLink holds the link against the ledger's head: records and links have no gap.
+// refuseLink, refuseSubjects and refuseKeys return why changes cannot be saved, like the constraints of a real store.
+// refuseLink compares the link with the ledger's head: records and links have no gap.
 func (m *Memory) refuseLink(c *journal.Changes) error {
 	l := &c.Link
 	switch {
@@ -183,7 +183,7 @@ func (m *Memory) refuseSubjects(c *journal.Changes) error {
 	return nil
 }
 
-// refuseKeys finds rows that belong to nobody.
+// refuseKeys refuses rows that belong to no subject.
 func (m *Memory) refuseKeys(c *journal.Changes) error {
 	var keys []int64
 	for _, r := range c.Records {

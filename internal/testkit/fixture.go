@@ -32,11 +32,11 @@ type Store interface {
 	journal.PurgeStore
 }
 
-// firstKey is the first key that an engine gives: a consumer that keeps keys as floating-point numbers loses it.
+// firstKey is the engine's first key. A consumer that keeps keys as floating-point numbers cannot hold it.
 const firstKey = 1<<53 + 1
 
-// Fixture is a journal with the services that people use over it, and what happens there. Its methods fail the test
-// where something goes wrong, and are safe for concurrent use.
+// Fixture is a journal with the services that people use over it. Its methods make things happen there, fail the test
+// on an error, and are safe for concurrent use.
 type Fixture struct {
 	*Clock
 	// Memory is the store; nil where the test brought its own (Over).
@@ -44,12 +44,12 @@ type Fixture struct {
 	Store       Store
 	Journal     *journal.Journal
 	DeadLetters *deadletter.Service
-	// Learner knows nothing until the test calls its Refresh.
+	// Learner knows nothing until the test calls Refresh.
 	Learner *statistics.Learner
 	Tokens  *Tokens
-	// Calendar of all destinations; nil is always open.
+	// Calendar is that of all destinations; nil is always open.
 	Calendar *calendar.Calendar
-	// Due is the deadline of what fails; zero is none.
+	// Due is the deadline of every failure; zero is none.
 	Due time.Time
 
 	t        testing.TB
@@ -67,13 +67,13 @@ type Option func(*Fixture)
 // Over keeps the journal in s.
 func Over(s Store) Option { return func(f *Fixture) { f.Store, f.Memory = s, nil } }
 
-// At has the clock stand at that instant until the test moves it; otherwise it is this machine's.
+// At stops the clock at that instant until the test moves it; otherwise it is this machine's.
 func At(instant time.Time) Option { return func(f *Fixture) { f.Clock = &Clock{stands: instant} } }
 
-// By decides by those policies instead of the shipped ones.
+// By sets the policies in force, instead of the shipped ones.
 func By(p decision.Policies) Option { return func(f *Fixture) { f.SetPolicies(p) } }
 
-// New starts a Fixture that ends with the test. Its engine has answered for an hour.
+// New returns a Fixture that ends with the test. Its engine has answered for an hour.
 func New(t testing.TB, options ...Option) *Fixture {
 	t.Helper()
 	m := NewMemory()
@@ -94,31 +94,31 @@ func New(t testing.TB, options ...Option) *Fixture {
 	return f
 }
 
-// Policies returns those in force.
+// Policies returns the policies in force.
 func (f *Fixture) Policies() decision.Policies { return *f.policies.Load() }
 
-// SetPolicies puts others in force.
+// SetPolicies puts other policies in force.
 func (f *Fixture) SetPolicies(p decision.Policies) { f.policies.Store(&p) }
 
-// EngineUp returns since when the engine answers; the zero time where it does not.
+// EngineUp returns since when the engine has answered; the zero time if it does not.
 func (f *Fixture) EngineUp() time.Time { return *f.engineUp.Load() }
 
-// SetEngineUp has the engine answer since then; the zero time: not at all.
+// SetEngineUp sets since when the engine has answered; the zero time if it does not.
 func (f *Fixture) SetEngineUp(since time.Time) { f.engineUp.Store(&since) }
 
-// Subject returns that of a policy and an id.
+// Subject returns the subject of a policy with that id.
 func Subject(policy, id string) journal.Subject {
 	return journal.Subject{Tenant: journal.DefaultTenant, Policy: policy, ID: id}
 }
 
-// InProcess says which process instance of the engine a subject is of, before it fails.
+// InProcess sets the process instance of a subject that has not failed yet.
 func (f *Fixture) InProcess(s journal.Subject, instance int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.process[s] = instance
 }
 
-// keys returns a new key of the engine, and that of the process instance of s.
+// keys returns a new key, and that of the process instance of s.
 func (f *Fixture) keys(s journal.Subject) (key, process int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -129,7 +129,8 @@ func (f *Fixture) keys(s journal.Subject) (key, process int64) {
 	return f.key, f.process[s]
 }
 
-// Analysis prepares the analysis of a failure of a subject, after so many retries; below 0: the process does not say.
+// Analysis returns the analysis of a subject's failure after so many retries; below 0, the process does not say how
+// many.
 func (f *Fixture) Analysis(policy, id, text string, retries int) *journal.Analysis {
 	f.t.Helper()
 	p := f.Policies()[policy]
@@ -154,7 +155,7 @@ func (f *Fixture) Analysis(policy, id, text string, retries int) *journal.Analys
 	return a
 }
 
-// Fail has a subject fail, and the engine take the answer.
+// Fail records a subject's failure, whose answer the engine takes.
 func (f *Fixture) Fail(policy, id, text string, retries int) *journal.Attempt {
 	f.t.Helper()
 	r, err := f.Journal.Analyze(f.t.Context(), f.Analysis(policy, id, text, retries))
@@ -163,7 +164,7 @@ func (f *Fixture) Fail(policy, id, text string, retries int) *journal.Attempt {
 	return r.Attempt
 }
 
-// Die has a subject fail for good and returns its dead letter, for which no process waits.
+// Die records a subject's last failure and returns its dead letter, for which no process waits.
 func (f *Fixture) Die(policy, id, text string, retries int) (deadLetter string) {
 	f.t.Helper()
 	a := f.Fail(policy, id, text, retries)
@@ -173,7 +174,7 @@ func (f *Fixture) Die(policy, id, text string, retries int) (deadLetter string) 
 	return a.DeadLetter
 }
 
-// DieWaiting is Die, and the process comes to its review task.
+// DieWaiting is Die for a process that reaches its review task.
 func (f *Fixture) DieWaiting(policy, id, text string, retries int) (deadLetter string) {
 	f.t.Helper()
 	deadLetter = f.Die(policy, id, text, retries)
@@ -181,7 +182,7 @@ func (f *Fixture) DieWaiting(policy, id, text string, retries int) (deadLetter s
 	return deadLetter
 }
 
-// Await has the process of a dead letter come to its review task.
+// Await has the process of a dead letter reach its review task.
 func (f *Fixture) Await(deadLetter string) {
 	f.t.Helper()
 	item := f.Item(deadLetter)
@@ -200,14 +201,14 @@ func (f *Fixture) Item(deadLetter string) deadletter.Item {
 	return item
 }
 
-// Succeed has a subject go through.
+// Succeed records a subject's success.
 func (f *Fixture) Succeed(policy, id string) {
 	f.t.Helper()
 	_, err := f.Journal.Conclude(f.t.Context(), &journal.Outcome{Subject: Subject(policy, id), Success: true, At: f.Now()})
 	Must(f.t, err)
 }
 
-// Answers returns the decisions that are on their way to processes.
+// Answers returns the answers that wait for delivery to processes.
 func (f *Fixture) Answers() (all []*journal.Answer) {
 	f.t.Helper()
 	messages, err := f.Store.Pending(f.t.Context(), journal.ReviewQueue, 0, 100_000)
@@ -220,7 +221,7 @@ func (f *Fixture) Answers() (all []*journal.Answer) {
 	return all
 }
 
-// Deliver has the processes take those decisions, or nobody.
+// Deliver records that processes took those answers, or that none waits for them.
 func (f *Fixture) Deliver(taken bool) {
 	f.t.Helper()
 	for _, a := range f.Answers() {
@@ -238,7 +239,7 @@ func (f *Fixture) StartBulk(c journal.BulkCommand) (run string) {
 	return r.ID
 }
 
-// DecideBulk decides on the next n planned dead letters of a bulk run as whoever carries it out does, and returns them.
+// DecideBulk decides the next n planned dead letters of a bulk run, as a Runner does, and returns them.
 func (f *Fixture) DecideBulk(run string, n int) []journal.BulkItem {
 	f.t.Helper()
 	r, err := f.DeadLetters.Run(f.t.Context(), run)
@@ -255,20 +256,20 @@ func (f *Fixture) DecideBulk(run string, n int) []journal.BulkItem {
 	return items
 }
 
-// FinishBulk ends a bulk run of which nothing is planned any more.
+// FinishBulk ends a bulk run that has nothing left to decide.
 func (f *Fixture) FinishBulk(run string) {
 	f.t.Helper()
 	_, err := f.Journal.Bulk(f.t.Context(), &journal.BulkStep{Verb: journal.BulkFinish, Run: journal.BulkRun{ID: run}})
 	Must(f.t, err)
 }
 
-// Bubble runs a test of a Fixture where time is fake (testing/synctest).
+// Bubble runs a test of a Fixture in fake time (testing/synctest).
 func Bubble(t *testing.T, test func(t *testing.T, f *Fixture), options ...Option) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, New(t, options...)) })
 }
 
-// File writes a file of that name, in a folder of its own, which only this user may read, and returns its path.
+// File writes a file that only this user may read, in a folder of its own, and returns its path.
 func File(t testing.TB, name string, content []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -276,7 +277,7 @@ func File(t testing.TB, name string, content []byte) string {
 	return path
 }
 
-// Read returns what a file holds.
+// Read returns a file's content.
 func Read(t testing.TB, path string) string {
 	t.Helper()
 	content, err := os.ReadFile(path)
@@ -284,7 +285,7 @@ func Read(t testing.TB, path string) string {
 	return string(content)
 }
 
-// Must ends the test for an error.
+// Must ends the test on an error.
 func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -17,8 +17,9 @@ import (
 	"retry-worker/internal/testkit/wait"
 )
 
-// Gates returns those of the Fixture's journal, started when they are first asked for: they have read the journal, and follow it
-// until the test ends. They have no lease: nothing happens to a destination but what the test says.
+// Gates returns the gates of the Fixture's journal. The first call starts them and waits until they have read the
+// journal; they follow it until the test ends. They have no lease, so that nothing happens to a destination but what
+// the test says.
 func (f *Fixture) Gates() *gate.Gates {
 	f.t.Helper()
 	if g := f.gates.Load(); g != nil {
@@ -40,14 +41,14 @@ func (f *Fixture) Gates() *gate.Gates {
 	return g
 }
 
-// recorded tells the gates, where there are any, what was recorded.
+// recorded passes what was recorded to the gates, if there are any.
 func (f *Fixture) recorded(records []journal.Happening, _ time.Duration) {
 	if g := f.gates.Load(); g != nil {
 		g.Recorded(records)
 	}
 }
 
-// Portal is a destination of which a test records what happens to it.
+// Portal is a destination for which a test records what happens.
 type Portal struct {
 	Name    string
 	journal *journal.Journal
@@ -55,7 +56,7 @@ type Portal struct {
 	version int64
 }
 
-// NewPortal returns one that is up, by the built-in settings.
+// NewPortal returns a portal that is up, with the built-in settings.
 func NewPortal(name string, j *journal.Journal, at time.Time) *Portal {
 	return &Portal{name, j, destination.Gate{Name: name, Settings: destination.Defaults(), State: destination.New(at)}, 0}
 }
@@ -76,23 +77,23 @@ func (p *Portal) Happens(t testing.TB, at time.Time, events ...destination.Event
 	Must(t, p.journal.RecordDestination(context.Background(), p.Name, body))
 }
 
-// Failures returns as many submissions that failed in a row as take a portal down.
+// Failures returns as many failed submissions in a row as take a portal down.
 func Failures() []destination.Event {
 	return slices.Repeat([]destination.Event{destination.Outcome{Tells: destination.TellsFailed}}, 5)
 }
 
-// Answered returns a submission that the portal answered; which one is not known where claim is empty.
+// Answered returns a submission that the portal answered; claim may be empty.
 func Answered(claim string) destination.Event {
 	return destination.Outcome{Tells: destination.TellsAnswered, Claim: claim}
 }
 
-// Fails has submissions fail, which takes the portal down.
+// Fails takes the portal down by failed submissions.
 func (p *Portal) Fails(t testing.TB, at time.Time) {
 	t.Helper()
 	p.Happens(t, at, Failures()...)
 }
 
-// Recovers has n outages of half an hour each, an hour apart, the first at an instant.
+// Recovers records n outages of half an hour each, an hour apart, the first at an instant.
 func (p *Portal) Recovers(t testing.TB, first time.Time, n int) {
 	t.Helper()
 	for i := range n {
@@ -103,7 +104,7 @@ func (p *Portal) Recovers(t testing.TB, first time.Time, n int) {
 	}
 }
 
-// Hold has a claim of R$ 1,234.56 with that job wait for the portal.
+// Hold records that a claim of R$ 1,234.56 with that job waits for the portal.
 func (p *Portal) Hold(t testing.TB, id string, job int64, deadline time.Time) {
 	t.Helper()
 	Must(t, p.journal.Hold(context.Background(), &journal.Arrival{
@@ -113,7 +114,7 @@ func (p *Portal) Hold(t testing.TB, id string, job int64, deadline time.Time) {
 	}))
 }
 
-// Release lets a claim that waits go.
+// Release records that a waiting claim may go.
 func (p *Portal) Release(t testing.TB, id string, job int64, reason string) {
 	t.Helper()
 	_, err := p.journal.Depart(context.Background(), &journal.Departure{Subject: Subject(decision.DefaultPolicy, id), JobKey: job,
@@ -121,7 +122,7 @@ func (p *Portal) Release(t testing.TB, id string, job int64, reason string) {
 	Must(t, err)
 }
 
-// Services returns what a guard of people stands before.
+// Services returns what a guard protects.
 func (f *Fixture) Services() guard.Services {
 	return guard.Services{DeadLetters: f.DeadLetters, Gates: f.Gates(), Journal: f.Journal, Store: f.Store, Log: zap.NewNop()}
 }

@@ -54,7 +54,7 @@ func (m *Memory) DeadLetterGroups(ctx context.Context, f journal.DeadLetterFilte
 	return all[:p.Limit], p.Cursor(all[p.Limit-1].N, all[p.Limit-1].Cause.ID), nil
 }
 
-// byCause returns the dead letters that the plan lets through, by their causes.
+// byCause returns the dead letters that the query matches, by cause.
 func (m *Memory) byCause(p *deadletter.GroupQuery) map[string][]deadletter.Item {
 	all := map[string][]deadletter.Item{}
 	for _, d := range m.letters {
@@ -66,7 +66,7 @@ func (m *Memory) byCause(p *deadletter.GroupQuery) map[string][]deadletter.Item 
 	return all
 }
 
-// uncounted returns the fingerprint with nothing counted.
+// uncounted returns the fingerprint without its counts.
 func uncounted(f *journal.Fingerprint) journal.Fingerprint {
 	return journal.Fingerprint{ID: f.ID, Policy: f.Policy, Reason: f.Reason, Classification: f.Classification,
 		Pattern: f.Pattern}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Send has a client send a request, and returns what it is answered.
+// Send sends a request by a client, and returns the answer.
 func Send(t testing.TB, c *http.Client, r *http.Request) (status int, header http.Header, body string) {
 	t.Helper()
 	answer, err := c.Do(r)
@@ -18,10 +18,10 @@ func Send(t testing.TB, c *http.Client, r *http.Request) (status int, header htt
 	return answer.StatusCode, answer.Header, string(text)
 }
 
-// Get asks for a URL, by a connection of its own, and returns what it is answered.
+// Get requests a URL, by a connection of its own, and returns the answer.
 func Get(t testing.TB, url string) (status int, body string) {
 	t.Helper()
-	// Metrics are asked for often, and packing them costs more than all else about them.
+	// Compressing metrics, which are read often, would cost more than all else about them.
 	c := http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true}}
 	r, err := http.NewRequest(http.MethodGet, url, http.NoBody)
 	Must(t, err)

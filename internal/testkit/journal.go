@@ -9,7 +9,7 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// StartJournal runs a journal over store until the test ends. now gives the instants of its decisions.
+// StartJournal runs a journal over store until the test ends. now is its clock.
 func StartJournal(t testing.TB, store journal.Store, now func() time.Time) *journal.Journal {
 	t.Helper()
 	j := journal.New(store, now, nil, journal.NoHooks())
@@ -22,7 +22,7 @@ func RunJournal(t testing.TB, j *journal.Journal) {
 	untilEnd(t, func(stop context.Context) { j.Run(stop, context.Background()) })
 }
 
-// untilEnd runs what ends with its context until the test ends.
+// untilEnd runs a function until the test ends, and waits for it.
 func untilEnd(t testing.TB, run func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

@@ -1,5 +1,5 @@
-// Package testkit has what tests of several packages share: a journal's store in memory, which is the oracle that
-// real stores are held against, and a clock that goes fast.
+// Package testkit holds what tests of several packages share: a Fixture of the journal and its services, and Memory,
+// a store that real stores are compared with.
 package testkit
 
 import (
@@ -28,27 +28,27 @@ type Memory struct {
 	head     journal.Head
 	links    []journal.Link
 	records  []journal.Entry
-	letters  map[int64]*journal.KeyedDeadLetter // by their records
+	letters  map[int64]*journal.KeyedDeadLetter // by record
 	outbox   []journal.Message
-	answered map[int64][]int64 // LockedUntil of who answered where another recorded; else 0
+	answered map[int64][]int64 // the answered delivery's LockedUntil if it is later than the record's, else 0
 
-	sums         map[journal.Sum]int64 // by the sum with nothing in N
+	sums         map[journal.Sum]int64 // the key has no N
 	fingerprints map[string]journal.Fingerprint
 	leases       map[string]lease
-	admissions   map[journal.Admission]int // with nothing in Count
+	admissions   map[journal.Admission]int // the key has no Count
 	runs         map[string]*run
-	marks        map[deadletter.Watermark]deadletter.Watermark // by what tells them apart
+	marks        map[deadletter.Watermark]deadletter.Watermark // by keyOf
 	ended        map[[32]byte]time.Time                        // sessions
 
 	faults       faults
 	transactions []Transaction
 }
 
-// Transaction is one call of Transact, as it went.
+// Transaction is one call of Transact.
 type Transaction struct {
-	// Subjects that were looked up, in their order.
+	// Subjects were looked up, in this order.
 	Subjects []journal.Subject
-	// Answered is how many runs of marks it saved; 0 where it saved nothing.
+	// Answered is how many runs of answered records it saved; 0 if it saved nothing.
 	Answered int
 }
 
@@ -92,7 +92,7 @@ func (m *Memory) transact(ctx context.Context, lookups []journal.Lookup, decide 
 	return f.strike(ctx)
 }
 
-// save is the transaction itself: all of it under the lock.
+// save carries out the transaction; the memory is locked.
 func (m *Memory) save(lookups []journal.Lookup, decide func(journal.Head, []journal.History) *journal.Changes, f *Fault, t *Transaction) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -114,10 +114,10 @@ func (m *Memory) save(lookups []journal.Lookup, decide func(journal.Head, []jour
 	return nil
 }
 
-// keep saves what was checked.
+// keep saves changes that were checked.
 func (m *Memory) keep(c *journal.Changes) {
 	for _, s := range c.Subjects {
-		var kept journal.SubjectState // what is kept of it
+		var kept journal.SubjectState // without what stores do not keep
 		_ = json.Unmarshal([]byte(fmt.Sprint(s.Row()[7])), &kept)
 		s.State = kept
 		m.subjects[s.Key], m.keys[s.Subject] = &s, s.Key
@@ -176,7 +176,7 @@ func (m *Memory) histories(lookups []journal.Lookup) []journal.History {
 	return hs
 }
 
-// history answers a lookup, straight from what journal.History says of each field.
+// history answers a lookup by the documentation of journal.History's fields.
 func (m *Memory) history(l *journal.Lookup) journal.History {
 	key := m.keys[l.Subject]
 	if key == 0 {
@@ -209,7 +209,7 @@ func (m *Memory) history(l *journal.Lookup) journal.History {
 	return h
 }
 
-// attempts of a subject, in order.
+// attempts returns a subject's attempts, in order.
 func (m *Memory) attempts(s journal.Subject) (all []*journal.Attempt) {
 	for _, e := range m.of(s) {
 		if r, err := e.Decode(); err == nil && r.Attempt != nil {
@@ -224,7 +224,7 @@ func later(a, b *journal.Attempt) bool {
 	return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Revision, b.Revision)) > 0
 }
 
-// letterOf returns a copy of the subject's dead letter with that id; nil where there is none.
+// letterOf returns a copy of the subject's dead letter with that id; nil if there is none.
 func (m *Memory) letterOf(key int64, id string) *journal.DeadLetter {
 	for _, d := range m.letters {
 		if d.Key == key && d.DeadLetter.ID == id {
@@ -283,14 +283,14 @@ func (m *Memory) Held(ctx context.Context, take func(*journal.KeyedState)) (jour
 	})
 }
 
-// Transactions returns the calls of Transact so far, each once it returned.
+// Transactions returns the calls of Transact that have returned.
 func (m *Memory) Transactions() []Transaction {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.transactions)
 }
 
-// Ledger returns all its links, from the first on.
+// Ledger returns the ledger's links.
 func (m *Memory) Ledger() []journal.Link {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -304,7 +304,7 @@ func (m *Memory) End() journal.Head {
 	return m.head
 }
 
-// Subjects that are known, in the order of their keys, which begin at 1; none of them may be purged.
+// Subjects returns the known subjects in the order of their keys, which begin at 1; none may have been purged.
 func (m *Memory) Subjects() []journal.Subject {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -315,7 +315,7 @@ func (m *Memory) Subjects() []journal.Subject {
 	return names
 }
 
-// Entries of the audit that are no attempts, those that name no subject included.
+// Entries returns the records that are no attempts, those without a subject included.
 func (m *Memory) Entries() []journal.Entry {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -328,19 +328,19 @@ func (m *Memory) Entries() []journal.Entry {
 	return all
 }
 
-// Outbox holds the messages in the order they came.
+// Outbox returns the messages in the order they came.
 func (m *Memory) Outbox() []journal.Message {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.outbox)
 }
 
-// Answered reports whether a record is marked: the engine took its answer.
+// Answered reports whether the engine took a record's answer.
 func (m *Memory) Answered(record int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.answered[record] != nil
 }
 
-// stored returns t as it comes back from a store.
+// stored returns t as a store returns it.
 func stored(t time.Time) time.Time { return journal.FromMilli(journal.Milli(t)) }

@@ -17,7 +17,7 @@ func (m *Memory) Moment(ctx context.Context, do func(journal.Moment) error) erro
 	return do(&moment{m})
 }
 
-// moment is the memory while it is locked.
+// moment is a memory that is locked.
 type moment struct{ m *Memory }
 
 func (s *moment) Head() (journal.Head, error) { return s.m.head, nil }

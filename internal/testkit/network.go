@@ -9,18 +9,18 @@ import (
 	"syscall"
 )
 
-// Network is one in memory: whoever waits on it is blocked for a bubble of testing/synctest, too. Its connections are
-// net.Pipe's: a deadline of bufconn's may pass after it was taken back.
+// Network is a network in memory. Waiting on it blocks durably in a bubble of testing/synctest. Its connections are
+// net.Pipe's: with bufconn's, a deadline may pass after it was withdrawn.
 type Network struct {
 	mu        sync.Mutex
 	lastPort  int
 	listeners map[string]*listener
 }
 
-// NewNetwork returns one on which nobody listens.
+// NewNetwork returns a network on which nobody listens.
 func NewNetwork() *Network { return &Network{lastPort: 30_000, listeners: map[string]*listener{}} }
 
-// Listen opens an address as [net.Listen] does.
+// Listen listens at an address, as [net.Listen] does.
 func (n *Network) Listen(_, address string) (net.Listener, error) {
 	to, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
@@ -42,13 +42,13 @@ func (n *Network) Listen(_, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// port returns one that nobody has; n.mu is held.
+// port returns a free port; n.mu is held.
 func (n *Network) port() int {
 	n.lastPort++
 	return n.lastPort
 }
 
-// Dial connects to an address that somebody listens on.
+// Dial connects to a listener.
 func (n *Network) Dial(ctx context.Context, _, address string) (net.Conn, error) {
 	n.mu.Lock()
 	l, from := n.listeners[address], &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: n.port()}
@@ -66,12 +66,12 @@ func (n *Network) Dial(ctx context.Context, _, address string) (net.Conn, error)
 	return nil, fmt.Errorf("dial %s: %w", address, syscall.ECONNREFUSED)
 }
 
-// Client returns a client that asks by the network.
+// Client returns a client of this network.
 func (n *Network) Client() http.Client {
 	return http.Client{Transport: &http.Transport{DialContext: n.Dial, DisableKeepAlives: true}}
 }
 
-// listener is an open address.
+// listener listens at an address.
 type listener struct {
 	address *net.TCPAddr
 	coming  chan net.Conn
@@ -95,7 +95,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// conn is a connection with the addresses of its ends.
+// conn is a connection that knows the addresses of its ends.
 type conn struct {
 	net.Conn
 	local, remote net.Addr

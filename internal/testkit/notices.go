@@ -12,7 +12,7 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// keyOf returns what tells marks apart.
+// keyOf returns the fields that identify a watermark.
 func keyOf(m *deadletter.Watermark) deadletter.Watermark {
 	return deadletter.Watermark{Team: m.Team, Channel: m.Channel, Kind: m.Kind}
 }
@@ -46,7 +46,7 @@ func (m *Memory) OpenDeadLetters(
 			return cmp.Or(cmp.Compare(x.Fingerprint, y.Fingerprint), cmp.Compare(a.Subject.Policy, b.Subject.Policy),
 				cmp.Compare(x.Reason, y.Reason), x.CreatedAt.Compare(y.CreatedAt))
 		})
-		causes := map[[3]string]int{} // places in Top
+		causes := map[[3]string]int{} // indexes of Top
 		for _, l := range all {
 			m.add(&sum, causes, l, older)
 		}

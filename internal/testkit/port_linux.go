@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// ReservePort binds a port of 127.0.0.1 without listening on it, so that a server can leave it and come back: connections
-// are refused while no server listens, and the kernel gives the port to nobody else. A server may listen there, in this
-// process or another, as both set SO_REUSEADDR.
+// ReservePort binds a port of 127.0.0.1 without listening, so that a server can leave it and come back. Meanwhile
+// connections are refused, and the kernel gives the port to nobody else. A server may listen there, in this process
+// or another, as both set SO_REUSEADDR.
 func ReservePort() (port int, release func(), err error) {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -30,7 +30,7 @@ func ReservePort() (port int, release func(), err error) {
 // Loopback returns host:port of a port of 127.0.0.1.
 func Loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 
-// Nowhere returns an address where nobody listens for the time of the test, but who is told to.
+// Nowhere returns an address where nobody listens during the test, unless the test does.
 func Nowhere(tb testing.TB) string {
 	tb.Helper()
 	port, release, err := ReservePort()

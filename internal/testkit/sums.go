@@ -10,7 +10,7 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// keepSums adds sums and fingerprints to those that are there.
+// keepSums adds to the sums and fingerprints.
 func (m *Memory) keepSums(c *journal.Changes) {
 	for _, s := range c.Sums {
 		n := s.N
@@ -112,7 +112,7 @@ func (m *Memory) Causes(
 	})
 }
 
-// keepOutbox keeps the messages, and lets go of those that were published.
+// keepOutbox adds new messages and removes published ones.
 func (m *Memory) keepOutbox(c *journal.Changes) {
 	for _, o := range c.Outbox {
 		o.At = stored(o.At)
@@ -140,7 +140,7 @@ func (m *Memory) Backlog(ctx context.Context) (map[string]int64, error) {
 	})
 }
 
-// lease of a name.
+// lease is who holds a name, and until when.
 type lease struct {
 	holder  string
 	expires time.Time

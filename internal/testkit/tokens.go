@@ -8,16 +8,17 @@ import (
 	"retry-worker/internal/access"
 )
 
-// Tokens is a tokens file that a test publishes.
+// Tokens stands in for the tokens file of a test.
 type Tokens struct {
 	t       testing.TB
 	current atomic.Pointer[access.Tokens]
 	secrets map[string]string
-	// Teams that those of these names are bound to, when they are published next.
+	// Teams bind the named tokens to teams at the next Publish.
 	Teams map[string]access.Teams
 }
 
-// NewTokens publishes tokens, which do not expire, for people of whom each may what the one before may, and more.
+// NewTokens publishes tokens that do not expire, one for each role; each role may do what the one before may, and
+// more.
 func NewTokens(t testing.TB) *Tokens {
 	tokens := &Tokens{t: t, secrets: map[string]string{}}
 	tokens.Publish(map[string]access.Role{"vera": access.Viewer, "otto": access.Operator, "ada": access.Admin}, time.Time{})
@@ -39,8 +40,8 @@ func (k *Tokens) Publish(roles map[string]access.Role, expires time.Time) {
 	k.current.Store(tokens)
 }
 
-// Load returns those in force.
+// Load returns the tokens in force.
 func (k *Tokens) Load() *access.Tokens { return k.current.Load() }
 
-// Secret returns what somebody shows, by the name of the token.
+// Secret returns the secret of the token with that name.
 func (k *Tokens) Secret(name string) string { return k.secrets[name] }

@@ -21,15 +21,14 @@ import (
 const (
 	jobType     = "test-job"
 	pollTimeout = 2 * time.Second
-	// firstPoll of a loop is short, so that an idle engine is soon known to be there.
+	// firstPoll bounds a loop's first poll, so that an idle engine is soon known to be there.
 	firstPoll  = 200 * time.Millisecond
 	jobTimeout = 10 * time.Second
-	// margin of §4 that the loop keeps before a job's time-out of 10 s.
+	// margin is what the loop keeps of a job's time-out of 10 s (§4).
 	margin = 500 * time.Millisecond
 )
 
-// engine is a process engine by hand: what it says is scripted, what it was asked is kept. Its time is
-// the bubble's, counted from its making.
+// engine is a scripted engine, which keeps what it was asked. Its time is the bubble's, from when it was made.
 type engine struct {
 	onPoll   func(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error)
 	onAnswer func(ctx context.Context, a answer) error
@@ -39,26 +38,26 @@ type engine struct {
 	mu      sync.Mutex
 	polls   []poll
 	answers []answer
-	polling map[string]int      // polls that run now, by type
+	polling map[string]int      // running polls, by type
 	crowded bool                // two polls of one type ran at once
-	late    []answer            // given at the job's deadline or its time-out, or after, or free to run beyond
+	late    []answer            // given when the job's deadline had come, or with a context that ends later
 	given   map[int64]int       // how often a job was handed out
-	due     map[int64]time.Time // when a job locked as soon as it was asked for is another's
+	due     map[int64]time.Time // the end of a job's lock if that began when it was asked for
 	tries   map[int64]int       // answers to a job
 }
 
-// poll is one activation asked for.
+// poll is a request for jobs.
 type poll struct {
 	at time.Duration
 	worker.ActivateRequest
 }
 
-// answer is one try of an answer.
+// answer is a try to answer a job.
 type answer struct {
 	at       time.Duration
 	verb     string // complete, throw, fail
 	job      worker.Job
-	try      int // of this job, from 1
+	try      int // its number, from 1
 	complete string
 	throw    worker.BPMNError
 	fail     worker.Failure
@@ -72,12 +71,12 @@ func newEngine() *engine {
 	}
 }
 
-// idle is an engine that has no jobs: the poll takes all its time.
+// idle has no jobs: the poll takes its whole time.
 func idle(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
 	return nil, sleep(ctx, r.PollTimeout)
 }
 
-// sleep waits as a gateway's call does: its context ends it.
+// sleep waits as a gateway's call does: the end of its context ends it.
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -87,7 +86,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// refusal is an engine's error of a kind.
+// refusal returns an engine's error of a kind.
 func refusal(k worker.ErrorKind) error {
 	return &worker.EngineError{Kind: k, Err: errors.New("the engine says no")}
 }
@@ -134,21 +133,21 @@ func (e *engine) Fail(ctx context.Context, j *worker.Job, f worker.Failure) erro
 	return e.answer(ctx, j, answer{verb: "fail", fail: f})
 }
 
-// asked are the polls so far.
+// asked returns the polls so far.
 func (e *engine) asked() []poll {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Clone(e.polls)
 }
 
-// told are the answers so far.
+// told returns the answers so far.
 func (e *engine) told() []answer {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Clone(e.answers)
 }
 
-// activated is the number of jobs handed out so far.
+// activated returns how many jobs were handed out so far.
 func (e *engine) activated() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -159,7 +158,7 @@ func (e *engine) activated() int {
 	return n
 }
 
-// offers lets the first polls bring one batch each, as far as they ask for so many; then the engine is idle.
+// offers gives each of the first polls a batch of jobs, as far as it asks for so many; then the engine is idle.
 func (e *engine) offers(batches ...[]worker.Job) {
 	e.onPoll = func(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error) {
 		e.mu.Lock()
@@ -186,7 +185,7 @@ func (e *engine) endless() {
 	}
 }
 
-// jobs are n jobs with keys from first on, each with 3 retries left.
+// jobs returns n jobs with keys from first on and 3 retries left.
 func jobs(jobType string, first int64, n int) []worker.Job {
 	batch := make([]worker.Job, n)
 	for i := range batch {
@@ -195,11 +194,11 @@ func jobs(jobType string, first int64, n int) []worker.Job {
 	return batch
 }
 
-// tally counts what the hooks are told.
+// tally counts the calls of the hooks.
 type tally struct {
 	mu        sync.Mutex
 	decided   []decision.Decision
-	took      time.Duration // the last decision
+	took      time.Duration // of the last decision
 	replayed  int
 	ended     []decision.Decision
 	rejected  []decision.RejectionCode
@@ -211,7 +210,7 @@ type tally struct {
 	oversized int
 	timedOut  []string // by job type
 
-	onAnswered func(jobType string) // told too, where there is one
+	onAnswered func(jobType string) // called too, unless nil
 }
 
 func (c *tally) hooks() worker.Hooks {
@@ -239,21 +238,21 @@ func (c *tally) hooks() worker.Hooks {
 
 func newTally() *tally { return &tally{answered: map[worker.Action]int{}} }
 
-// actions are what became of the jobs so far.
+// actions returns what became of the jobs so far.
 func (c *tally) actions() map[worker.Action]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.answered)
 }
 
-// upDown is what was said of the engine so far.
+// upDown returns what was reported of the engine so far.
 func (c *tally) upDown() []bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.ups)
 }
 
-// running is one worker at work in a bubble.
+// running is a worker in a bubble.
 type running struct {
 	*engine
 	*tally
@@ -262,7 +261,7 @@ type running struct {
 	ended      chan struct{}
 }
 
-// config is what tests that say nothing else work with.
+// config returns the usual configuration.
 func config() worker.Config {
 	return worker.Config{
 		Name: "tester", JobTimeout: jobTimeout, PollTimeout: pollTimeout, MaxJobsActive: 50, Concurrency: 8,
@@ -270,12 +269,12 @@ func config() worker.Config {
 	}
 }
 
-// completing answers each job at once.
+// completing completes each job at once.
 func completing(context.Context, *worker.Job) worker.Reply {
 	return worker.Reply{Action: worker.Completed, Variables: "{}"}
 }
 
-// one subscribes to jobType alone.
+// one returns a subscription to jobType alone.
 func one(h worker.Handler) []worker.Subscription {
 	return []worker.Subscription{{JobType: jobType, Begin: worker.Always(h, "a")}}
 }
@@ -285,7 +284,7 @@ func start(t *testing.T, e *engine, cfg worker.Config, subs []worker.Subscriptio
 	return startTelling(t, newTally(), e, cfg, subs)
 }
 
-// startTelling is start with a tally of the test's own.
+// startTelling is start with the test's own tally.
 func startTelling(t *testing.T, told *tally, e *engine, cfg worker.Config, subs []worker.Subscription) *running {
 	core, logs := observer.New(zapcore.DebugLevel)
 	r := &running{engine: e, tally: told, logs: logs, ended: make(chan struct{})}
@@ -297,7 +296,7 @@ func startTelling(t *testing.T, told *tally, e *engine, cfg worker.Config, subs 
 		defer close(r.ended)
 		w.Run(stop, kill)
 	}()
-	t.Cleanup(func() { // a test that fails half-way
+	t.Cleanup(func() { // for a test that fails half-way
 		r.stop()
 		r.kill()
 		<-r.ended
@@ -305,9 +304,8 @@ func startTelling(t *testing.T, told *tally, e *engine, cfg worker.Config, subs 
 	return r
 }
 
-// finish stops the worker and holds the run against what is true of every run: the places are empty,
-// each activated job was reported once, no two polls of one type ran at once, and no answer was given
-// past its job's deadline.
+// finish stops the worker and checks what is true of every run: its places are empty, each activated job was reported
+// once, no two polls of one type ran at once, and no answer was given after its job's deadline.
 func (r *running) finish(t *testing.T) {
 	t.Helper()
 	r.stop()
@@ -344,7 +342,7 @@ type reporter interface {
 	Errorf(format string, args ...any)
 }
 
-// wantActions fails unless exactly these things became of the jobs.
+// wantActions fails unless exactly this became of the jobs.
 func (c *tally) wantActions(t reporter, want map[worker.Action]int) {
 	t.Helper()
 	if got := c.actions(); !maps.Equal(got, want) {
@@ -352,13 +350,13 @@ func (c *tally) wantActions(t reporter, want map[worker.Action]int) {
 	}
 }
 
-// bubble runs f on fake time; it fails when f leaves a goroutine behind.
+// bubble runs f in fake time, and fails if it leaves a goroutine behind.
 func bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, f)
 }
 
-// onEngine runs f on fake time, with an engine of its own.
+// onEngine runs f in fake time with an engine of its own.
 func onEngine(t *testing.T, f func(t *testing.T, e *engine)) {
 	t.Helper()
 	bubble(t, func(t *testing.T) { f(t, newEngine()) })

@@ -13,10 +13,10 @@ import (
 	"retry-worker/internal/zeebe"
 )
 
-// patience bounds what a test waits for; it is reached only where the test fails.
+// patience bounds a wait; only a failing test reaches it.
 const patience = 30 * time.Second
 
-// plain are the options for a gateway without TLS.
+// plain returns options for a gateway without TLS.
 func plain(g *gateway.Gateway) zeebe.Options {
 	return zeebe.Options{Address: g.Addr(), Plaintext: true, KeepAlive: 45 * time.Second, UserAgent: "test"}
 }
@@ -29,14 +29,14 @@ func dial(t *testing.T, o zeebe.Options) *zeebe.Client {
 	return c
 }
 
-// connected is a stub and a client of it.
+// connected returns a gateway and a client of it.
 func connected(t *testing.T, o gateway.Options) (*gateway.Gateway, *zeebe.Client) {
 	t.Helper()
 	g := gateway.New(t, o)
 	return g, dial(t, plain(g))
 }
 
-// poll asks for up to n jobs of type "work" and waits as long.
+// poll returns a request for up to n jobs of type "work" that waits that long.
 func poll(n int, wait time.Duration) worker.ActivateRequest {
 	return worker.ActivateRequest{
 		JobType: "work", Worker: "tester", MaxJobs: n, JobTimeout: time.Minute, PollTimeout: wait, Variables: []string{"claimId"},

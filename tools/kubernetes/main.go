@@ -1,7 +1,7 @@
-// Command kubernetes holds the programs of Kubernetes, and etcd, under their own names: its first argument.
+// Command kubernetes holds the programs of Kubernetes, and etcd, by their own names: its first argument.
 //
-// They are built from the Go modules that they are released as, in a module of their own, as that takes minutes; with them
-// come containerd and Helm, which go.mod lists as tools. node starts them all.
+// They are built from their released Go modules, which takes minutes, and so in a module of their own. go.mod lists
+// containerd and Helm too, as tools. The script node starts them all.
 package main
 
 import (
@@ -38,11 +38,11 @@ func main() {
 		fmt.Fprintf(os.Stderr, "usage: kubernetes PROGRAM [ARGUMENT...], a program being one of %q\n", slices.Sorted(maps.Keys(programs)))
 		os.Exit(2)
 	}
-	os.Args = os.Args[1:] // kubectl looks at them itself
+	os.Args = os.Args[1:] // kubectl reads them itself
 	os.Exit(cli.Run(programs[os.Args[0]]()))
 }
 
-// etcd keeps what the API server is told, in a folder, as long as it runs.
+// etcd returns a command that keeps the API server's data in a folder, as long as it runs.
 func etcd() *cobra.Command {
 	return &cobra.Command{Use: "etcd FOLDER CLIENT-URL PEER-URL", Args: cobra.ExactArgs(3), RunE: func(_ *cobra.Command, args []string) error {
 		client, err := url.Parse(args[1])

@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// writeBill writes the bill of materials. The same binary, version and date make the same bytes.
+// writeBill writes the bill of materials. The same binary, version and date give the same bytes.
 func writeBill(w io.Writer, own *part, parts []part, info *buildinfo.BuildInfo, at time.Time) error {
 	product := component(own)
 	product.Type = cdx.ComponentTypeApplication
@@ -49,7 +49,7 @@ func component(p *part) cdx.Component {
 		licences = append(licences, cdx.LicenseChoice{Expression: strings.Join(p.Licences, " AND ")})
 	}
 	c.Licenses = &licences
-	if p.Sum != "" { // of the module's zip, as go.sum has it: not a plain digest
+	if p.Sum != "" { // the hash of the module's zip in go.sum: not a plain digest
 		c.Properties = &[]cdx.Property{{Name: "go:sum", Value: p.Sum}}
 	}
 	return c

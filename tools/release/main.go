@@ -1,5 +1,5 @@
-// Command release describes a built binary to who receives it: a CycloneDX bill of materials, and the licences of
-// everything in it with their texts. It fails where a licence is not on the list of those that are allowed.
+// Command release describes a built binary to its users: a CycloneDX bill of materials, and the licences of
+// everything in it with their texts. It fails if a licence is not allowed.
 package main
 
 import (

@@ -16,19 +16,19 @@ import (
 	"github.com/google/licenseclassifier/v2/assets"
 )
 
-// allowed licences: none of them asks for more than being named.
+// allowed are licences that ask for no more than being named.
 var allowed = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "Unlicense", "Zlib"}
 
 // part is one module in the binary, or Go's own library.
 type part struct {
 	Path, Version, Sum string
-	// Licences by their SPDX identifiers, sorted; Texts of their files.
+	// Licences are SPDX identifiers, sorted; Texts are the contents of their files.
 	Licences []string
 	Texts    []string
 }
 
-// partsOf returns the parts of a binary in the order of their paths, and reads the licence of the project's own. Each has at
-// least one licence, and all are allowed.
+// partsOf returns the parts of a binary, sorted by path, and reads the licence of the project itself. Each part has
+// at least one licence, and all are allowed.
 func partsOf(info *buildinfo.BuildInfo, project string, own *part) ([]part, error) {
 	var paths []string
 	for _, m := range info.Deps {
@@ -59,7 +59,7 @@ func partsOf(info *buildinfo.BuildInfo, project string, own *part) ([]part, erro
 	return parts, errors.Join(wrong...)
 }
 
-// moduleDirs are the folders of the project's modules with these paths.
+// moduleDirs returns the folders of the project's modules with these paths.
 func moduleDirs(project string, paths []string) (map[string]string, error) {
 	list := exec.Command("go", append([]string{"list", "-m", "-f", "{{.Path}} {{.Dir}}"}, paths...)...)
 	list.Dir, list.Stderr = project, os.Stderr
@@ -80,7 +80,8 @@ var (
 	noticeFile  = regexp.MustCompile(`(?i)^notice([.-].*)?$`) // Apache-2.0 §4(d): goes with the binary
 )
 
-// thirdParty names files that speak of other modules, also of such as are not in the binary; each of those has its own.
+// thirdParty matches files about other modules, even such as are not in the binary; each of those has its own
+// licence.
 var thirdParty = regexp.MustCompile(`(?i)3rd|third`)
 
 // read finds the licences in a module's folder.
@@ -117,7 +118,8 @@ func (p *part) read(dir string, know *classifier.Classifier) error {
 	return nil
 }
 
-// notices are the licences of all parts, first as a list, then in full: a text that many have stands once, below their names.
+// notices returns the licences of all parts, first as a list, then in full. A text that several parts share appears
+// once, below their names.
 func notices(parts []part) []byte {
 	var b bytes.Buffer
 	b.WriteString("What this program is made of, and under which licences.\n\n")

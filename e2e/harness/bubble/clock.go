@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Clock is the one that engine and service share: the bubble's own, and what it was moved ahead. It goes forward only.
+// Clock is shared by engine and service: the bubble's clock, plus what it was moved ahead. It goes forward only.
 type Clock struct {
 	mu    sync.Mutex
 	ahead time.Duration
 	moved chan struct{}           // closed and replaced with each move
-	due   map[*time.Time]struct{} // when those who rest wake up
+	due   map[*time.Time]struct{} // when sleepers wake up
 }
 
 // Now implements clock.Clock.
@@ -20,14 +20,14 @@ func (c *Clock) Now() time.Time {
 	return now
 }
 
-// now returns the instant, and what is closed when the clock is moved.
+// now returns the instant, and a channel that is closed when the clock is moved.
 func (c *Clock) now() (time.Time, <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return time.Now().Add(c.ahead), c.moved
 }
 
-// NewTicker implements zapcore.Clock: a log's times are the clock's.
+// NewTicker implements zapcore.Clock: a log's times are this clock's.
 func (c *Clock) NewTicker(d time.Duration) *time.Ticker { return time.NewTicker(d) }
 
 // Rest implements clock.Clock.
@@ -50,7 +50,7 @@ func (c *Clock) Rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// next returns the earliest of an instant and those at which somebody wakes up.
+// next returns the earliest of an instant and the times at which somebody wakes up.
 func (c *Clock) next(earliest time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,7 +62,7 @@ func (c *Clock) next(earliest time.Time) time.Time {
 	return earliest
 }
 
-// set moves the clock forward to an instant, at once.
+// set moves the clock forward to an instant, in one step.
 func (c *Clock) set(instant time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

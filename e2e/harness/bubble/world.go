@@ -1,6 +1,6 @@
-// Package bubble plays the development engine and the service in one bubble of testing/synctest. Both go by one logical
-// clock, which jumps from one thing that is due to the next: hours take as long as what happens in them. What they agree on
-// with others (time-outs, leases, pauses of I/O) goes by the bubble's own time, which flows by itself while all wait.
+// Package bubble runs the development engine and the service in one bubble of testing/synctest. Both go by one
+// logical clock, which jumps to whatever is due next: hours take as long as the work in them. What they agree on with
+// others (time-outs, leases, pauses of I/O) goes by the bubble's own time, which passes whenever all wait.
 package bubble
 
 import (
@@ -28,18 +28,18 @@ const (
 	grpcAddress, restAddress = "127.0.0.1:26500", "127.0.0.1:8080"
 	// moment is longer than the pauses between two looks at the journal.
 	moment = 50 * time.Millisecond
-	// shortest step of the clock: the engine's has milliseconds.
+	// shortest is the least step of the clock: the engine's has milliseconds.
 	shortest = time.Millisecond
 )
 
-// Begin is when the clock begins, a Friday morning in São Paulo.
+// Begin is where the clock begins: on a Friday morning in São Paulo.
 var Begin = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 
-// World is what lives in a bubble.
+// World is an engine and its services in a bubble.
 type World struct {
 	*Clock
 	*testkit.Network
-	// Conn asks the engine by gRPC.
+	// Conn is a gRPC connection to the engine.
 	Conn *grpc.ClientConn
 
 	t       *testing.T
@@ -47,7 +47,7 @@ type World struct {
 	engine  *server.Server
 }
 
-// Run plays a test in a bubble with an engine, whose clock and folder are Run's.
+// Run runs a test in a bubble with an engine. Run sets the engine's clock and folder.
 func Run(t *testing.T, o server.Options, play func(*testing.T, *World)) {
 	o.Data = t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -55,7 +55,7 @@ func Run(t *testing.T, o server.Options, play func(*testing.T, *World)) {
 			Clock:   &Clock{ahead: time.Until(Begin), moved: make(chan struct{}), due: map[*time.Time]struct{}{}},
 			Network: testkit.NewNetwork()}
 		w.options.Now = w.Now
-		w.StartEngine()
+		w.startEngine()
 		var err error
 		w.Conn, err = grpc.NewClient(grpcAddress, grpc.WithContextDialer(w.dial),
 			grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -69,8 +69,8 @@ func (w *World) dial(ctx context.Context, address string) (net.Conn, error) {
 	return w.Dial(ctx, "tcp", address)
 }
 
-// StartEngine starts the engine, with what it has written before.
-func (w *World) StartEngine() {
+// startEngine serves a new engine by both protocols.
+func (w *World) startEngine() {
 	var err error
 	w.engine, err = server.Open(w.options)
 	testkit.Must(w.t, err)
@@ -82,10 +82,7 @@ func (w *World) StartEngine() {
 	}
 }
 
-// StopEngine ends the engine, with every connection to it.
-func (w *World) StopEngine() { testkit.Must(w.t, w.engine.Close()) }
-
-// Reach returns how the engine is reached: by gRPC, or by REST where that is asked for.
+// Reach returns how to reach the engine: by REST if rest is set, otherwise by gRPC.
 func (w *World) Reach(rest bool) zeebe.Options {
 	if rest {
 		return zeebe.Options{RESTAddress: "http://" + restAddress, Dialer: w.dial}
@@ -93,13 +90,13 @@ func (w *World) Reach(rest bool) zeebe.Options {
 	return zeebe.Options{Address: grpcAddress, Plaintext: true, KeepAlive: time.Minute, Dialer: w.dial}
 }
 
-// Settle returns when nothing happens any more before time passes by the clock.
+// Settle returns when nothing more happens until the clock is moved.
 func (w *World) Settle() {
 	time.Sleep(moment)
 	synctest.Wait()
 }
 
-// MoveTo moves the clock to an instant, by way of everything that is due before.
+// MoveTo moves the clock to an instant, through everything that is due before.
 func (w *World) MoveTo(instant time.Time) {
 	for w.Now().Before(instant) {
 		w.Settle()
@@ -111,7 +108,7 @@ func (w *World) MoveTo(instant time.Time) {
 			next = soonest
 		}
 		w.set(next)
-		w.engine.AddTime(0) // it sees what is due now
+		w.engine.AddTime(0) // it does what is due now
 	}
 	w.Settle()
 }
@@ -124,7 +121,7 @@ type Service struct {
 	ended      chan error
 }
 
-// Settings returns the default ones, for a service with its journal in that folder.
+// Settings returns the default settings, for a service with its journal in that folder.
 func (w *World) Settings(folder string, rest bool) config.Settings {
 	s, err := config.Load()
 	testkit.Must(w.t, err)
@@ -133,7 +130,7 @@ func (w *World) Settings(folder string, rest bool) config.Settings {
 	return s
 }
 
-// Serve starts the service. It is stopped at the latest when the bubble ends.
+// Serve starts the service, and stops it when the bubble ends.
 func (w *World) Serve(s config.Settings) *Service {
 	w.t.Helper()
 	v := &Service{Log: &harness.Log{}, ended: make(chan error, 1)}
@@ -152,15 +149,15 @@ func (w *World) Serve(s config.Settings) *Service {
 	return v
 }
 
-// Stop ends the service in order; one that has ended is not stopped again.
+// Stop stops the service in order. Calling it again does nothing.
 func (v *Service) Stop() error {
 	v.stop()
 	return <-v.ended
 }
 
-// Kill ends the service at once: what it has begun is left.
+// Kill ends the service at once, whatever it has begun.
 func (v *Service) Kill() {
 	v.kill()
 	v.stop()
-	<-v.ended // that this was hard is known
+	<-v.ended // the error, of a hard stop, is expected
 }

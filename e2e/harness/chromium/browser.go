@@ -1,4 +1,4 @@
-// Package chromium runs a real headless Chromium on this machine, without a way beyond it, for tests of what a browser shows.
+// Package chromium runs a real headless Chromium that cannot leave this machine, for tests of what a browser shows.
 package chromium
 
 import (
@@ -17,14 +17,15 @@ import (
 const (
 	// startTime bounds a start, which takes 0.3 s on an idle machine.
 	startTime = 60 * time.Second
-	// stopTime is what a stop may take before the browser is killed.
+	// stopTime is how long a stop may take before the browser is killed.
 	stopTime = 5 * time.Second
 )
 
-// shell is Debian's package and command of a Chromium that has no window: pages cost it a quarter of what they cost the whole browser.
+// shell is Debian's package and command of a Chromium without windows: pages cost it a quarter of what they cost the
+// whole browser.
 const shell = "chromium-headless-shell"
 
-// Program is a Chromium, or a Chrome.
+// Program is a Chromium or a Chrome.
 var Program = &fetch.Program{
 	Name: "Chromium", Oldest: "120", Args: []string{"--version"}, Version: regexp.MustCompile(`(?:Chromium|Chrome)\D* (\d+(?:\.\d+)+)`),
 	Places: []string{
@@ -34,23 +35,23 @@ var Program = &fetch.Program{
 	Packages: []string{shell, "fonts-dejavu-core"},
 }
 
-// Browser is a running Chromium without a window, with a profile of its own that goes with it. It reaches
-// 127.0.0.1 only. Its methods may be called by several goroutines.
+// Browser is a running Chromium without windows. Its profile goes with it, and it reaches only 127.0.0.1. Its methods
+// may be called by several goroutines.
 type Browser struct {
-	// URL is where the browser is driven from by the DevTools protocol: "ws://127.0.0.1:…". Everybody on this
-	// machine who knows it can.
+	// URL is its address in the DevTools protocol: "ws://127.0.0.1:…". Anybody on this machine who knows it can drive
+	// the browser.
 	URL string
-	// Unguarded is why the browser runs without its sandbox; empty where it has one.
+	// Unguarded is why the browser runs without its sandbox; empty if it has one.
 	Unguarded string
 
 	process *harness.Process
 	folder  *harness.Folder
 }
 
-// Start runs a browser in a time zone, by its IANA name, and returns when it can be driven. Where this process is
-// root it runs as the user nobody. Its sandbox is left out only where the system does not let it have one, as some
-// containers do not; Unguarded says so. No browser outlives this process. ctx bounds the start only. The error is one
-// line that ends with what the browser said last; nothing is left then.
+// Start starts a browser in a time zone, an IANA name, and returns when it can be driven. If this process is root,
+// the browser runs as the user nobody. It lacks its sandbox only if the system allows none, as in some containers;
+// Unguarded says so. No browser outlives this process. ctx bounds the start only. The error is one line that ends
+// with what the browser said last; nothing is left then.
 func Start(ctx context.Context, i fetch.Install, timezone string) (*Browser, error) {
 	b := &Browser{}
 	err := b.run(ctx, i, timezone)
@@ -64,7 +65,7 @@ func Start(ctx context.Context, i fetch.Install, timezone string) (*Browser, err
 	return b, nil
 }
 
-// needsNoSandbox reports whether a browser ended for want of a sandbox.
+// needsNoSandbox reports whether a browser ended because it had no sandbox.
 func needsNoSandbox(lines []string) bool {
 	said := strings.Join(lines, "\n")
 	for _, why := range []string{"No usable sandbox", "without --no-sandbox", "Failed to move to new namespace", "sandbox_host_linux", "credentials.cc"} {
@@ -75,7 +76,7 @@ func needsNoSandbox(lines []string) bool {
 	return false
 }
 
-// run leaves nothing when it fails, but the process's last words.
+// run starts the browser. If it fails, it leaves nothing but the process's last words.
 func (b *Browser) run(ctx context.Context, i fetch.Install, timezone string) (err error) {
 	if b.folder, err = harness.NewFolder("chromium"); err != nil {
 		return err
@@ -91,7 +92,7 @@ func (b *Browser) run(ctx context.Context, i fetch.Install, timezone string) (er
 	return nil
 }
 
-// arguments keep it from all that a browser does by itself, and from every address but this machine's own.
+// arguments returns flags that keep the browser from acting by itself, and from every address but this machine's own.
 func (b *Browser) arguments() []string {
 	args := []string{
 		"--headless", "--remote-debugging-port=0", "--remote-debugging-address=127.0.0.1",
@@ -101,7 +102,7 @@ func (b *Browser) arguments() []string {
 		"--disable-domain-reliability", "--disable-client-side-phishing-detection", "--no-pings", "--no-first-run", "--no-default-browser-check",
 		"--disable-breakpad", "--disable-crash-reporter", "--metrics-recording-only", "--password-store=basic", "--use-mock-keychain",
 		"--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,AutofillServerCommunication,CertificateTransparencyComponentUpdater",
-		// Timers run as they do in the tab that somebody looks at.
+		// Timers run as in a tab that somebody looks at.
 		"--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows", "--disable-renderer-backgrounding",
 		"--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--mute-audio", "--force-color-profile=srgb", "--font-render-hinting=none",
 	}
@@ -111,7 +112,7 @@ func (b *Browser) arguments() []string {
 	return append(args, "about:blank")
 }
 
-// environment has nothing of this process's but where programs are: no proxy, no session bus, no home.
+// environment returns an environment with only PATH from this process: no proxy, no session bus, no home.
 func (b *Browser) environment(timezone string) []string {
 	return []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + b.folder.Path, "TMPDIR=" + b.folder.Join("tmp"), "TZ=" + timezone, "LANG=C.UTF-8",
@@ -119,7 +120,7 @@ func (b *Browser) environment(timezone string) []string {
 	}
 }
 
-// listens reports whether the browser says where it is driven from.
+// listens reports whether the browser has said where it can be driven.
 func (b *Browser) listens(p *harness.Process) bool {
 	for _, line := range p.Lines() {
 		if url, found := strings.CutPrefix(line, "DevTools listening on "); found {
@@ -129,8 +130,8 @@ func (b *Browser) listens(p *harness.Process) bool {
 	return b.URL != ""
 }
 
-// Stop ends the browser, kills it where it does not end in 5 s or ctx ends, and removes its profile. It
-// returns when nothing is left.
+// Stop ends the browser, kills it if it does not end in 5 s or before ctx, and removes its profile. It returns when
+// nothing is left.
 func (b *Browser) Stop(ctx context.Context) error {
 	return errors.Join(b.process.Stop(ctx, stopTime), b.folder.Remove())
 }

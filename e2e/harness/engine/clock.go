@@ -7,13 +7,13 @@ import (
 	"retry-worker/e2e/harness"
 )
 
-// Clock is the time that an engine and its workers share. It goes forward only.
+// Clock is the clock that an engine and its workers share. It goes forward only.
 type Clock struct {
 	*harness.SharedClock
 	engine *Engine
 }
 
-// ShareClock returns the engine's clock for workers to go by, by that file.
+// ShareClock returns the engine's clock, which workers follow by that file.
 func (e *Engine) ShareClock(ctx context.Context, file string) (*Clock, error) {
 	shared, err := harness.OpenSharedClock(file)
 	if err != nil {
@@ -36,8 +36,8 @@ func (c *Clock) Follow(ctx context.Context) error {
 	return c.SetAhead(ahead)
 }
 
-// MoveTo moves the clock forward to an instant, and does nothing where that has passed. The workers' goes first: what the
-// engine's sets off is decided at the new time.
+// MoveTo moves the clock forward to an instant, and does nothing if that has passed. It moves the workers' first, so
+// that they decide at the new time what the engine sets off.
 func (c *Clock) MoveTo(ctx context.Context, instant time.Time) error {
 	d := instant.Sub(c.Now()).Truncate(time.Millisecond) + time.Millisecond
 	if d <= 0 {

@@ -19,16 +19,16 @@ import (
 )
 
 const (
-	// askTimeout bounds one question to the engine, which a busy machine keeps waiting.
+	// askTimeout bounds a request to the engine, which waits on a busy machine.
 	askTimeout = 30 * time.Second
 	// followEvery is the pause before an engine that is down is asked for its events again.
 	followEvery = 20 * time.Millisecond
 )
 
-// client neither keeps connections, as the engine comes and goes, nor goes through a proxy.
+// client keeps no connections, as the engine comes and goes, and uses no proxy.
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
-// call the control door, to be answered with 200.
+// call calls the control port, which must answer 200.
 func (e *Engine) call(ctx context.Context, method, path, body string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, e.ControlURL()+path, strings.NewReader(body))
 	if err != nil {
@@ -46,7 +46,7 @@ func (e *Engine) call(ctx context.Context, method, path, body string) (*http.Res
 	return response, nil
 }
 
-// refused is an answer other than what was asked for.
+// refused is an answer other than 200.
 type refused string
 
 func (r refused) Error() string { return string(r) }
@@ -63,8 +63,8 @@ func (e *Engine) ask(ctx context.Context, method, path, body string) ([]byte, er
 	return io.ReadAll(response.Body)
 }
 
-// AddTime moves the engine's clock forward by d, in milliseconds, on top of earlier moves, and returns when what is due by
-// then has happened. The clock of this machine stays.
+// AddTime moves the engine's clock forward by d, in milliseconds, and returns when everything due by then has
+// happened. Moves add up. This machine's clock stays.
 func (e *Engine) AddTime(ctx context.Context, d time.Duration) error {
 	e.change.Lock()
 	defer e.change.Unlock()
@@ -89,8 +89,8 @@ func (e *Engine) clock(ctx context.Context, method, path, body string) (time.Tim
 	return time.UnixMilli(answer.EpochMilli), nil
 }
 
-// Follow calls take with each event that the engine made, a line of JSON, in their order and each once, over all its restarts.
-// It returns nil when ctx ends, and an error where the engine does not have the next event any more.
+// Follow calls take with each event of the engine, a line of JSON, in order and once, over all its restarts. It
+// returns nil when ctx ends, and an error if the engine no longer has the next event.
 func (e *Engine) Follow(ctx context.Context, take func(line []byte)) error {
 	for next := int64(0); ; {
 		err := e.follow(ctx, &next, take)
@@ -105,7 +105,7 @@ func (e *Engine) Follow(ctx context.Context, take func(line []byte)) error {
 	}
 }
 
-// follow takes the events from the next one on, until the engine's life or ctx ends.
+// follow takes the events from the next one on, until the engine or ctx ends.
 func (e *Engine) follow(ctx context.Context, next *int64, take func(line []byte)) error {
 	response, err := e.call(ctx, http.MethodGet, fmt.Sprintf("/events?follow=true&from=%d", *next), "")
 	if err != nil {
@@ -115,7 +115,7 @@ func (e *Engine) follow(ctx context.Context, next *int64, take func(line []byte)
 	for lines := bufio.NewReader(response.Body); ; {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return err // what a kill cut off comes again
+			return err // an event that a kill cut off comes again
 		}
 		var event struct{ Position int64 }
 		if err := json.Unmarshal(line, &event); err != nil {
@@ -126,25 +126,25 @@ func (e *Engine) follow(ctx context.Context, next *int64, take func(line []byte)
 	}
 }
 
-// Counters are what the engine counted since its process began, at one instant: a restart begins anew.
+// Counters are the engine's at one instant. They start again with its process.
 type Counters map[string]*dto.MetricFamily
 
-// Jobs returns how often an action happened to jobs of a type: "created", "activated", "completed", "failed", "timed out",
-// "error thrown", "canceled", "retries updated", "recurred" say. An empty type is all of them.
+// Jobs returns how often an action happened to jobs of a type (empty: any): such as "created", "activated",
+// "completed", "failed", "timed out", "error thrown", "canceled", "retries updated", "recurred".
 func (c Counters) Jobs(jobType, action string) int {
 	return c.sum("zeebe_job_events_total", map[string]string{"type": jobType, "action": action})
 }
 
-// Elements returns how often an action happened to elements of a type: "PROCESS" or "SERVICE_TASK" say, "activated",
-// "completed", "terminated". An empty type is all of them.
+// Elements returns how often an action, such as "activated", "completed" or "terminated", happened to elements of a
+// type, such as "PROCESS" or "SERVICE_TASK". An empty type is any.
 func (c Counters) Elements(elementType, action string) int {
 	return c.sum("zeebe_element_instance_events_total", map[string]string{"type": elementType, "action": action})
 }
 
-// PendingIncidents returns how many incidents wait for somebody now.
+// PendingIncidents returns how many incidents are open.
 func (c Counters) PendingIncidents() int { return c.sum("zeebe_pending_incidents_total", nil) }
 
-// sum over the labels that are left empty.
+// sum adds up a counter over the labels that are not given.
 func (c Counters) sum(name string, labels map[string]string) int {
 	total := 0.0
 	for _, m := range c[name].GetMetric() {

@@ -1,5 +1,5 @@
-// Package engine runs the development engine on this machine for tests: the program that users run, as a process of its own
-// that a test kills, freezes and moves in time.
+// Package engine runs the development engine for tests: the program that users run, as a process that a test kills,
+// freezes and moves in time.
 package engine
 
 import (
@@ -18,30 +18,30 @@ import (
 const (
 	// startTime bounds a start; an idle machine takes some milliseconds.
 	startTime = 2 * time.Minute
-	// stopTime is what a stop may take before the engine is killed.
+	// stopTime is how long a stop may take before the engine is killed.
 	stopTime = 15 * time.Second
 	// readyMark begins the line that the engine prints when it serves.
 	readyMark = "engine ready "
 )
 
-// Engine is a running engine whose doors are on 127.0.0.1 only. Its methods may be called by several goroutines; those that
-// start and end it run one after the other.
+// Engine is a running engine whose ports are on 127.0.0.1 only. Its methods may be called by several goroutines;
+// those that start and end it run one after the other.
 type Engine struct {
 	binary string
 	flags  []string
 	folder *harness.Folder
-	// The doors of all its lives.
+	// The addresses of its ports, the same after a restart.
 	gateway, rest, control string
 
-	change  sync.Mutex // held while it is started or ended
+	change  sync.Mutex // held while it starts or ends
 	mu      sync.Mutex
 	process *harness.Process
 	stopped bool
 }
 
-// Start runs an engine with those flags besides its doors and its data, and returns when it serves. The program is built at
-// the first call. No engine outlives this process. ctx bounds the start only. The error is one line that ends with what the
-// engine said last.
+// Start starts an engine with those flags in addition to its addresses and its data, and returns when it serves. The
+// first call builds the program. No engine outlives this process. ctx bounds the start only. The error is one line
+// that ends with what the engine said last.
 func Start(ctx context.Context, flags ...string) (*Engine, error) {
 	binary, err := harness.DevBinary()
 	if err != nil {
@@ -63,7 +63,7 @@ func Start(ctx context.Context, flags ...string) (*Engine, error) {
 	return e, nil
 }
 
-// run starts the process and waits until it serves; else nothing is left of it.
+// run starts the process and waits until it serves; if it fails, no process is left.
 func (e *Engine) run(ctx context.Context) error {
 	args := append([]string{"--engine-only", "--grpc", e.gateway, "--rest", e.rest, "--control", e.control, "--data", e.Data()}, e.flags...)
 	p, err := harness.StartServer(ctx, startTime, harness.Command{Path: e.binary, Args: args, Dir: e.folder.Path}, ready)
@@ -80,19 +80,19 @@ func ready(p *harness.Process) bool {
 	return slices.ContainsFunc(p.Lines(), func(line string) bool { return strings.HasPrefix(line, readyMark) })
 }
 
-// GatewayAddress returns where gRPC clients connect: host:port, without TLS.
+// GatewayAddress returns the address for gRPC clients: host:port, without TLS.
 func (e *Engine) GatewayAddress() string { return e.gateway }
 
-// RESTAddress returns the base of the REST API, without /v2: "http://127.0.0.1:8080" say.
+// RESTAddress returns the base of the REST API without /v2, such as "http://127.0.0.1:8080".
 func (e *Engine) RESTAddress() string { return "http://" + e.rest }
 
-// ControlURL returns the base of its clock, counters and events; the metrics are at /actuator/prometheus below it.
+// ControlURL returns the base of its clock, counters and events; metrics are at /actuator/prometheus below it.
 func (e *Engine) ControlURL() string { return "http://" + e.control }
 
-// Data returns the folder of its data, to be touched while it is dead.
+// Data returns the folder of its data, which may be changed while it is dead.
 func (e *Engine) Data() string { return e.folder.Join("data") }
 
-// LastLine returns what the engine said last, or its last error.
+// LastLine returns the engine's last line, or its last error.
 func (e *Engine) LastLine() string { return e.current().LastLine() }
 
 // PID returns the process id of the engine.
@@ -104,8 +104,8 @@ func (e *Engine) current() *harness.Process {
 	return e.process
 }
 
-// Stop ends the engine in order, kills it where it does not end in 15 s or ctx ends, and removes its data. It returns when
-// nothing is left. Calling it again does nothing.
+// Stop ends the engine in order, kills it if it does not end in 15 s or before ctx, and removes its data. It returns
+// when nothing is left. Calling it again does nothing.
 func (e *Engine) Stop(ctx context.Context) error {
 	e.change.Lock()
 	defer e.change.Unlock()
@@ -119,8 +119,8 @@ func (e *Engine) Stop(ctx context.Context) error {
 // Kill ends the engine at once, as a power cut would, and returns when it is dead. Its data stay for Restart.
 func (e *Engine) Kill() { e.current().Kill() }
 
-// Restart starts the engine again, with the same doors and data, after Kill or without. Its clock is the real one again. An
-// error where Stop was called.
+// Restart starts the engine again with the same ports and data, killed or not. Its clock is the real one again. It
+// fails after Stop.
 func (e *Engine) Restart(ctx context.Context) error {
 	e.change.Lock()
 	defer e.change.Unlock()
@@ -133,8 +133,8 @@ func (e *Engine) Restart(ctx context.Context) error {
 	return e.run(ctx)
 }
 
-// Pause stops the engine in its tracks; connections stay open and nobody answers.
+// Pause freezes the engine: connections stay open and nobody answers.
 func (e *Engine) Pause() error { return e.current().Pause() }
 
-// Resume lets a paused engine go on.
+// Resume ends Pause.
 func (e *Engine) Resume() error { return e.current().Resume() }

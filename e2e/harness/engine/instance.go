@@ -15,7 +15,7 @@ import (
 	"retry-worker/internal/testkit/wait"
 )
 
-// Deploy deploys the bundled models, and those in files.
+// Deploy deploys the bundled models and those in files.
 func Deploy(ctx context.Context, gateway pb.GatewayClient, files ...string) error {
 	var resources []*pb.Resource
 	for _, m := range bpmn.Models() {
@@ -32,7 +32,7 @@ func Deploy(ctx context.Context, gateway pb.GatewayClient, files ...string) erro
 	return err
 }
 
-// CreateInstance starts an instance and returns its key. An engine that is too busy to take it is asked again.
+// CreateInstance starts an instance and returns its key. It repeats the call while the engine is too busy.
 func CreateInstance(ctx context.Context, gateway pb.GatewayClient, r *pb.CreateProcessInstanceRequest) (key int64, err error) {
 	err = Patiently(func() error {
 		created, err := gateway.CreateProcessInstance(ctx, r, grpc.WaitForReady(true))
@@ -42,7 +42,7 @@ func CreateInstance(ctx context.Context, gateway pb.GatewayClient, r *pb.CreateP
 	return key, err
 }
 
-// Patiently asks again as long as the engine is too busy.
+// Patiently repeats a call while the engine is too busy.
 func Patiently(ask func() error) (err error) {
 	for deadline := time.Now().Add(wait.Limit); ; {
 		if err = ask(); status.Code(err) != codes.ResourceExhausted || time.Now().After(deadline) {

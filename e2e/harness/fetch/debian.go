@@ -10,9 +10,9 @@ import (
 	"retry-worker/e2e/harness"
 )
 
-// Debian installs packages by apt-get, without what they merely recommend, where this process is root, and
-// says so before. Several processes may call it at a time: apt-get has a lock of its own, for which it waits. The error is
-// one line, for a person who must install them; program is what the line calls them.
+// Debian installs packages by apt-get, without recommended ones, if this process is root, and says so before. Several
+// processes may call it at a time: it waits for apt-get's own lock. The error is one line for a person who must
+// install the packages; program is what that line calls them.
 func Debian(ctx context.Context, program string, packages ...string) error {
 	command := "apt-get install -y " + strings.Join(packages, " ")
 	if os.Geteuid() != 0 {

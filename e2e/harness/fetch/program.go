@@ -1,4 +1,4 @@
-// Package fetch finds the servers that tests run, and has apt-get install those that are not there.
+// Package fetch finds the programs that tests run, and installs missing ones by apt-get.
 package fetch
 
 import (
@@ -15,17 +15,17 @@ import (
 	"retry-worker/e2e/harness"
 )
 
-// Program is a server that tests run.
+// Program is a program that tests run.
 type Program struct {
-	Name string // as a person calls it
-	// Places are where it may be, the first choice first: names on the PATH, or patterns of paths.
+	Name string // as people call it
+	// Places are where it may be, best first: names on the PATH, or patterns of paths.
 	Places []string
-	// Args have it print its version, which is Version's first group.
+	// Args make it print its version, which is Version's first group.
 	Args    []string
 	Version *regexp.Regexp
-	// Oldest is the oldest version that the tests are made for: "15" or "2.42", say.
+	// Oldest is the oldest version that the tests accept, such as "15" or "2.42".
 	Oldest string
-	// Packages of Debian. They are not installed where there is one of the paths in Unless.
+	// Packages are Debian's. They are not installed if one of the paths in Unless exists.
 	Packages []string
 	Unless   []string
 
@@ -34,14 +34,15 @@ type Program struct {
 	err   error
 }
 
-// Services is there on a machine that would start what is installed as a service.
+// Services exists on a machine that would start installed servers as services.
 const Services = "/run/systemd/system"
 
-// Install is a program that can be started.
+// Install is an installed program.
 type Install struct{ Path, Version string }
 
-// Require returns a program that is installed, new enough and runs, as the user that it will run as. Where there is none and
-// this process is root, it installs Debian's. Where there is none to be had, the test ends as [harness.Require] says.
+// Require returns a program that is installed, new enough, and works for the user that it will run as. If there is
+// none and this process is root, Require installs Debian's. If none can be had, the test ends as [harness.Require]
+// says.
 func (p *Program) Require(t testing.TB) Install {
 	t.Helper()
 	harness.SkipIfShort(t)
@@ -50,7 +51,7 @@ func (p *Program) Require(t testing.TB) Install {
 	return i
 }
 
-// Provide is Require without a test. The error is one line, and harness.Missing where a person must install the program.
+// Provide is Require without a test. The error is one line, and harness.Missing if a person must install the program.
 func (p *Program) Provide() (Install, error) {
 	p.once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), harness.FetchTime)
@@ -76,7 +77,7 @@ func (p *Program) find(ctx context.Context) (Install, error) {
 		for _, path := range paths {
 			ran, err := harness.Run(ctx, harness.Command{Path: path, Args: p.Args, Dir: "/", User: harness.Nobody()})
 			if err != nil {
-				continue // a stub that only says where to buy one, say
+				continue // such as a stub that only says where to get one
 			}
 			m := p.Version.FindStringSubmatch(strings.Join(ran.Lines(), "\n"))
 			if m != nil && !older(m[1], p.Oldest) {
@@ -90,7 +91,7 @@ func (p *Program) find(ctx context.Context) (Install, error) {
 // older reports whether a version is older than another.
 func older(version, than string) bool {
 	var a, b [2]int
-	_, _ = fmt.Sscanf(version, "%d.%d", &a[0], &a[1]) // what is missing is 0
+	_, _ = fmt.Sscanf(version, "%d.%d", &a[0], &a[1]) // a missing part is 0
 	_, _ = fmt.Sscanf(than, "%d.%d", &b[0], &b[1])
 	return a[0] < b[0] || a[0] == b[0] && a[1] < b[1]
 }

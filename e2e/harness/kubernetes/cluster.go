@@ -1,4 +1,4 @@
-// Package kubernetes runs Kubernetes, which it builds from the Go modules that it is released as.
+// Package kubernetes runs Kubernetes, built from its released Go modules.
 package kubernetes
 
 import (
@@ -16,10 +16,11 @@ import (
 	"retry-worker/internal/testkit/wait"
 )
 
-// Cluster is an API server with its store, and maybe a node.
+// Cluster is an API server with its store and perhaps a node.
 type Cluster struct{ dir string }
 
-// StartAPI starts an API server with its store, on loopback, as any user. Its modules are compiled first: minutes, once.
+// StartAPI starts an API server with its store, on loopback, as any user. The first call compiles it, which takes
+// minutes.
 func StartAPI(t *testing.T) *Cluster {
 	t.Helper()
 	c := &Cluster{folder(t)}
@@ -30,12 +31,12 @@ func StartAPI(t *testing.T) *Cluster {
 	for _, port := range ports {
 		args = append(args, strconv.Itoa(port))
 	}
-	testkit.Must(t, c.start(t, "api", append(args, "--disable-admission-plugins=ServiceAccount")...)) // there is no controller that makes any
+	testkit.Must(t, c.start(t, "api", append(args, "--disable-admission-plugins=ServiceAccount")...)) // no controller makes service accounts
 	return c
 }
 
-// StartNode starts a whole node: containerd and what of Kubernetes a node needs, in name spaces of its own, as root. save puts
-// the images that its pods are made of into a folder, as archives.
+// StartNode starts a whole node as root: containerd and what a node needs of Kubernetes, in name spaces of its own.
+// save puts the images of its pods into a folder, as archives.
 func StartNode(t *testing.T, save func(folder string)) *Cluster {
 	t.Helper()
 	packages := []string{"runc", "containernetworking-plugins", "nftables", "iproute2", "conntrack", "dnsmasq-base", "openssl"}
@@ -59,7 +60,7 @@ func StartNode(t *testing.T, save func(folder string)) *Cluster {
 	testkit.Must(t, c.start(t, "node", c.dir))
 	t.Cleanup(func() {
 		if t.Failed() {
-			said, _ := c.Try(t, "", "kubectl", "get", "events,pods", "--all-namespaces", "--output=wide") // it says why
+			said, _ := c.Try(t, "", "kubectl", "get", "events,pods", "--all-namespaces", "--output=wide") // for the log of a failure
 			logs, _ := filepath.Glob(filepath.Join(c.dir, "pods", "*", "*", "*.log"))
 			last, _ := exec.Command("tail", append([]string{"--lines=20"}, logs...)...).CombinedOutput()
 			t.Logf("%s\n%s", said, last)
@@ -76,7 +77,7 @@ func folder(t *testing.T) string {
 	return dir.Path
 }
 
-// modules is where Kubernetes is a module of its own, from a package of tests.
+// modules is the Go module of Kubernetes, seen from a package of tests.
 const modules = "../../tools/kubernetes"
 
 func (c *Cluster) build(t *testing.T, programs ...string) {
@@ -87,7 +88,7 @@ func (c *Cluster) build(t *testing.T, programs ...string) {
 	output(t, "go", append([]string{"build", "-ldflags", flags, "-o", c.dir + "/"}, programs...)...)
 }
 
-// output runs a program among the modules, and returns what it prints.
+// output runs a program of that module, and returns what it prints.
 func output(t *testing.T, program string, args ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), program, args...)
@@ -126,7 +127,7 @@ func (c *Cluster) Try(t *testing.T, input, program string, args ...string) (said
 	return string(out), err
 }
 
-// Do runs kubectl or helm as [Cluster.Try], and fails the test where that fails.
+// Do runs kubectl or helm as [Cluster.Try] does, and fails the test on an error.
 func (c *Cluster) Do(t *testing.T, input, program string, args ...string) string {
 	t.Helper()
 	said, err := c.Try(t, input, program, args...)
@@ -136,7 +137,7 @@ func (c *Cluster) Do(t *testing.T, input, program string, args ...string) string
 	return said
 }
 
-// Names has the cluster's name server know the services that there are.
+// Names makes the cluster's name server know its present services.
 func (c *Cluster) Names(t *testing.T) {
 	t.Helper()
 	services := c.Do(t, "", "kubectl", "get", "services", "--all-namespaces", "-o",

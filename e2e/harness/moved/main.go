@@ -1,5 +1,5 @@
-// Command moved is `retry-worker serve` with a clock that tests move: they cannot wait as long as a hospital does. Nothing
-// else differs.
+// Command moved is `retry-worker serve` with a clock that tests can move, as they cannot wait for hours. Nothing else
+// differs.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Package nats runs a real NATS server with JetStream for tests, in a process of its own that can be stopped, paused and killed.
+// Package nats runs a real NATS server with JetStream for tests, in a process that can be stopped, paused and killed.
 //
-// The process is the test binary itself, which has the server linked in.
+// The process is the test binary, which has the server linked in.
 package nats
 
 import (
@@ -24,34 +24,34 @@ import (
 )
 
 const (
-	// play holds the settings of a process that is to be a server.
+	// play is the variable with the settings of a process that is to be a server.
 	play = "RETRY_WORKER_TEST_NATS"
 	// startTime bounds a start, stopTime a stop.
 	startTime = 30 * time.Second
 	stopTime  = 20 * time.Second
 )
 
-// Settings of a server. Its zero value has no users and no limits.
+// Settings are a server's. The zero value has no users and no limits.
 type Settings struct {
 	// Dir holds its data; required.
 	Dir string
-	// Port on 127.0.0.1: a free one, which Start takes and restarts keep.
+	// Port is chosen by Start, on 127.0.0.1; restarts keep it.
 	Port int
 	// User and Password; empty: anybody may connect.
 	User, Password string
-	// MaxPayload of one message, in bytes; 0: the server's own, 1 MB.
+	// MaxPayload bounds a message, in bytes; 0: the server's default, 1 MB.
 	MaxPayload int32
-	// NoJetStream leaves JetStream out.
+	// NoJetStream turns JetStream off.
 	NoJetStream bool
 }
 
-// Server is a running server. Its methods are not for concurrent use.
+// Server is a running server. Its methods are not safe for concurrent use.
 type Server struct {
 	*harness.Process
 	settings Settings
 }
 
-// A process that Start made is a server, and its main never runs.
+// In a process that Start made, init runs the server, and main never runs.
 func init() {
 	asked := os.Getenv(play)
 	if asked == "" {
@@ -82,7 +82,7 @@ func serve(s *Settings) error {
 		return errors.New("the server is not ready")
 	}
 	fmt.Println("ready")
-	n.WaitForShutdown() // which SIGTERM brings about
+	n.WaitForShutdown() // which SIGTERM causes
 	return nil
 }
 
@@ -97,7 +97,7 @@ func Start(ctx context.Context, s Settings) (*Server, error) {
 	return n, n.Restart(ctx)
 }
 
-// New starts a server of a test's own, with its data in a new folder. It is killed when the test ends.
+// New starts a server for a test, with its data in a new folder, and kills it when the test ends.
 func New(t testing.TB, s Settings) *Server {
 	t.Helper()
 	s.Dir = t.TempDir()
@@ -107,7 +107,7 @@ func New(t testing.TB, s Settings) *Server {
 	return n
 }
 
-// JetStream speaks to the server until the test ends.
+// JetStream returns a connection to the server that lasts until the test ends.
 func (n *Server) JetStream(t testing.TB) jetstream.JetStream {
 	t.Helper()
 	conn, err := nats.Connect(n.URL())
@@ -118,7 +118,7 @@ func (n *Server) JetStream(t testing.TB) jetstream.JetStream {
 	return js
 }
 
-// Restart starts a server that was stopped or killed: the same data and port.
+// Restart starts a server that was stopped or killed, with the same data and port.
 func (n *Server) Restart(ctx context.Context) error {
 	program, err := os.Executable()
 	if err != nil {
@@ -136,7 +136,7 @@ func (n *Server) Restart(ctx context.Context) error {
 	return nil
 }
 
-// URL to connect with, user and password included.
+// URL returns the address to connect to, with user and password.
 func (n *Server) URL() string {
 	u := url.URL{Scheme: "nats", Host: "127.0.0.1:" + strconv.Itoa(n.settings.Port)}
 	if n.settings.User != "" {
@@ -145,5 +145,5 @@ func (n *Server) URL() string {
 	return u.String()
 }
 
-// Stop ends it as an operator would.
+// Stop ends the server as an operator would.
 func (n *Server) Stop(ctx context.Context) error { return n.Process.Stop(ctx, stopTime) }

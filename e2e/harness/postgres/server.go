@@ -25,42 +25,42 @@ import (
 )
 
 const (
-	// startTime bounds initdb and a start together; an idle machine takes about 1 s.
+	// startTime bounds initdb and a start together, which take about 1 s on an idle machine.
 	startTime = 2 * time.Minute
-	// stopTime is what a fast shutdown may take before the server is killed; usually it is below 1 s.
+	// stopTime is how long a fast shutdown may take before the server is killed; usually it is below 1 s.
 	stopTime = 30 * time.Second
-	// superuser is the one, made by initdb.
+	// superuser is made by initdb.
 	superuser = "postgres"
 )
 
-// program is a server of the oldest version that the journal is made for, or a newer one.
+// program is a server of the oldest version that the journal supports, or newer.
 var program = &fetch.Program{
 	Name: "PostgreSQL", Oldest: "15", Args: []string{"--version"}, Version: regexp.MustCompile(`\(PostgreSQL\) (\S+)`),
 	Places:   []string{"/usr/lib/postgresql/*/bin/postgres", "/usr/pgsql-*/bin/postgres", "/opt/homebrew/opt/postgresql@*/bin/postgres"},
 	Packages: []string{"postgresql"}, Unless: []string{fetch.Services},
 }
 
-// Options of a server. The zero value is a good one.
+// Options are a server's. The zero value is useful.
 type Options struct {
-	// Password of the user postgres, by SCRAM; empty: everybody on this machine is let in.
+	// Password is that of the user postgres, by SCRAM; empty: everybody on this machine may connect.
 	Password string
 }
 
-// Server is a PostgreSQL that listens on 127.0.0.1 only. Its methods may be called by several goroutines; those that start and end it
-// run one after the other.
+// Server is a PostgreSQL that listens on 127.0.0.1 only. Its methods may be called by several goroutines; those that
+// start and end it run one after the other.
 type Server struct {
 	options Options
 	bin     string
 	folder  *harness.Folder
 	port    int
 
-	change  sync.Mutex // held while it is started, ended, paused or resumed, or its process is asked for
+	change  sync.Mutex // held while it starts, ends, pauses or resumes, and to read process
 	process *harness.Process
 }
 
-// Start runs a server, as the user nobody where this process is root, and returns when it takes connections. No server outlives this
-// process, unless it is paused. ctx bounds the start only. The error is one line that ends with what the server said last; nothing
-// is left then.
+// Start starts a server, as the user nobody if this process is root, and returns when it takes connections. No server
+// outlives this process, unless it is paused. ctx bounds the start only. The error is one line that ends with what
+// the server said last; nothing is left then.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	i, err := program.Provide()
 	if err != nil {
@@ -87,7 +87,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// initialize makes the data.
+// initialize creates the data.
 func (s *Server) initialize(ctx context.Context) error {
 	password := s.folder.Join("password")
 	args := []string{"-D", s.DataDir(), "-U", superuser, "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions", "--auth=trust"}
@@ -106,7 +106,7 @@ func (s *Server) initialize(ctx context.Context) error {
 }
 
 func (s *Server) command(name string, args []string) harness.Command {
-	var env []string // inherited settings of libpq are meant for other servers; messages must be in English
+	var env []string // libpq's inherited settings are for other servers; messages must be in English
 	for _, pair := range os.Environ() {
 		if name, _, _ := strings.Cut(pair, "="); !strings.HasPrefix(name, "PG") && !strings.HasPrefix(name, "LC_") && !strings.HasPrefix(name, "LANG") {
 			env = append(env, pair)
@@ -118,7 +118,7 @@ func (s *Server) command(name string, args []string) harness.Command {
 	}
 }
 
-// run starts the server's process and waits until it takes connections; else nothing is left of it.
+// run starts the server's process and waits until it takes connections; if it fails, no process is left.
 func (s *Server) run(ctx context.Context) error {
 	p, err := harness.StartServer(ctx, startTime, s.command("postgres", []string{
 		"-D", s.DataDir(), "-c", "port=" + strconv.Itoa(s.port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
@@ -133,14 +133,15 @@ func (s *Server) run(ctx context.Context) error {
 	return nil
 }
 
-// ready reads the state that the server writes into its lock file. One that a killed server left names another process.
+// ready reports whether the server's lock file says that it is ready. The file of a killed server names another
+// process.
 func (s *Server) ready(p *harness.Process) bool {
 	lines := s.lockFile()
 	return len(lines) > 7 && lines[0] == strconv.Itoa(p.PID()) && strings.TrimSpace(lines[7]) == "ready"
 }
 
-// lockFile is the lines of the server's lock file: the first its process id, the seventh the key and id of its shared memory, the
-// eighth its state. None where it does not run and was not killed.
+// lockFile returns the lines of the server's lock file: its process id is the first, the key and id of its shared
+// memory the seventh, its state the eighth. There is no file unless the server runs or was killed.
 func (s *Server) lockFile() []string {
 	content, err := os.ReadFile(filepath.Join(s.DataDir(), "postmaster.pid"))
 	if err != nil {
@@ -149,10 +150,11 @@ func (s *Server) lockFile() []string {
 	return strings.Split(string(content), "\n")
 }
 
-// DataDir is the folder of its data.
+// DataDir returns the folder of its data.
 func (s *Server) DataDir() string { return s.folder.Join("data") }
 
-// URL is the address of a database, for the superuser: "postgres://postgres@127.0.0.1:15432/name?sslmode=disable".
+// URL returns the address of a database for the superuser:
+// "postgres://postgres@127.0.0.1:15432/name?sslmode=disable".
 func (s *Server) URL(database string) string {
 	who := url.User(superuser)
 	if s.options.Password != "" {
@@ -162,15 +164,16 @@ func (s *Server) URL(database string) string {
 	return u.String()
 }
 
-// PID is the postmaster's process id; it changes with Restart.
+// PID returns the postmaster's process id, which changes with Restart.
 func (s *Server) PID() int {
 	s.change.Lock()
 	defer s.change.Unlock()
 	return s.process.PID()
 }
 
-// Stop ends the server in order: transactions are rolled back, connections closed, all is written (a fast shutdown). It is killed, and
-// that is the error, where it does not end in 30 s or ctx ends. The data stay for Restart. A paused server is stopped too.
+// Stop ends the server in order (a fast shutdown): it rolls transactions back, closes connections and writes
+// everything. If it does not end in 30 s or before ctx, it is killed, which is the error. The data stay for Restart.
+// A paused server is stopped too.
 func (s *Server) Stop(ctx context.Context) error {
 	s.change.Lock()
 	defer s.change.Unlock()
@@ -184,8 +187,8 @@ func (s *Server) stop(ctx context.Context) error {
 	return err
 }
 
-// Kill ends all of the server's processes at once, as a power cut would (but what was written and not synced stays in the system's
-// cache). It returns when they are dead. The data stay for Restart.
+// Kill ends all of the server's processes at once and returns when they are dead. That is like a power cut, except
+// that unsynced writes stay in the system's cache. The data stay for Restart.
 func (s *Server) Kill() {
 	s.change.Lock()
 	defer s.change.Unlock()
@@ -193,14 +196,14 @@ func (s *Server) Kill() {
 }
 
 func (s *Server) kill() {
-	_ = s.process.Pause() // it begins no new processes
+	_ = s.process.Pause() // it starts no
 	harness.KillIn(s.folder.Path, s.process.PID())
 	s.process.Kill()
-	harness.KillIn(s.folder.Path, 0) // one begun before the signal came
+	harness.KillIn(s.folder.Path, 0) // one may have started before the pause
 }
 
-// Restart starts the server again with the same data and port, after Stop, after Kill or without: then it is stopped first. It returns
-// when connections are taken.
+// Restart starts the server again with the same data and port. If it runs, it is stopped first. Restart returns when
+// the server takes connections.
 func (s *Server) Restart(ctx context.Context) error {
 	s.change.Lock()
 	defer s.change.Unlock()
@@ -212,7 +215,7 @@ func (s *Server) Restart(ctx context.Context) error {
 	return nil
 }
 
-// Pause stops all of the server's processes in their tracks; connections stay open and nobody answers.
+// Pause freezes all of the server's processes: connections stay open and nobody answers.
 func (s *Server) Pause() error {
 	s.change.Lock()
 	defer s.change.Unlock()
@@ -222,7 +225,7 @@ func (s *Server) Pause() error {
 	return harness.PauseIn(s.folder.Path)
 }
 
-// Resume lets a paused server go on.
+// Resume ends Pause.
 func (s *Server) Resume() error {
 	s.change.Lock()
 	defer s.change.Unlock()
@@ -230,7 +233,7 @@ func (s *Server) Resume() error {
 	return s.process.Resume()
 }
 
-// Remove kills the server where it runs and removes its data.
+// Remove kills the server if it runs, and removes its data.
 func (s *Server) Remove() error {
 	s.change.Lock()
 	defer s.change.Unlock()
@@ -245,7 +248,7 @@ func (s *Server) Remove() error {
 
 var databases atomic.Int64
 
-// CreateDatabase makes an empty database and returns its URL, in some tens of milliseconds.
+// CreateDatabase makes an empty database, in some tens of milliseconds, and returns its URL.
 func (s *Server) CreateDatabase(ctx context.Context) (url string, err error) {
 	name, err := s.newDatabase(ctx)
 	return s.URL(name), err
@@ -259,7 +262,7 @@ func (s *Server) newDatabase(ctx context.Context) (name string, err error) {
 	return name, nil
 }
 
-// execute runs a statement in the maintenance database, on a connection of its own.
+// execute runs a statement in the maintenance database, on a new connection.
 func (s *Server) execute(ctx context.Context, statement string) error {
 	c, err := pgx.Connect(ctx, s.URL("postgres"))
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"retry-worker/internal/testkit/wait"
 )
 
-// New starts a server of the test's own, which it may end or pause. It goes with the test. Where there is no PostgreSQL to be had,
-// the test ends as [harness.Require] says.
+// New starts a server for one test, which the test may end or pause. If there is no PostgreSQL, the test ends as
+// [harness.Require] says.
 func New(t testing.TB, o Options) *Server {
 	t.Helper()
 	s, err := start(t, o)
@@ -26,15 +26,15 @@ func start(t testing.TB, o Options) (*Server, error) {
 	return Start(wait.Context(t), o)
 }
 
-// shared is the server of this test process.
+// shared is the server that all tests of this process share.
 var shared struct {
 	mu     sync.Mutex
 	server *Server
 	err    error
 }
 
-// Database returns the URL of a new, empty database on the server that all tests of this process share, dropped when the test ends
-// with all connections to it. The server is stopped by [harness.Main].
+// Database returns the URL of a new, empty database on that server. When the test ends, the database is dropped with
+// all connections to it. [harness.Main] stops the server.
 func Database(t testing.TB) (url string) {
 	t.Helper()
 	s := sharedServer(t)

@@ -1,4 +1,4 @@
-// Package prometheus runs a real Prometheus and promtool on this machine, for tests.
+// Package prometheus runs a real Prometheus and promtool, for tests.
 package prometheus
 
 import (
@@ -25,7 +25,7 @@ const (
 	askTime   = 20 * time.Second
 )
 
-// Program is a Prometheus, with its promtool beside it, of Debian 12's version or a newer one.
+// Program is a Prometheus with its promtool, of Debian 12's version or newer.
 var Program = &fetch.Program{
 	Name: "Prometheus", Oldest: "2.42", Places: []string{"prometheus"}, Args: []string{"--version"},
 	Version: regexp.MustCompile(`prometheus, version (\S+)`), Packages: []string{"prometheus"}, Unless: []string{fetch.Services},
@@ -37,8 +37,8 @@ type Server struct {
 	process *harness.Process
 }
 
-// Start runs a Prometheus by a configuration (prometheus.yml), with its data in dir, and returns when it answers. On
-// Linux none outlives this process. The error is one line.
+// Start starts a Prometheus with a configuration (prometheus.yml) and its data in dir, and returns when it answers.
+// On Linux none outlives this process. The error is one line.
 func Start(ctx context.Context, i fetch.Install, dir, configuration string) (*Server, error) {
 	file := filepath.Join(dir, "prometheus.yml")
 	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
@@ -67,7 +67,7 @@ func (s *Server) ready(*harness.Process) bool {
 // Stop ends the server in order.
 func (s *Server) Stop(ctx context.Context) error { return s.process.Stop(ctx, stopTime) }
 
-// Sample is a value at an instant; in the API's JSON a pair of seconds and text.
+// Sample is a value at an instant: in the API's JSON a pair of seconds and text.
 type Sample struct {
 	At    time.Time
 	Value float64
@@ -105,7 +105,7 @@ func (s *Server) QueryRange(ctx context.Context, expr string, from, to time.Time
 	})
 }
 
-// LabelValues are the values of a label of the series that match a selector.
+// LabelValues returns a label's values in the series that match a selector.
 func (s *Server) LabelValues(ctx context.Context, label, selector string) (values []string, err error) {
 	return values, s.Ask(ctx, "/api/v1/label/"+label+"/values", url.Values{"match[]": {selector}}, &values)
 }
@@ -116,7 +116,7 @@ func (s *Server) series(ctx context.Context, path string, q url.Values) ([]Serie
 	return data.Result, err
 }
 
-// Ask reads the data of an answer of the HTTP API.
+// Ask decodes the data of an answer of the HTTP API.
 func (s *Server) Ask(ctx context.Context, path string, q url.Values, data any) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()

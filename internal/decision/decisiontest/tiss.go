@@ -10,7 +10,7 @@ import (
 )
 
 // TISSSubmission returns the policy of RN-BIL-005 and RN-BIL-004 and nothing else: the codes of both (R3), with R5's
-// backoff. The shipped catalogue holds more; its tests compare it with this policy.
+// backoff. The tests of the shipped catalogue, which holds more, compare it with this policy.
 func TISSSubmission() *decision.Policy {
 	return &decision.Policy{
 		Name:          decision.DefaultPolicy,
@@ -32,7 +32,7 @@ func TISSSubmission() *decision.Policy {
 	}
 }
 
-// Policies returns a set that holds TISSSubmission alone.
+// Policies returns TISSSubmission alone.
 func Policies() decision.Policies {
 	p := TISSSubmission()
 	return decision.Policies{p.Name: p}
@@ -53,22 +53,22 @@ func tissRules() []classify.Rule {
 	return rules
 }
 
-// Permanent returns a rule for one code, which is its reason.
+// Permanent returns a rule for one code, which is also its reason.
 func Permanent(code string, team decision.Team) classify.Rule {
 	return classify.Rule{Name: code, Class: decision.Permanent, Rank: classify.SpecifiedPermanent, Reason: decision.Reason(code), Team: team,
 		Codes: []string{code}}
 }
 
-// Transient returns a rule for one code, which is its reason.
+// Transient returns a rule for one code, which is also its reason.
 func Transient(code string) classify.Rule {
 	return classify.Rule{Name: code, Class: decision.Transient, Rank: classify.SpecifiedTransient, Reason: decision.Reason(code), Codes: []string{code}}
 }
 
-// Rules compiles rules that are known to be valid.
+// Rules compiles valid rules.
 func Rules(rules ...classify.Rule) *classify.Classifier {
 	c, err := classify.New(rules, classify.Vocabulary{})
 	if err != nil {
-		panic(err) // a test's own mistake
+		panic(err) // the test is wrong
 	}
 	return c
 }

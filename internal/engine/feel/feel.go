@@ -312,7 +312,7 @@ func encode(v value) Raw {
 		if v.IsInt() {
 			return Raw(v.Num().String())
 		}
-		return Raw(strings.TrimRight(v.FloatString(digits), "0"))
+		return Raw(strings.TrimSuffix(strings.TrimRight(v.FloatString(digits), "0"), "."))
 	case []value:
 		items := make([]string, len(v))
 		for i := range v {

@@ -23,6 +23,7 @@ func TestEval(t *testing.T) {
 		"null": "null", "true": "true", `"text"`: `"text"`, "7": "7", "1.50": "1.5", "-3": "-3", "missing": "null",
 		"big": "9007199254740993", "price": "1234.50", "big + 1": "9007199254740994", "1 / 4": "0.25", "1 / 0": "null",
 		"1 / 3": "0.3333333333333333333333333333333333", "2 + 3 * 4": "14", "(2 + 3) * 4": "20", "10 - 4 - 3": "3", "- -2": "2",
+		"1 - 0." + strings.Repeat("9", 40): "0", "0." + strings.Repeat("9", 40): "1",
 		`"a" + "b"`: `"ab"`, `"a" + 1`: "null", `"a" * 2`: "null", "nothing + 1": "null", "exponent + 1": "null",
 		"claim.id": `"CLM-1"`, "claim.patient.plan": `"A"`, "claim.none.plan": "null", "name.length": "null", "list.n": "[1,2]",
 		"retryCount = 2": "true", "retryCount = 2.0": "true", `retryCount = "2"`: "null", "retryCount != 3": "true", "missing = null": "true",

@@ -1,10 +1,13 @@
 package server
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"retry-worker/internal/engine"
 )
@@ -126,5 +129,20 @@ func TestTornHeader(t *testing.T) {
 		if _, _, _, err := s.deploy(t.Context(), []engine.Resource{{Name: "p.bpmn", Content: model}}, ""); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestInvalidUTF8: no variable holds what gRPC cannot send and the log cannot keep: every poll for its job would fail.
+func TestInvalidUTF8(t *testing.T) {
+	s := open(t, t.TempDir())
+	if _, _, _, err := s.deploy(t.Context(), []engine.Resource{{Name: "p.bpmn", Content: model}}, ""); err != nil {
+		t.Fatal(err)
+	}
+	body := strings.NewReader("{\"processDefinitionId\":\"P\",\"variables\":{\"a\xff\":\"\xfe\"}}")
+	answer := httptest.NewRecorder()
+	s.REST().ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/v2/process-instances", body))
+	jobs, err := s.activate(t.Context(), engine.Activate{Type: "work", Timeout: time.Minute, Max: 1, Tenants: []string{engine.DefaultTenant}}, nil, 0)
+	if answer.Code != http.StatusOK || err != nil || len(jobs) != 1 || jobs[0].Variables != "{\"a\ufffd\":\"\ufffd\"}" {
+		t.Errorf("answered %d; the jobs are %+v (%v)", answer.Code, jobs, err)
 	}
 }

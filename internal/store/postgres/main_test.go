@@ -12,7 +12,7 @@ import (
 	"retry-worker/internal/testkit/wait"
 )
 
-// enough for anything that is expected to happen soon, on a busy machine too.
+// enough bounds whatever must happen soon, even on a busy machine.
 const enough = time.Minute
 
 func TestMain(m *testing.M) { harness.Main(m) }
@@ -26,7 +26,7 @@ func open(t testing.TB, url string) *DB {
 	return db
 }
 
-// connect is a connection of the test's own.
+// connect returns a connection of the test's own.
 func connect(t testing.TB, url string) *pgx.Conn {
 	t.Helper()
 	c, err := pgx.Connect(wait.Context(t), url)
@@ -34,7 +34,7 @@ func connect(t testing.TB, url string) *pgx.Conn {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), enough)
 		defer cancel()
-		_ = c.Close(ctx) // it may have been ended
+		_ = c.Close(ctx) // it may be closed already
 	})
 	return c
 }
@@ -46,7 +46,7 @@ func do(t testing.TB, c *pgx.Conn, statement string, arguments ...any) {
 	}
 }
 
-// one is the single value that a query gives.
+// one returns the single value of a query.
 func one[T any](t testing.TB, c *pgx.Conn, query string, arguments ...any) (value T) {
 	t.Helper()
 	if err := c.QueryRow(wait.Context(t), query, arguments...).Scan(&value); err != nil {

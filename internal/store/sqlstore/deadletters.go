@@ -296,16 +296,28 @@ func (r *Reader) DeadLetterCounts(ctx context.Context, f journal.DeadLetterFilte
 	return reading(ctx, r, "count dead letters", func(s *snapshot) ([]deadletter.Count, error) { return s.counts(p) })
 }
 
-// counts counts the dead letters d that a query and further conditions find.
-func (s *snapshot) counts(p *deadletter.Query, conditions ...string) ([]deadletter.Count, error) {
-	w := s.finds(p)
-	oneOf(&w, "d.state", p.States)
-	w.conditions = append(w.conditions, conditions...)
-	query := `SELECT d.fingerprint, d.policy, d.state, d.team, d.reason, d.assignee, count(*), CAST(sum(d.cents) AS BIGINT),
-			min(d.at), max(d.at), max(d.record)
-		FROM dead_letters d` + w.String() + " GROUP BY 1, 2, 3, 4, 5, 6 ORDER BY 1, 2, 3, 4, 5, 6"
-	return collect(s, query, w.args, func(scan scanner, c *deadletter.Count) error {
-		return scan(&c.Fingerprint, &c.Policy, &c.State, &c.Team, &c.Reason, &c.Assignee, &c.N, &c.Cents, milli{&c.Oldest},
-			milli{&c.Newest}, &c.Last)
+// counts counts the dead letters d that a query and further conditions find. Each state is counted by itself, in
+// the order of its index, which spares the database a sort.
+func (s *snapshot) counts(p *deadletter.Query, conditions ...string) (all []deadletter.Count, err error) {
+	const of = "d.fingerprint, d.policy, d.team, d.reason, d.assignee"
+	for _, state := range p.States {
+		w := s.finds(p)
+		w.and("d.state = ?", string(state))
+		w.conditions = append(w.conditions, conditions...)
+		query := "SELECT " + of + `, count(*), CAST(sum(d.cents) AS BIGINT), min(d.at), max(d.at), max(d.record)
+			FROM dead_letters d` + w.String() + " GROUP BY " + of + " ORDER BY " + of
+		some, err := collect(s, query, w.args, func(scan scanner, c *deadletter.Count) error {
+			c.State = state
+			return scan(&c.Fingerprint, &c.Policy, &c.Team, &c.Reason, &c.Assignee, &c.N, &c.Cents, milli{&c.Oldest},
+				milli{&c.Newest}, &c.Last)
+		})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	slices.SortStableFunc(all, func(a, b deadletter.Count) int {
+		return cmp.Or(cmp.Compare(a.Fingerprint, b.Fingerprint), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.State, b.State))
 	})
+	return all, nil
 }

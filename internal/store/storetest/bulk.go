@@ -9,7 +9,7 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// bulkWorld is a journal over a store, with claims that have died, and bulk runs.
+// bulkWorld is a journal over a store under test, with dead letters and bulk runs.
 type bulkWorld struct {
 	*testkit.Fixture
 	t *testing.T
@@ -22,7 +22,7 @@ func newBulkWorld(t *testing.T, s Store) *bulkWorld {
 	return &bulkWorld{f, t, s, f.Journal}
 }
 
-// die has a claim fail for good, once more where it did before; it returns its dead letter.
+// die fails a claim for good, perhaps not for the first time, and returns its dead letter.
 func (w *bulkWorld) die(id string, job int64) string {
 	w.t.Helper()
 	r, err := w.analyze(id, job, "DUPLICATE_CLAIM", 0)
@@ -32,7 +32,7 @@ func (w *bulkWorld) die(id string, job int64) string {
 	return r.Attempt.DeadLetter
 }
 
-// analyze has a claim fail in a job, a second after what came before.
+// analyze fails a claim in a job, a second after whatever came before.
 func (w *bulkWorld) analyze(id string, job int64, text string, retries int) (journal.Recorded, error) {
 	w.t.Helper()
 	w.Advance(time.Second)
@@ -65,8 +65,7 @@ func (w *bulkWorld) decide(run, id, letter string, discard bool) error {
 	return err
 }
 
-// want holds what is left of a run's items, in their order, against outcomes; one more is expunged. Its counts must say the
-// same.
+// want compares the outcomes of a run's remaining items, in order, and the run's counts. One more item was expunged.
 func (w *bulkWorld) want(when, run string, outcomes ...journal.BulkOutcome) {
 	w.t.Helper()
 	items, err := w.s.BulkItems(w.t.Context(), run, "", 0, 100)

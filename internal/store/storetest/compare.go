@@ -15,8 +15,7 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// same holds what the store answers against what the oracle does, and returns it. What is drawn is drawn before: ask is
-// called for each.
+// same compares the store's answer with the oracle's, and returns it. ask is called for each, so it must not draw.
 func same[T any](o *oracle, r *rapid.T, what string, ask func(s ports) (T, error)) T {
 	want, _ := ask(o.memory)
 	got, err := ask(o.store)
@@ -29,7 +28,7 @@ func same[T any](o *oracle, r *rapid.T, what string, ask func(s ports) (T, error
 	return want
 }
 
-// sameTwo is same of an answer of two parts.
+// sameTwo is same for answers of two parts.
 func sameTwo[A, B any](o *oracle, r *rapid.T, what string, ask func(s ports) (A, B, error)) (A, B) {
 	type answer struct {
 		First  A
@@ -42,7 +41,7 @@ func sameTwo[A, B any](o *oracle, r *rapid.T, what string, ask func(s ports) (A,
 	return want.First, want.Second
 }
 
-// samePages compares page after page, at most that many of them.
+// samePages compares one page after another, at most that many.
 func samePages[T any](o *oracle, r *rapid.T, what string, most int, ask func(s ports, cursor string) ([]T, string, error)) {
 	cursor := ""
 	for range most {
@@ -52,13 +51,13 @@ func samePages[T any](o *oracle, r *rapid.T, what string, most int, ask func(s p
 	}
 }
 
-// gathered is what a store tells one by one, as of a head.
+// gathered returns what a store passes to take, one by one, and the head.
 func gathered[T any](tell func(take func(*T)) (journal.Head, error)) (all []T, head journal.Head, err error) {
 	head, err = tell(func(one *T) { all = append(all, *one) })
 	return all, head, err
 }
 
-// compareAll holds everything against the oracle's.
+// compareAll compares everything with the oracle.
 func (o *oracle) compareAll(ctx context.Context, r *rapid.T) {
 	o.both.mu.Lock()
 	defer o.both.mu.Unlock()
@@ -87,7 +86,7 @@ func (o *oracle) compareAll(ctx context.Context, r *rapid.T) {
 	same(o, r, "the last record before", func(s ports) (int64, error) { return s.LastRecordBefore(ctx, before) })
 }
 
-// comparePending compares pending retries, and who has a part of a name.
+// comparePending compares pending retries, and searches by a part of a name.
 func (o *oracle) comparePending(ctx context.Context, r *rapid.T) {
 	after, limit := rapid.Int64Range(0, o.memory.End().Subject).Draw(r, "pending after"), rapid.IntRange(1, 3).Draw(r, "limit")
 	part := rapid.StringMatching(`[a-zA-Z0-9_%-]{1,2}`).Draw(r, "part of an id")
@@ -129,7 +128,7 @@ func (o *oracle) compareSums(ctx context.Context, r *rapid.T) {
 	})
 }
 
-// compareOutbox looks at each queue that a message waits for.
+// compareOutbox compares each queue with a waiting message.
 func (o *oracle) compareOutbox(ctx context.Context, r *rapid.T) {
 	backlog := same(o, r, "the backlog", func(s ports) (map[string]int64, error) { return s.Backlog(ctx) })
 	queue := rapid.SampledFrom(append(slices.Sorted(maps.Keys(backlog)), "none")).Draw(r, "queue")
@@ -153,7 +152,7 @@ func (o *oracle) compareRecords(ctx context.Context, r *rapid.T) {
 	}
 }
 
-// bound of a period: often none, or one that records lie on.
+// bound returns the bound of a period: often none, or an instant of a record.
 func (o *oracle) bound(r *rapid.T, what string) time.Time {
 	ago := rapid.SampledFrom([]time.Duration{-1, -1, -1, -1, 0, 0, time.Microsecond, time.Millisecond, time.Hour, 47 * time.Hour, 94 * time.Hour}).Draw(r, what)
 	if ago < 0 {
@@ -162,7 +161,7 @@ func (o *oracle) bound(r *rapid.T, what string) time.Time {
 	return o.now.Add(-ago)
 }
 
-// compareLetters compares lists of dead letters, each of them, their causes and their counts.
+// compareLetters compares lists of dead letters, single ones, their causes and their counts.
 func (o *oracle) compareLetters(ctx context.Context, r *rapid.T) {
 	for range 3 {
 		f := o.drawFilter(r)
@@ -194,7 +193,7 @@ func (o *oracle) compareLetters(ctx context.Context, r *rapid.T) {
 	}
 }
 
-// drawFilter draws a filter by two things at most: by more it hardly ever finds anything.
+// drawFilter draws a filter of at most two fields: with more it hardly ever finds anything.
 func (o *oracle) drawFilter(r *rapid.T) journal.DeadLetterFilter {
 	queries := []string{"timeout", "GATEWAY timeout:", "já", "já guia", "r1", "100%", "%", "_", "'", "none such"}
 	for _, of := range o.subjects {
@@ -246,7 +245,7 @@ func (o *oracle) drawFilter(r *rapid.T) journal.DeadLetterFilter {
 	return f
 }
 
-// walk is everything that the filter lets through, page by page.
+// walk returns everything that the filter matches, read page by page.
 func walk(ctx context.Context, s deadletter.Reader, f journal.DeadLetterFilter, limit int) (all []deadletter.Item, err error) {
 	cursor := ""
 	for {
@@ -268,7 +267,7 @@ func walk(ctx context.Context, s deadletter.Reader, f journal.DeadLetterFilter, 
 	}
 }
 
-// compareBulk compares bulk runs, their items and what they are planned of.
+// compareBulk compares bulk runs, their items, and the dead letters for new ones.
 func (o *oracle) compareBulk(ctx context.Context, r *rapid.T) {
 	before, limit := rapid.SampledFrom(append(o.runs, "")).Draw(r, "behind"), rapid.SampledFrom([]int{1, 3, 200}).Draw(r, "runs")
 	same(o, r, "the bulk runs", func(s ports) ([]journal.BulkRun, error) { return s.BulkRuns(ctx, before, limit) })

@@ -17,8 +17,8 @@ const (
 	rounds  = 25
 )
 
-// testConcurrent has many goroutines record failures, some of the same subjects. Every fifth transaction is refused: there
-// must be one sequence, and what was refused must leave no gap.
+// testConcurrent records failures from many goroutines, some of the same subjects. Every fifth transaction is
+// refused: the others must form one sequence without a gap.
 func testConcurrent(t *testing.T, s Store) {
 	testkit.Must(t, race(t, s, func(w, round int) bool { return (w+round)%5 == 0 }))
 	shared, want := story(t, s, subject("CLM-SHARED-1")), writers*rounds*4/5
@@ -35,7 +35,7 @@ func testConcurrent(t *testing.T, s Store) {
 	}
 }
 
-// race runs the writers; spoilt transactions must be refused.
+// race runs the writers; transactions that spoilt names must be refused.
 func race(t *testing.T, s Store, spoilt func(writer, round int) bool) error {
 	var group errgroup.Group
 	for w := range writers {
@@ -71,7 +71,7 @@ func raceOnce(ctx context.Context, s Store, w int, spoil bool) error {
 	return nil
 }
 
-// testReaders reads while others write: attempts, episode and entries of one transaction come together.
+// testReaders reads while others write: a transaction's attempts, episode and entries appear together.
 func testReaders(t *testing.T, s Store) {
 	of := subject("CLM-READ-1")
 	done := make(chan struct{})

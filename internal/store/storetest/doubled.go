@@ -9,7 +9,7 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// doubled is a store whose transactions the memory store, which it is held against, makes as well.
+// doubled is a store that repeats its transactions on a memory store, and compares the two.
 type doubled struct {
 	Store
 	memory *testkit.Memory
@@ -18,7 +18,7 @@ type doubled struct {
 	broken error
 }
 
-// Transact saves the same in both, and compares what they remembered before.
+// Transact saves the same in both, after it compared what they remember.
 func (d *doubled) Transact(
 	ctx context.Context, lookups []journal.Lookup, decide func(journal.Head, []journal.History) *journal.Changes,
 ) (err error) {
@@ -43,21 +43,21 @@ func (d *doubled) compare(got, want any, err error) {
 	}
 }
 
-// differs returns what they differed in.
+// differs returns how the two differed so far.
 func (d *doubled) differs() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.broken
 }
 
-// Weigh has both weigh.
+// Weigh weighs in both.
 func (d *doubled) Weigh(ctx context.Context, probability func(*journal.Fingerprint, string) float64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return errors.Join(d.memory.Weigh(ctx, probability), d.Store.Weigh(ctx, probability))
 }
 
-// Expunge has both expunge, and compares what they found.
+// Expunge expunges in both, and compares what they found.
 func (d *doubled) Expunge(ctx context.Context, of journal.Scope,
 	step func(journal.Head, *journal.Expunging) (*journal.Changes, error)) error {
 	d.mu.Lock()
@@ -76,7 +76,7 @@ func (d *doubled) Expunge(ctx context.Context, of journal.Scope,
 	return err
 }
 
-// sameSalts returns what gives the changes of the second store the salts of the first: each draws its own.
+// sameSalts returns a function that gives the second store's changes the salts of the first's: each draws its own.
 func sameSalts() func(journal.Head, *journal.Changes) *journal.Changes {
 	const length = len(`salt":"AAAAAAAAAAAAAAAA"}`)
 	var drawn []string

@@ -18,8 +18,8 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// testEdits plays single edits of a database: every column of every table, deletions and insertions. Each must be found, and
-// named, or be without effect.
+// testEdits edits a database in single places: every column of every table, deletions and insertions. The audit must
+// find and name each edit that has an effect.
 func testEdits(t *testing.T, d *Database) {
 	Fill(t, d.opened(t))
 	pool := d.Pool(t)
@@ -51,20 +51,21 @@ func testEdits(t *testing.T, d *Database) {
 	}
 }
 
-// verify verifies what a transaction sees.
+// verify verifies the journal that a transaction sees.
 func (d *Database) verify(ctx context.Context, tx *sql.Tx) error {
 	seen := func(_ context.Context, do func(sqlstore.Querier) error) error { return do(tx) }
 	_, err := audit.Verify(ctx, &sqlstore.Reader{Dialect: d.Dialect, Snapshot: seen}, audit.VerifyOptions{}, nil)
 	return err
 }
 
-// rebuildable is a store whose projections can be made anew.
+// rebuildable is a store whose projections can be rebuilt.
 type rebuildable interface {
 	Store
 	audit.Rebuilder
 }
 
-// testRebuild makes damaged projections anew: then all holds again. A broken record is refused, unless that is wanted.
+// testRebuild rebuilds damaged projections, and then the audit holds. It refuses a broken record unless told
+// otherwise.
 func testRebuild(t *testing.T, d *Database) {
 	s, exec := d.opened(t), func(statement string) { d.exec(t, statement) }
 	Fill(t, s)
@@ -112,14 +113,14 @@ func testRebuild(t *testing.T, d *Database) {
 
 // testRebuildOfNothing rebuilds an empty journal.
 func testRebuildOfNothing(t *testing.T, s Store) {
-	if r, is := s.(audit.Rebuilder); is { // the oracle is none
+	if r, is := s.(audit.Rebuilder); is { // the oracle is not one
 		testkit.Must(t, audit.Rebuild(t.Context(), r, at(9), false, nil, nil))
 		Verify(t, s)
 	}
 }
 
-// testForged has somebody edit answers on their way while nobody carries them: none of those is sent, the audit names them, and
-// once the journal is rebuilt each process is told what was decided.
+// testForged edits answers in the outbox before they are sent: none of them is sent, the audit names them, and after
+// a rebuild each process gets the decision that was made.
 func testForged(t *testing.T, d *Database) {
 	s := d.opened(t)
 	w := newBulkWorld(t, s)
@@ -172,7 +173,7 @@ func testForged(t *testing.T, d *Database) {
 		before := said()
 		d.exec(t, edits...)
 		for letter, decision := range said() {
-			if before[letter] != decision && letter != sent { // which its process has been told
+			if before[letter] != decision && letter != sent { // its process got that one
 				t.Errorf("%s: the process of %s would be told %q, decided was %q", what, letter, decision, before[letter])
 			}
 		}
@@ -191,7 +192,7 @@ func testForged(t *testing.T, d *Database) {
 	Verify(t, s)
 }
 
-// inTx runs do in a transaction that is taken back.
+// inTx runs do in a transaction, and rolls it back.
 func inTx(t *testing.T, pool *sql.DB, do func(tx *sql.Tx) error) error {
 	t.Helper()
 	tx, err := pool.BeginTx(t.Context(), nil)
@@ -201,7 +202,7 @@ func inTx(t *testing.T, pool *sql.DB, do func(tx *sql.Tx) error) error {
 	return errors.Join(do(tx), tx.Rollback())
 }
 
-// Fill makes a journal in which every table has rows, after a purge.
+// Fill gives every table of the journal rows, with a purge before.
 func Fill(t *testing.T, s Store) {
 	t.Helper()
 	w := newBulkWorld(t, s)
@@ -236,19 +237,19 @@ func Fill(t *testing.T, s Store) {
 	testkit.Must(t, err)
 	wantLease(t, s, "relay", "a", time.Hour, true)
 	testkit.Must(t, s.AddAdmissions(t.Context(), []journal.Admission{{Destination: "tiss", Minute: 1, Count: 1}}))
-	for i := range 2 { // the first is over as the second ends
+	for i := range 2 { // the first expires before the second ends
 		testkit.Must(t, s.EndSession(t.Context(), [32]byte{byte(i)}, at(int64(i)*1000+100), at(int64(i)*1000)))
 	}
 }
 
-// edit of a database; idle tells that it is without effect.
+// edit is a change of a database; idle means that it has no effect.
 type edit struct {
 	name, statement string
 	idle            bool
 }
 
-// The tables that are edited, their keys, and the columns that no record tells; all of them where a table is work in hand, which
-// is no part of the audit.
+// The tables that are edited, their keys, and the columns that no record vouches for; all columns of tables that are
+// no part of the audit.
 var tables = []struct{ name, key, idle string }{
 	{"records", "record", ""},
 	{"ledger", "number", ""},
@@ -266,7 +267,7 @@ var tables = []struct{ name, key, idle string }{
 	{"notice_marks", "team, channel, kind", "all"},
 }
 
-// columnsOf returns the columns that the database has of a table, and what each is edited to.
+// columnsOf returns a table's columns, with the expression that each is set to.
 func columnsOf(t *testing.T, pool *sql.DB, table, body string) (columns [][2]string) {
 	t.Helper()
 	rows, err := pool.QueryContext(t.Context(), "SELECT * FROM "+table)
@@ -277,7 +278,7 @@ func columnsOf(t *testing.T, pool *sql.DB, table, body string) (columns [][2]str
 	for _, c := range types {
 		name, kind, to := c.Name(), c.DatabaseTypeName(), "%s || 'x'"
 		switch {
-		case name == "one": // which a constraint holds
+		case name == "one": // a constraint protects it
 			continue
 		case name == "body" && table != "outbox":
 			to = body
@@ -292,14 +293,14 @@ func columnsOf(t *testing.T, pool *sql.DB, table, body string) (columns [][2]str
 	return columns
 }
 
-// edits are all that are played.
+// edits returns all edits.
 func edits(t *testing.T, pool *sql.DB, body string) (all []edit) {
 	t.Helper()
 	for _, table := range tables {
 		columns := columnsOf(t, pool, table.name, body)
 		for _, end := range []string{"", " DESC"} {
 			some := ""
-			if table.name == "sums" { // what is 0 counts nothing
+			if table.name == "sums" { // a sum of 0 has no effect
 				some = " WHERE n <> 0"
 			}
 			row := fmt.Sprintf(" WHERE (%s) = (SELECT %s FROM %s%s ORDER BY %s LIMIT 1)", table.key, table.key, table.name, some, strings.ReplaceAll(table.key, ", ", end+", ")+end)

@@ -15,9 +15,9 @@ import (
 	"retry-worker/internal/testkit/seeded"
 )
 
-// RunErasures has claims die, be decided on alone and in bulk, erased and purged in any order: after each step the audit
-// holds, of what is erased no name is left, and a purge took what is old and over, and nothing else. open gives each order
-// a store of its own.
+// RunErasures makes dead letters, decides them alone and in bulk, erases and purges claims, in any order. After each
+// step the audit holds, no name of an erased claim is left, and a purge took exactly what is old and over. open
+// returns a new store for each order.
 func RunErasures(t *testing.T, open func() Store) {
 	seeded.Check(t, func(r *rapid.T) {
 		w, run, erased := newBulkWorld(t, open()), "", map[string]bool{}
@@ -32,8 +32,8 @@ func RunErasures(t *testing.T, open func() Store) {
 	})
 }
 
-// RunErased erases a claim that died and was discarded in bulk: neither its name nor its dead letter's id is in the content
-// of the store's files, which read returns once what is free was overwritten.
+// RunErased erases a claim that was discarded in bulk: neither its name nor its dead letter's id is in the store's
+// files. read returns their content, after free space was overwritten.
 func RunErased(t *testing.T, s Store, read func() string) {
 	const gone = "CLM-GONE-1"
 	w := newBulkWorld(t, s)
@@ -58,7 +58,7 @@ func RunErased(t *testing.T, s Store, read func() string) {
 	}
 }
 
-// anyStep does something to a claim, or to the run that goes on, which it returns; n is the step's number.
+// anyStep does something to a claim or to the current run, whose id it returns; n is the step's number.
 func (w *bulkWorld) anyStep(r *rapid.T, n int64, id, run string, erased map[string]bool) string {
 	ctx, letter := w.t.Context(), ""
 	if st := story(w.t, w.s, subject(id)); len(st.Episodes) > 0 {
@@ -70,7 +70,7 @@ func (w *bulkWorld) anyStep(r *rapid.T, n int64, id, run string, erased map[stri
 		delete(erased, id)
 	case step == 1 && letter != "":
 		w.Await(letter)
-	case step <= 4 && letter != "": // or is refused: it is decided, or nobody waits
+	case step <= 4 && letter != "": // or it is refused: it is decided, or nobody waits
 		_ = w.decide("", id, letter, step > 2)
 	case step == 5 && run == "":
 		w.begin(fmt.Sprint("run-", n))
@@ -87,7 +87,7 @@ func (w *bulkWorld) anyStep(r *rapid.T, n int64, id, run string, erased map[stri
 		testkit.Must(w.t, err)
 	case step == 12:
 		w.purge(rapid.Int64Range(0, 2*n).Draw(r, "through"))
-	default: // or is refused: something is to be done
+	default: // or it is refused: something is left to do
 		if _, err := w.erase(id); err == nil {
 			erased[id] = true
 		}
@@ -95,10 +95,10 @@ func (w *bulkWorld) anyStep(r *rapid.T, n int64, id, run string, erased map[stri
 	return run
 }
 
-// purge purges through a record, and holds what is left against what there was: of each claim the episodes that were over
-// before one that begins later, all of whose records are old, are gone, and the last one too where it is over and nothing
-// newer is known of the claim. A claim stays as it is while an answer about it is on its way, or a run goes on that it is
-// in. The sums stay, but for what expires.
+// purge purges through a record, and checks what is left. Of a claim, the ended episodes go whose records are all old
+// and after which a later one begins; the last episode goes too, if it has ended and nothing newer is known of the
+// claim. A claim keeps everything while an answer about it waits, or a run with it goes on. The sums stay, but for
+// what expires.
 func (w *bulkWorld) purge(through int64) {
 	w.t.Helper()
 	before, sums, busy := map[string]journal.Story{}, w.sums(), map[string]bool{}
@@ -126,7 +126,7 @@ func (w *bulkWorld) purge(through int64) {
 		whole := slices.Concat(recordsOf(st.Attempts, func(a journal.Attempt) int64 { return a.Record }),
 			recordsOf(st.Entries, func(e journal.Entry) int64 { return e.Record }))
 		slices.Sort(whole)
-		from := int64(0) // what is before it is gone
+		from := int64(0) // records before it are gone
 		begins, last := map[int64]bool{}, int64(0)
 		for _, a := range st.Attempts {
 			begins[a.Record], last = a.Episode != last, a.Episode
@@ -157,7 +157,7 @@ func (w *bulkWorld) purge(through int64) {
 		got = slices.Concat(recordsOf(after.Attempts, func(a journal.Attempt) int64 { return a.Record }),
 			recordsOf(after.Entries, func(e journal.Entry) int64 { return e.Record }))
 		slices.Sort(got)
-		if open && len(want) == n { // what it ended as
+		if open && len(want) == n { // its last state
 			got, expired = got[:max(len(got)-1, 0)], true
 		}
 		wantSame(w.t, fmt.Sprintf("what is left of %s once records up to %d are purged", id, through), got, want)
@@ -174,14 +174,14 @@ func recordsOf[T any](all []T, record func(T) int64) (numbers []int64) {
 	return numbers
 }
 
-// erase has a claim erased.
+// erase erases a claim.
 func (w *bulkWorld) erase(id string) (journal.Erased, error) {
 	w.t.Helper()
 	e := journal.Erasure{Subject: subject(id), Reason: "pedido do titular de " + id, By: "ana"}
 	return w.j.Erase(w.t.Context(), w.s, e)
 }
 
-// wantRefused wants a claim not to be erased, and nothing to be changed.
+// wantRefused expects that a claim is not erased, and nothing changes.
 func (w *bulkWorld) wantRefused(id string, want error, says string) {
 	w.t.Helper()
 	before, err := w.s.Head(w.t.Context())
@@ -192,7 +192,7 @@ func (w *bulkWorld) wantRefused(id string, want error, says string) {
 	}
 }
 
-// wantNowhere wants the audit to hold, and none of the texts to be anywhere.
+// wantNowhere expects that the audit holds, and that none of the texts is anywhere.
 func (w *bulkWorld) wantNowhere(when string, texts ...string) {
 	w.t.Helper()
 	Verify(w.t, w.s)
@@ -203,7 +203,7 @@ func (w *bulkWorld) wantNowhere(when string, texts ...string) {
 	}
 }
 
-// everywhere looks for a text in all that the store keeps, and returns where it is.
+// everywhere looks for a text in everything that the store keeps, and returns where it is.
 func everywhere(t *testing.T, s Store, text string) (where string) {
 	t.Helper()
 	err := s.Moment(t.Context(), func(m journal.Moment) error {

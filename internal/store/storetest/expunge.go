@@ -15,7 +15,7 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// testErase erases a subject: what is refused changes nothing, and what is done leaves sums and digests, and no name.
+// testErase erases a subject: a refusal changes nothing, and an erasure leaves sums and digests but no name.
 func testErase(t *testing.T, s Store) {
 	w := newBulkWorld(t, s)
 	const gone = "CLM-GONE-1"
@@ -38,7 +38,7 @@ func testErase(t *testing.T, s Store) {
 	going := pending(t, s, journal.GateQueue, 9)[0].Sequence
 	must(t, s, nil, func(x *transaction) { x.Published = append(x.Published, going) })
 	must(t, s, nil, func(x *transaction) {
-		for _, of := range h { // the keys tell nothing of whose they are
+		for _, of := range h { // a key does not say whose it is
 			x.Outbox = append(x.Outbox, journal.Message{ID: fmt.Sprint(of.Key), Queue: "events", Key: "<default>/tiss-submission/" + gone, Subject: of.Key, Body: `{}`})
 		}
 	})
@@ -56,7 +56,7 @@ func testErase(t *testing.T, s Store) {
 	w.want("after the erasure", "run-1", journal.BulkPlanned)
 }
 
-// sums returns the figures, and what is counted of causes, without their patterns.
+// sums returns the sums, and the counts of causes without their patterns.
 func (w *bulkWorld) sums() (all struct {
 	Sums   []journal.Sum
 	Causes []journal.Cause
@@ -72,8 +72,8 @@ func (w *bulkWorld) sums() (all struct {
 	return all
 }
 
-// testEraseOne erases one of several subjects that have the same id, or nearly, and an answer on its way each: those of the
-// others stay, and reach their processes; then they can be erased, too.
+// testEraseOne erases one of several subjects with the same id, or nearly, each with an answer in the outbox. The
+// others' answers stay and reach their processes; then those subjects can be erased too.
 func testEraseOne(t *testing.T, s Store) {
 	w := newBulkWorld(t, s)
 	const gone = "CLM-GONE-1"
@@ -129,8 +129,8 @@ func testEraseOne(t *testing.T, s Store) {
 	}
 }
 
-// testEraseWords erases claims whose error is the pattern of a cause, and that filters of bulk runs name: of those nothing was
-// kept. A pattern that others share stays.
+// testEraseWords erases claims whose error is a cause's pattern, and that a bulk run's filter named: nothing is kept
+// of either. A pattern that others share stays.
 func testEraseWords(t *testing.T, s Store) {
 	w := newBulkWorld(t, s)
 	job := int64(0)
@@ -179,8 +179,8 @@ func testEraseWords(t *testing.T, s Store) {
 	}
 }
 
-// testPurge purges what is old of subjects and runs of every kind: an ended episode goes whole, with what it left in other
-// places, and what goes on stays. What nobody was heard of expires, and goes with the next.
+// testPurge purges subjects and runs of every kind. An ended episode goes whole, with its traces elsewhere; what goes
+// on stays. A subject of which nothing was heard expires, and goes with the next purge.
 func testPurge(t *testing.T, s Store) {
 	w := newBulkWorld(t, s)
 	ofRun := w.die("CLM-RUN-1", 1)
@@ -221,8 +221,8 @@ func testPurge(t *testing.T, s Store) {
 		}
 		Verify(t, s)
 	}
-	// The run that is over with its claim, 2 records each; two of the long claim; of the cause and of the destination one
-	// each; a rejection; and the late claim, whose run stays, 2.
+	// The ended run with its claim, 2 records each; 2 of the long claim; 1 each of the cause, the destination and a
+	// rejection; and the late claim, whose run stays, 2.
 	purge(11)
 	if st := story(t, s, subject("CLM-LONG-1")); len(st.Attempts) != 1 || st.Attempts[0].Number != 2 || len(st.Episodes) != 1 || len(st.DeadLetters) != 0 {
 		t.Errorf("of the claim that goes on there is %+v", st)
@@ -243,7 +243,7 @@ func testPurge(t *testing.T, s Store) {
 	for _, id := range []string{"CLM-QUIET-1", "CLM-WAITS-1"} {
 		ended[id] = story(t, s, subject(id)).Episodes
 	}
-	purge(1) // the quiet one's; the other's answer is on its way
+	purge(1) // the quiet claim's; the other's answer waits
 	w.Deliver(true)
 	purge(2)
 	for id, episodes := range ended {
@@ -270,14 +270,14 @@ func (w *bulkWorld) succeeds(id string) {
 	testkit.Must(w.t, err)
 }
 
-// fails records a failure by the limit's count or below, and returns its dead letter.
+// fails records a failure after so many retries, and returns the dead letter.
 func (w *bulkWorld) fails(id string, job int64, retries int) string {
 	r, err := w.analyze(id, job, "TIMEOUT", retries)
 	testkit.Must(w.t, err)
 	return r.Attempt.DeadLetter
 }
 
-// testPurgeCut ends a purge's context: nothing is half purged, and the next goes on.
+// testPurgeCut cancels a purge: nothing is half purged, and the next one goes on.
 func testPurgeCut(t *testing.T, s Store) {
 	must(t, s, nil, func(x *transaction) {
 		x.entries = slices.Repeat([]journal.Entry{{Kind: journal.RejectionEntry, Body: `{"n":1}`}}, 20)
@@ -303,7 +303,7 @@ func testPurgeCut(t *testing.T, s Store) {
 	}
 }
 
-// testPurgeBeside purges while many write, of the same subjects too: no record may lose its subject.
+// testPurgeBeside purges while many write, some of the same subjects: no record loses its subject.
 func testPurgeBeside(t *testing.T, s Store) {
 	written := make(chan error, 1)
 	go func() { written <- race(t, s, func(int, int) bool { return false }) }()

@@ -10,13 +10,13 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// testGrown reads what was recorded since the last moments of a journal with many records: that costs what it finds,
-// not what lies before. It is held against a read that is told where to begin. The clock went back in between.
+// testGrown reads the last moments of a journal with many records: that costs what it finds, not what lies before. It
+// compares with a read from a known place. The clock went back in between.
 func testGrown(t *testing.T, s Store) {
 	const links, records, most = 500, 200, 20
 	entries := slices.Repeat([]journal.Entry{{Kind: journal.RejectionEntry,
 		Body: `{"code":"MISSING_FIELD","job":1,"text":"` + strings.Repeat("x", 400) + `"}`}}, records)
-	now := func(link int64) time.Time { // the last of each hundred is of a clock a day behind
+	now := func(link int64) time.Time { // each hundredth is by a clock a day slow
 		return at(0).Add(time.Duration(link)*time.Hour - time.Duration(link%100/99)*24*time.Hour)
 	}
 	for range links {
@@ -45,7 +45,7 @@ func testGrown(t *testing.T, s Store) {
 		testkit.Must(t, err)
 		return n
 	})
-	// What was recorded before an instant ends soon: an hour was recorded in a link, and a clock is a day behind at most.
+	// A read with Until ends soon: a link holds an hour, and a clock is at most a day slow.
 	until := journal.RecordFilter{Until: now(2)}
 	ended, nothing := best(read(until, 2*records))
 	lagged, _ := best(read(journal.RecordFilter{Until: now(99).Add(time.Minute)}, 99*records))
@@ -63,7 +63,7 @@ func testGrown(t *testing.T, s Store) {
 	}
 }
 
-// best returns what read does, and the shortest time it took.
+// best returns read's result, and the shortest time it took.
 func best(read func() int64) (n int64, least time.Duration) {
 	least = time.Hour
 	for range 5 {

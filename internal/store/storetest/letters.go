@@ -14,7 +14,7 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// Kinds of the suite's dead letters.
+// The kinds of the suite's dead letters.
 var (
 	letterPolicies = []string{"tiss-submission", "whatsapp-message", "failed-job"}
 	letterTeams    = []decision.Team{"cadastro", "faturamento", "ti"}
@@ -22,7 +22,7 @@ var (
 	letterErrors   = []string{"TIMEOUT after 30 s at the gateway", "INSURANCE_EXPIRED: carteira 12345 vencida", "HTTP 404: guia não existe", "100% 'odd'"}
 )
 
-// letterNumber is the failure of the n-th dead letter of the suite, of the m-th subject.
+// letterNumber returns the suite's n-th dead letter, as the failure of its m-th subject.
 func letterNumber(n, m int) (journal.Subject, journal.Attempt) {
 	of := journal.Subject{Tenant: "<default>", Policy: letterPolicies[m%3], ID: fmt.Sprintf("CLM-%04d-%d", m, m%10)}
 	reason := letterReasons[n/2%4]
@@ -38,7 +38,7 @@ func letterNumber(n, m int) (journal.Subject, journal.Attempt) {
 	return of, a
 }
 
-// bury records the dead letters with those numbers, each of the subject that of gives.
+// bury records the dead letters with those numbers; of returns the subject of each.
 func bury(ctx context.Context, s journal.Store, of func(n int) int, numbers ...int) error {
 	for chunk := range slices.Chunk(numbers, 250) {
 		var lookups []journal.Lookup
@@ -77,7 +77,7 @@ func buried(t *testing.T, s journal.Store, of func(n int) int, n int) {
 	testkit.Must(t, bury(t.Context(), s, of, numbers...))
 }
 
-// testLetterPages: a page is bounded, and a cursor that is none of its list is refused.
+// testLetterPages: a page is bounded, and another list's cursor is refused.
 func testLetterPages(t *testing.T, s Store) {
 	buried(t, s, func(n int) int { return n % 90 }, 240)
 	f := journal.DeadLetterFilter{State: "all"}
@@ -97,7 +97,8 @@ func testLetterPages(t *testing.T, s Store) {
 	}
 }
 
-// testLetterPagesBeside walks while others write: what was there comes once, the newest first, and nothing else.
+// testLetterPagesBeside reads all pages while others write: whatever was there before comes once, the newest first,
+// and nothing else.
 func testLetterPagesBeside(t *testing.T, s Store) {
 	total, of := 300, func(n int) int { return n % 50 }
 	buried(t, s, of, total)
@@ -123,7 +124,7 @@ func testLetterPagesBeside(t *testing.T, s Store) {
 	}
 }
 
-// count is how many of the first dead letters have the team and the error that the filter asks for.
+// count returns how many of the first total dead letters have the filter's team and error.
 func count(total int, f journal.DeadLetterFilter) (n int) {
 	for i := range total {
 		_, a := letterNumber(i, 0)

@@ -12,19 +12,19 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// Database is a place for a store, empty at first.
+// Database is an empty place for a store.
 type Database struct {
 	// Open brings the schema up to date and opens the store; OpenReader opens what is there.
 	Open       func(ctx context.Context) (Store, error)
 	OpenReader func(ctx context.Context) (Reader, error)
-	// Exec runs a statement that both stores understand, as another program does; Pool is such a program's.
+	// Exec runs a statement that both stores understand, as another program would; Pool is such a program's.
 	Exec func(ctx context.Context, statement string) error
 	Pool func(t *testing.T) *sql.DB
-	// Dialect of the store, how it appends to a column of JSON, and bodies of a record that cannot be read.
+	// Dialect is the store's. Body appends to a column of JSON. Unreadable are bodies that make a record unreadable.
 	Dialect    *sqlstore.Dialect
 	Body       string
 	Unreadable []string
-	// Exclusive tells that one process at a time may open it for writing: others are refused, in one line.
+	// Exclusive reports whether only one process may open it for writing; others are refused, in one line.
 	Exclusive bool
 }
 
@@ -38,7 +38,7 @@ func (d *Database) exec(t *testing.T, statements ...string) {
 	}
 }
 
-// opened returns the store until the test ends.
+// opened returns the store, which is closed when the test ends.
 func (d *Database) opened(t *testing.T) rebuildable {
 	t.Helper()
 	s := d.open(t)
@@ -53,7 +53,7 @@ func (d *Database) open(t *testing.T) Store {
 	return s
 }
 
-// testTooOld has a newer binary have been at the journal.
+// testTooOld opens a journal that a newer binary has used.
 func testTooOld(t *testing.T, d *Database) {
 	testkit.Must(t, d.open(t).Close())
 	d.exec(t, "UPDATE journal_schema SET version = 999")

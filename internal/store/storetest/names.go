@@ -9,7 +9,7 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// testNames saves subjects that differ in little, names and texts that a careless statement would trip over, and every code
+// testNames saves subjects that differ little, names and texts that could break a careless statement, and every code
 // point once.
 func testNames(t *testing.T, s Store) {
 	names := []string{"'", "''", `"`, `""`, "`", "%", "_", `\`, `\'`, "?", "$1", ":a", "@a", "';--", "/*", "\t", "\n", "\r\n", "\u00a0", "\ufeff",

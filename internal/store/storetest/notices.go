@@ -11,7 +11,7 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// notice returns a message of the suite's.
+// notice returns a message of the suite.
 func notice(id, key string) *journal.Message {
 	return &journal.Message{ID: id, Queue: deadletter.NoticeQueue, Key: key, Type: "dead_letters.new", Body: `{"é":1}`, At: at(7)}
 }
@@ -36,11 +36,11 @@ func testWatermarks(t *testing.T, s Store) {
 	first, second := zero, zero
 	first.Record, first.At = 10, at(1)
 	second.Record, second.At = 20, at(2)
-	wantMoved(t, s, first, second, nil, false) // it was never kept
+	wantMoved(t, s, first, second, nil, false) // it was never stored
 	wantMoved(t, s, zero, first, notice("a", "ti/email"), true)
-	wantMoved(t, s, zero, first, nil, false)                       // it is not zero any more
+	wantMoved(t, s, zero, first, nil, false)                       // it is no longer zero
 	wantMoved(t, s, first, second, notice("b", "ti/email"), false) // a waits
-	wantMoved(t, s, second, second, nil, false)                    // it is first still
+	wantMoved(t, s, second, second, nil, false)                    // it is still first
 	other := deadletter.Watermark{Team: "ti", Channel: "webhook", Kind: deadletter.NewsNotice}
 	moved := other
 	moved.Record, moved.At = 5, at(3)
@@ -67,7 +67,7 @@ func testWatermarks(t *testing.T, s Store) {
 	Verify(t, s)
 }
 
-// testNoticeOnce: of many that see the same news, one tells.
+// testNoticeOnce: of many that see the same news at once, one tells.
 func testNoticeOnce(t *testing.T, s Store) {
 	var told atomic.Int64
 	var group sync.WaitGroup
@@ -91,8 +91,8 @@ func testNoticeOnce(t *testing.T, s Store) {
 	}
 }
 
-// testTellCause: of many that find a cause new at once one tells, and again only once it is back. Of two causes the one that
-// is told of later has the later instant, whatever the clocks are.
+// testTellCause: of many that find a cause new at once, one tells, and again only once it is back. Of two causes, the
+// one told later has the later instant, whatever the clocks say.
 func testTellCause(t *testing.T, s Store) {
 	w, job := newBulkWorld(t, s), int64(0)
 	fails := func(text string) (c journal.Cause) {

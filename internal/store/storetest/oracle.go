@@ -19,8 +19,8 @@ import (
 	"retry-worker/internal/testkit/seeded"
 )
 
-// testOracle has a journal do the same on the store and on a naive one, the memory store; whatever either tells must be the
-// same. Each check has subjects and a policy of its own.
+// testOracle does the same to the store and to the memory store, which is simple; all their answers must be equal.
+// Each check has its own subjects and policy.
 func testOracle(t *testing.T, s Store) {
 	o := &oracle{t: t, store: s, memory: testkit.NewMemory(), now: at(0)}
 	o.both = &doubled{Store: s, memory: o.memory}
@@ -40,14 +40,14 @@ func testOracle(t *testing.T, s Store) {
 			o.step(r, rapid.SampledFrom(o.subjects).Draw(r, "of"))
 		}
 		o.compareAll(t.Context(), r)
-		if o.checks%20 == 0 { // it reads all that the checks before left, too
+		if o.checks%20 == 0 { // it reads what earlier checks left, too
 			Verify(t, s)
 		}
 	})
 	Verify(t, s)
 }
 
-// oracle is the store and what it is held against.
+// oracle is the store under test and the memory store.
 type oracle struct {
 	t        *testing.T
 	store    Store
@@ -62,7 +62,7 @@ type oracle struct {
 	asked    []*journal.Analysis
 }
 
-// tellAll puts every record into the outbox.
+// tellAll publishes every record.
 func tellAll(h *journal.Happening) []journal.Message {
 	return []journal.Message{{ID: fmt.Sprint(h.Number()), Queue: "told", Key: h.Subject.ID,
 		Type: h.Subject.Tenant, Body: "{}", At: at(0)}}
@@ -76,11 +76,11 @@ var oracleTeams = []decision.Team{"", "faturamento", "cadastro", "none"}
 
 var oracleVerbs = []journal.BulkVerb{journal.BulkPause, journal.BulkResume, journal.BulkCancel, journal.BulkFinish}
 
-// steps that there are, the more frequent ones several times.
+// steps are the kinds of step, the frequent ones several times.
 var steps = []string{"fail", "fail", "fail", "fail", "fail", "fail", "fail", "fail", "outcome", "reject", "seen", "review", "review", "note", "note", "deliver", "deliver", "publish",
 	"arrive", "arrive", "depart", "destination", "start", "start", "decide", "decide", "refuse", "hold", "verb", "teach", "tell", "purge", "erase", "weigh"}
 
-// step does something to a subject, or to a bulk run. What the rules refuse changes nothing.
+// step does something to a subject or to a bulk run. A step that the rules refuse changes nothing.
 func (o *oracle) step(r *rapid.T, of journal.Subject) {
 	ctx := context.Background()
 	job := rapid.Int64Range(1, 4).Draw(r, "job")
@@ -111,7 +111,7 @@ func (o *oracle) step(r *rapid.T, of journal.Subject) {
 	case "publish":
 		var some []journal.Message
 		if some, err = o.memory.Pending(ctx, "told", 0, rapid.IntRange(0, 3).Draw(r, "published")); err == nil {
-			sequences := []int64{1 << 40} // there is none
+			sequences := []int64{1 << 40} // there is no such message
 			for _, m := range some {
 				sequences = append(sequences, m.Sequence)
 			}
@@ -160,7 +160,7 @@ func (o *oracle) step(r *rapid.T, of journal.Subject) {
 	o.holds(r, err)
 }
 
-// destination returns what is recorded of a destination: a new state, or a person's order.
+// destination returns a body to record of a destination: a new state, or a person's order.
 func (o *oracle) destination(r *rapid.T, version int64) journal.DestinationBody {
 	if rapid.Bool().Draw(r, "ordered") {
 		return journal.DestinationBody{Command: &destination.Order{Verb: destination.SendCanary, Reason: "x", By: text().Draw(r, "by")}}
@@ -168,7 +168,7 @@ func (o *oracle) destination(r *rapid.T, version int64) journal.DestinationBody 
 	return journal.DestinationBody{Version: version, State: new(destination.New(o.now)), Went: destination.Down}
 }
 
-// weigh gives dead letters other chances.
+// weigh changes the dead letters' chances.
 func (o *oracle) weigh(ctx context.Context, r *rapid.T) error {
 	most := rapid.Float64Range(0, 0.99).Draw(r, "chance")
 	return o.both.Weigh(ctx, func(cause *journal.Fingerprint, destination string) float64 {
@@ -176,7 +176,7 @@ func (o *oracle) weigh(ctx context.Context, r *rapid.T) error {
 	})
 }
 
-// holds fails where the store refused a step, or does not hold what the other does.
+// holds fails if the store refused a step, or differs from the memory store.
 func (o *oracle) holds(r *rapid.T, err error) {
 	if e, is := errors.AsType[*journal.StoreError](err); is {
 		r.Fatalf("the store refused: %v", e)
@@ -186,7 +186,7 @@ func (o *oracle) holds(r *rapid.T, err error) {
 	}
 }
 
-// analysis of a failure, often one that was asked for before, with another delivery of its job.
+// analysis returns that of a failure, often of an earlier one, by another delivery of its job.
 func (o *oracle) analysis(r *rapid.T, of journal.Subject, job int64) *journal.Analysis {
 	until := rapid.Int64Range(0, 5).Draw(r, "locked until")
 	if len(o.asked) > 0 && rapid.Bool().Draw(r, "asked before") {
@@ -201,7 +201,7 @@ func (o *oracle) analysis(r *rapid.T, of journal.Subject, job int64) *journal.An
 	if count := rapid.IntRange(-1, 5).Draw(r, "count"); count >= 0 {
 		v.RetryCount = decision.Value(fmt.Sprint(count))
 	}
-	f, _ := p.Read(v) // sound but for an empty error
+	f, _ := p.Read(v) // valid except for
 	f.Context, f.Deadline = brought(r), o.deadline(r)
 	a := &journal.Analysis{Subject: of, JobKey: job, ElementInstanceKey: job, ProcessInstanceKey: job % 2,
 		LockedUntil: until, Policy: p, Failure: &f, Error: f.Error, Rule: decision.RNBIL005, ReceivedAt: o.now}
@@ -211,7 +211,7 @@ func (o *oracle) analysis(r *rapid.T, of journal.Subject, job int64) *journal.An
 
 var oracleAssignees = []string{"", "ana", "nobody2", "já"}
 
-// note says something of a dead letter.
+// note records a note on a dead letter.
 func (o *oracle) note(ctx context.Context, r *rapid.T, of journal.Subject, letter string) error {
 	verb := rapid.SampledFrom([]journal.NoteVerb{journal.Comment, journal.Assign, journal.Assign, journal.RetryLater, journal.DiscardLater, journal.Undo}).Draw(r, "verb")
 	n := &journal.Note{Subject: of, DeadLetter: letter, Verb: verb, Text: "x" + text().Draw(r, "said"), By: text().Draw(r, "by")}
@@ -225,7 +225,7 @@ func (o *oracle) note(ctx context.Context, r *rapid.T, of journal.Subject, lette
 	return err
 }
 
-// review decides on a dead letter.
+// review decides a dead letter.
 func (o *oracle) review(r *rapid.T, of journal.Subject, letter, run string, discard bool) error {
 	force := !discard && rapid.Bool().Draw(r, "force")
 	var anew time.Time
@@ -237,7 +237,7 @@ func (o *oracle) review(r *rapid.T, of journal.Subject, letter, run string, disc
 	return err
 }
 
-// deliver tells what became of the first answer that is on its way.
+// deliver records the delivery of the first waiting answer.
 func (o *oracle) deliver(ctx context.Context, r *rapid.T) error {
 	all, err := o.memory.Pending(ctx, journal.ReviewQueue, 0, 1)
 	if err != nil || len(all) == 0 {
@@ -250,7 +250,7 @@ func (o *oracle) deliver(ctx context.Context, r *rapid.T) error {
 	return err
 }
 
-// start a bulk run, now and then with an id that is known.
+// start starts a bulk run, sometimes with a known id.
 func (o *oracle) start(ctx context.Context, r *rapid.T) {
 	f := o.drawFilter(r)
 	f.State, f.Now = "", time.Time{}
@@ -264,7 +264,7 @@ func (o *oracle) start(ctx context.Context, r *rapid.T) {
 	}
 }
 
-// deadline of a claim: of a few, that some share, or none.
+// deadline returns one of a few, so that claims share them, or none.
 func (o *oracle) deadline(r *rapid.T) time.Time {
 	if hours := rapid.IntRange(0, 3).Draw(r, "deadline"); hours > 0 {
 		return o.now.Add(time.Duration(hours) * time.Hour).Truncate(time.Hour)
@@ -272,7 +272,7 @@ func (o *oracle) deadline(r *rapid.T) time.Time {
 	return time.Time{}
 }
 
-// brought is a claim's context.
+// brought returns a claim's context.
 func brought(r *rapid.T) (c decision.Context) {
 	if rapid.Bool().Draw(r, "brings") {
 		c = decision.Context{{Variable: "operadora", Type: decision.ContextText, Value: text().Draw(r, "operadora")},
@@ -281,13 +281,13 @@ func brought(r *rapid.T) (c decision.Context) {
 	return c
 }
 
-// text returns whatever the journal lets through: valid UTF-8 without NUL.
+// text generates whatever the journal accepts: valid UTF-8 without NUL.
 func text() *rapid.Generator[string] {
 	return rapid.OneOf(rapid.StringN(0, 12, -1), rapid.SampledFrom([]string{"", "'", `"`, "%", "_", `\`, "''; --", "é", "e\u0301", "🏥", "\u202e", "\uffff", "\x7f", "\n", "?1", "$1"})).
 		Filter(func(s string) bool { return !strings.ContainsRune(s, 0) })
 }
 
-// tell notes that a cause is new.
+// tell reports a new cause.
 func (o *oracle) tell(ctx context.Context, r *rapid.T) {
 	causes, _ := o.memory.Causes(ctx, journal.CauseFilter{Policy: o.policy}, nil, 9)
 	if len(causes) == 0 {
@@ -305,7 +305,7 @@ func (o *oracle) tell(ctx context.Context, r *rapid.T) {
 	})
 }
 
-// teach says something of a cause, or takes back what was said.
+// teach teaches something of a cause, or takes it back.
 func (o *oracle) teach(ctx context.Context, r *rapid.T) error {
 	causes, _ := o.memory.Causes(ctx, journal.CauseFilter{Policy: o.policy}, nil, 9)
 	if len(causes) == 0 {

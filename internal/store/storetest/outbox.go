@@ -21,7 +21,7 @@ func pending(t *testing.T, s journal.Outbox, queue string, limit int) []journal.
 	return m
 }
 
-// testSequence: a message's number is never given again, not even in an empty outbox.
+// testSequence: a message's number is never used again, not even in an empty outbox.
 func testSequence(t *testing.T, s Store) {
 	last := int64(0)
 	for range 3 {
@@ -35,7 +35,7 @@ func testSequence(t *testing.T, s Store) {
 	}
 }
 
-// testTold: every record is told, also those of steps that a store takes by itself.
+// testTold: every record is published, also those of steps that a store takes by itself.
 func testTold(t *testing.T, s Store) {
 	w := newBulkWorld(t, s)
 	w.j = journal.New(s, w.Now, tellAll, journal.NoHooks())
@@ -76,7 +76,7 @@ func testLeases(t *testing.T, s Store) {
 	wantLease(t, s, "relay", "a", time.Hour, true)
 	wantLease(t, s, "relay", "b", time.Hour, false)
 	wantLease(t, s, "purge", "b", time.Hour, true) // another name is another lease
-	wantLease(t, s, "relay", "b", 0, false)        // it is not b's to give
+	wantLease(t, s, "relay", "b", 0, false)        // b does not have it
 	wantLease(t, s, "relay", "b", time.Hour, false)
 	wantLease(t, s, "relay", "a", 0, true)
 	wantLease(t, s, "relay", "a", 0, true) // nobody holds it
@@ -87,19 +87,19 @@ func testLeases(t *testing.T, s Store) {
 	}
 }
 
-// testLeaseAhead: a lease that lies further ahead than its span is of a clock that was wrong, and ends.
+// testLeaseAhead: a lease that lasts longer than its span comes from a wrong clock, and ends.
 func testLeaseAhead(t *testing.T, s Store) {
 	const span = 15 * time.Second
 	wantLease(t, s, "relay", "a", 25*time.Hour, true)
 	wantLease(t, s, "purge", "b", span, true)
-	wantLease(t, s, "relay", "c", 0, false) // nobody gives back another's
+	wantLease(t, s, "relay", "c", 0, false) // nobody can give back another's
 	wantLease(t, s, "purge", "c", span, false)
 	wantLease(t, s, "relay", "c", span, true)
 	wantLease(t, s, "relay", "a", span, false)
 	wantLease(t, s, "purge", "b", 25*time.Hour, true) // its own
 }
 
-// testAdmissions: counts add up by destination and minute, and those of long ago are forgotten. They are in no link.
+// testAdmissions: counts add up by destination and minute, and old ones are forgotten. They are in no link.
 func testAdmissions(t *testing.T, s Store) {
 	const minute = 29_000_000
 	add := func(all ...journal.Admission) {
@@ -158,7 +158,7 @@ func testAdmissions(t *testing.T, s Store) {
 	}
 }
 
-// testLeaseEnds waits for another's lease to end: not before its time, and by itself.
+// testLeaseEnds waits for another's lease to end: by itself, and not before its time.
 func testLeaseEnds(t *testing.T, s Store) {
 	const span, rounding = 200 * time.Millisecond, 2 * time.Millisecond
 	began := time.Now()

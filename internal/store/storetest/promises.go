@@ -9,7 +9,7 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// testInvalid breaks every rule that a store watches over, beside rows that are sound.
+// testInvalid breaks every rule that a store enforces, next to valid rows.
 func testInvalid(t *testing.T, s Store) {
 	known, sound := subject("CLM-1-1"), subject("CLM-1-2")
 	first := identity()
@@ -77,7 +77,7 @@ func testCancelled(t *testing.T, s Store) {
 	wantKind(t, s.Probe(ctx), journal.Unavailable)
 	_, _, err = s.Story(ctx, subject("CLM-3-1"))
 	wantKind(t, err, journal.Unavailable)
-	// One that ends while the transaction is decided saves nothing either, and holds nobody up.
+	// A context that ends while the transaction is decided saves nothing either, and does not block.
 	during, cancel := context.WithCancel(t.Context())
 	err = transact(during, s, []journal.Lookup{{Subject: subject("CLM-3-1")}}, func(x *transaction) {
 		x.fail(0, identity())
@@ -92,8 +92,8 @@ func testCancelled(t *testing.T, s Store) {
 	failure(t, s, subject("CLM-3-1"), identity())
 }
 
-// testAnswered has two replicas mark what they answered, as each gathered it: their runs lie inside each other, in whatever
-// order they come, and some say when an answer was not that of who recorded.
+// testAnswered has two replicas record the answers they gave, as each gathered them: their runs overlap, come in any
+// order, and some are of a later delivery than the recorded one.
 func testAnswered(t *testing.T, s Store) {
 	of, ids := subject("CLM-5-1"), make([]journal.Identity, 12)
 	for i := range ids {
@@ -124,7 +124,7 @@ func testAnswered(t *testing.T, s Store) {
 	}
 }
 
-// testLarge saves more rows at once than any statement takes, of which some subjects are known.
+// testLarge saves more rows at once than a statement can take; some subjects are known.
 func testLarge(t *testing.T, s Store) {
 	for _, size := range []int{1, 7, 8, 9, 15, 16, 17, 33, 256} {
 		lookups := make([]journal.Lookup, size)

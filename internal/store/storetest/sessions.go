@@ -6,7 +6,7 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// testSessions: a session that has ended stays ended until its time is over; ending it again is no error.
+// testSessions: a session that has ended stays ended until it expires; ending it again is no error.
 func testSessions(t *testing.T, s Store) {
 	a, b := [32]byte{1}, [32]byte{2}
 	for _, step := range []struct {

@@ -1,4 +1,4 @@
-// Package storetest is the suite that every store of the journal passes.
+// Package storetest is the conformance suite for stores of the journal.
 package storetest
 
 import (
@@ -20,7 +20,7 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// Store is what a package under test opens.
+// Store is a store under test.
 type Store interface {
 	ports
 	journal.Store
@@ -28,7 +28,7 @@ type Store interface {
 	Close() error
 }
 
-// ports are those whose answers are compared with the oracle's.
+// ports are those that the oracle compares.
 type ports interface {
 	audit.Journal
 	journal.PurgeStore
@@ -42,13 +42,13 @@ type ports interface {
 	deadletter.NoticeStore
 }
 
-// Reader is what it opens for reading.
+// Reader is a store that is open for reading only.
 type Reader interface {
 	journal.Reader
 	Close() error
 }
 
-// Run holds a store to the port's promises: each in a database of its own, which create gives.
+// Run runs the whole suite; create returns a new database for each test.
 func Run(t *testing.T, create func(t *testing.T) Database) {
 	open := func(t *testing.T) Store {
 		d := create(t)
@@ -64,8 +64,8 @@ func Run(t *testing.T, create func(t *testing.T) Database) {
 	}
 }
 
-// RunArchive holds the stores that open gives to what Run asks of the ports but Store and Reader. Each is empty, on its own,
-// and closed by open when its test ends.
+// RunArchive runs the tests that need no database. open returns a new, empty store for each, and closes it when the
+// test ends.
 func RunArchive(t *testing.T, open func(t *testing.T) Store) { run(t, open, archived) }
 
 func run(t *testing.T, open func(t *testing.T) Store, tests []test) {
@@ -74,7 +74,7 @@ func run(t *testing.T, open func(t *testing.T) Store, tests []test) {
 	}
 }
 
-// test of the suite, on a store of its own.
+// test is a test of the suite, on a store of its own.
 type test struct {
 	name string
 	run  func(t *testing.T, s Store)
@@ -118,7 +118,7 @@ var (
 	}
 )
 
-// ofDatabases are what somebody does to a store's database, beside the store.
+// ofDatabases are the tests that change a store's database from outside.
 var ofDatabases = []struct {
 	name string
 	run  func(t *testing.T, d *Database)
@@ -133,25 +133,25 @@ var ofDatabases = []struct {
 	{"answers that were forged", testForged},
 }
 
-// subject returns one of the suite's.
+// subject returns a subject of the suite.
 func subject(id string) journal.Subject {
 	return journal.Subject{Tenant: "<default>", Policy: "tiss-submission", ID: id}
 }
 
-// at returns an instant of the suite, some milliseconds after another.
+// at returns an instant that many milliseconds after the suite's first.
 func at(ms int64) time.Time {
 	return time.Date(2026, 1, 12, 10, 40, 0, 0, time.UTC).Add(time.Duration(ms) * time.Millisecond)
 }
 
 var identities atomic.Int64
 
-// identity returns one that nobody else has.
+// identity returns a new identity.
 func identity() journal.Identity {
 	n := identities.Add(1)
 	return journal.Identity{0xa5, byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}
 }
 
-// transaction gathers records, of which the fold makes the changes, and what else is saved with them.
+// transaction collects records, from which the fold makes the changes, and what is saved with them.
 type transaction struct {
 	head            journal.Head
 	lookups         []journal.Lookup
@@ -183,7 +183,7 @@ func (x *transaction) fail(i int, id journal.Identity) {
 	})
 }
 
-// seal completes the changes; nil where there are none.
+// seal completes the changes.
 func (x *transaction) seal() *journal.Changes {
 	if x.sealed != nil {
 		return x.sealed
@@ -201,7 +201,7 @@ func (x *transaction) seal() *journal.Changes {
 	return c
 }
 
-// Record decides once on each lookup whose identity is not known yet, and reports which those were.
+// Record records a decision for each lookup with an unknown identity, and reports which those were.
 func Record(ctx context.Context, s journal.Store, lookups ...journal.Lookup) (fresh []bool, err error) {
 	err = s.Transact(ctx, lookups, func(head journal.Head, histories []journal.History) *journal.Changes {
 		var c *journal.Changes
@@ -211,7 +211,7 @@ func Record(ctx context.Context, s journal.Store, lookups ...journal.Lookup) (fr
 	return fresh, err
 }
 
-// Decide returns what Record's transaction saves; nil where there is nothing to decide.
+// Decide returns what Record's transaction saves; nil if there is nothing to decide.
 func Decide(
 	head journal.Head, lookups []journal.Lookup, histories []journal.History,
 ) (c *journal.Changes, fresh []bool) {
@@ -230,7 +230,7 @@ func Decide(
 	return x.seal(), fresh
 }
 
-// transact runs one transaction in which build gathers the changes.
+// transact runs one transaction, whose changes build collects.
 func transact(ctx context.Context, s journal.Store, lookups []journal.Lookup, build func(x *transaction)) error {
 	return s.Transact(ctx, lookups, func(head journal.Head, histories []journal.History) *journal.Changes {
 		x := &transaction{head: head, lookups: lookups, histories: histories}
@@ -239,7 +239,7 @@ func transact(ctx context.Context, s journal.Store, lookups []journal.Lookup, bu
 	})
 }
 
-// must is transact where nothing may fail.
+// must is transact that fails the test on an error.
 func must(t *testing.T, s journal.Store, lookups []journal.Lookup, build func(x *transaction)) {
 	t.Helper()
 	testkit.Must(t, transact(t.Context(), s, lookups, build))
@@ -251,7 +251,7 @@ func failure(t *testing.T, s journal.Store, of journal.Subject, id journal.Ident
 	must(t, s, []journal.Lookup{{Subject: of, Identity: id}}, func(x *transaction) { x.fail(0, id) })
 }
 
-// recall is the head and the histories as the store tells them.
+// recall returns the head and the histories that the store remembers.
 func recall(t *testing.T, s journal.Store, lookups ...journal.Lookup) (journal.Head, []journal.History) {
 	t.Helper()
 	var head journal.Head
@@ -267,7 +267,7 @@ func recall(t *testing.T, s journal.Store, lookups ...journal.Lookup) (journal.H
 	return head, histories
 }
 
-// story returns what a reader tells of the subject.
+// story returns the subject's story.
 func story(t *testing.T, s journal.Reader, of journal.Subject) journal.Story {
 	t.Helper()
 	st, _, err := s.Story(t.Context(), of)
@@ -277,7 +277,7 @@ func story(t *testing.T, s journal.Reader, of journal.Subject) journal.Story {
 	return st
 }
 
-// wantSame fails where got is not want; a nil slice is an empty one.
+// wantSame fails if got is not want; a nil slice equals an empty one.
 func wantSame(t testing.TB, what string, got, want any) {
 	t.Helper()
 	if d := difference(got, want); d != "" {
@@ -285,12 +285,12 @@ func wantSame(t testing.TB, what string, got, want any) {
 	}
 }
 
-// difference leaves out what a store cannot see of a history.
+// difference returns how two values differ, without the fields of a history that a store cannot see.
 func difference(got, want any) string {
 	return cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(journal.History{}))
 }
 
-// wantKind fails where err is not one line of a store's error of that kind.
+// wantKind fails unless err is a store's error of that kind, in one line.
 func wantKind(t testing.TB, err error, kind journal.Kind) {
 	t.Helper()
 	var e *journal.StoreError
@@ -303,7 +303,7 @@ func wantKind(t testing.TB, err error, kind journal.Kind) {
 	wantOneLine(t, err)
 }
 
-// Verify fails unless the audit finds all in order; it returns how many records there are.
+// Verify fails unless the audit finds everything in order; it returns the number of records.
 func Verify(t testing.TB, s audit.Journal) int64 {
 	t.Helper()
 	report, err := audit.Verify(t.Context(), s, audit.VerifyOptions{}, nil)

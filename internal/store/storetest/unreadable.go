@@ -22,7 +22,7 @@ import (
 	"retry-worker/internal/worker"
 )
 
-// testUnreadable plays a record that cannot be read: it is named, its subject is refused, and others go on.
+// testUnreadable has a record that cannot be read: it is named, its subject is refused, and others go on.
 func testUnreadable(t *testing.T, d *Database) {
 	s := d.opened(t)
 	w := newBulkWorld(t, s)
@@ -63,7 +63,8 @@ func testUnreadable(t *testing.T, d *Database) {
 	}
 }
 
-// testUnreadableGates plays a destination's state and a held claim's that cannot be read: each is told once, and claims that have nothing to do with them go.
+// testUnreadableGates has an unreadable state of a destination and an unreadable held claim: each is logged once, and
+// claims that have nothing to do with them go.
 func testUnreadableGates(t *testing.T, d *Database) {
 	s := d.opened(t)
 	f, now := testkit.New(t, testkit.Over(s)), time.Now()
@@ -95,7 +96,7 @@ func testUnreadableGates(t *testing.T, d *Database) {
 	}
 }
 
-// gateEngine is an engine that takes the answers of gates.
+// gateEngine is an engine that takes the gates' answers.
 type gateEngine struct {
 	mu        sync.Mutex
 	completed []int64

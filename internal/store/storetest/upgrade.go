@@ -19,16 +19,16 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// The schema and the rows of a journal that 1.0.0 wrote, and today's schema, as the packages under test see them.
+// The schema and the rows of a journal that 1.0.0 wrote, and today's schema, as paths from the packages under test.
 const (
 	firstSchema = "../storetest/testdata/1.0.0/schema.sql"
 	firstRows   = "../storetest/testdata/1.0.0/rows.json"
 	nowSchema   = "../sqlstore/schema.sql"
 )
 
-// RunUpgrade holds the rule of upgrades: this version opens a journal that 1.0.0 wrote and goes on with it, and 1.0.0 can
-// still write it meanwhile, since a statement needs no more than the columns that it names, and a row of its own to be taken.
-// The database behind pool is empty; open opens it.
+// RunUpgrade checks the rule of upgrades: this version opens a journal of 1.0.0 and goes on with it. Meanwhile 1.0.0
+// can still write it, since a statement names its columns and needs no others. The database behind pool is empty;
+// open opens it.
 func RunUpgrade(t *testing.T, d *sqlstore.Dialect, pool *sql.DB, open func(context.Context) (Store, error)) {
 	before, now := tablesOf(t, firstSchema), tablesOf(t, nowSchema)
 	for table, lines := range before {
@@ -54,7 +54,7 @@ func RunUpgrade(t *testing.T, d *sqlstore.Dialect, pool *sql.DB, open func(conte
 	}
 }
 
-// tablesOf returns what a schema says of each table: its columns and constraints, a line each.
+// tablesOf returns a schema's columns and constraints by table, a line each.
 func tablesOf(t *testing.T, schema string) map[string][]string {
 	t.Helper()
 	all, text := map[string][]string{}, regexp.MustCompile(` *--[^\n]*`).ReplaceAllString(testkit.Read(t, schema), "")
@@ -80,7 +80,7 @@ func columns(lines []string) (names []string) {
 	return names
 }
 
-// expectAdded holds that a table only got what the version before does not need to know.
+// expectAdded checks that a table only gained what the earlier version need not know.
 func expectAdded(t *testing.T, table string, before, now []string) {
 	t.Helper()
 	for _, line := range before {
@@ -97,7 +97,7 @@ func expectAdded(t *testing.T, table string, before, now []string) {
 	}
 }
 
-// row of a table. Blobs are in Bytes, by their place.
+// row is a table's. Its blobs are in Bytes, by index.
 type row struct {
 	Table  string
 	Values []any
@@ -127,7 +127,7 @@ func restore(t *testing.T, d *sqlstore.Dialect, pool *sql.DB) {
 				testkit.Must(t, err)
 			}
 			if b, is := r.Bytes[i]; is {
-				r.Values[i] = append([]byte{}, b...) // none is not null
+				r.Values[i] = append([]byte{}, b...) // empty is not null
 			}
 		}
 		_, err := pool.ExecContext(t.Context(), "INSERT INTO "+r.Table+" VALUES ("+strings.Join(places, ", ")+")", r.Values...)
@@ -135,7 +135,7 @@ func restore(t *testing.T, d *sqlstore.Dialect, pool *sql.DB) {
 	}
 }
 
-// Release writes the journal of an SQLite database down as that of 1.0.0.
+// Release saves the journal of an SQLite database as that of 1.0.0.
 func Release(t *testing.T, pool *sql.DB) {
 	t.Helper()
 	var all bytes.Buffer

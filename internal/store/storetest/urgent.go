@@ -13,7 +13,7 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// urgentCase is a dead letter with what decides when its turn comes.
+// urgentCase is a dead letter with what decides its place in the list.
 type urgentCase struct {
 	id       string
 	deadline time.Time // the zero time for none
@@ -21,7 +21,7 @@ type urgentCase struct {
 	chance   string // a decimal number; empty where nothing is known
 }
 
-// class of a case: its deadline has passed, is within a day, within three, or later or never.
+// class says whether the deadline has passed, is within a day, within three, or later or never.
 func (c *urgentCase) class(now time.Time) int {
 	left := c.deadline.Sub(now)
 	switch {
@@ -35,7 +35,7 @@ func (c *urgentCase) class(now time.Time) int {
 	return 1
 }
 
-// worth returns what a retry is expected to bring: half of the amount where nothing is known.
+// worth returns the expected gain of a retry: half of the amount if the chance is not known.
 func (c *urgentCase) worth() *big.Rat {
 	chance := big.NewRat(1, 2)
 	if c.chance != "" {
@@ -44,8 +44,8 @@ func (c *urgentCase) worth() *big.Rat {
 	return chance.Mul(chance, big.NewRat(c.cents, 100))
 }
 
-// testUrgent holds the list's own order, and that of a bulk run, against the rule, over 10,000 cases: as of the first page's
-// instant, while the clock goes on.
+// testUrgent compares the default order of the list, and that of a bulk run, with the rule for 10,000 cases. It is
+// the order of the first page's instant, while the clock goes on.
 func testUrgent(t *testing.T, s Store) {
 	ctx, now, random := t.Context(), at(0).Add(100*time.Hour), rand.New(rand.NewPCG(70, 3))
 	near := []time.Duration{0, 24 * time.Hour, 72 * time.Hour}
@@ -87,7 +87,7 @@ func testUrgent(t *testing.T, s Store) {
 		if !is || cause.Policy == "" || cause.Reason == "" {
 			t.Errorf("a chance is asked for of %+v at %q", cause, destination)
 		}
-		_, _ = fmt.Sscan(known, &chance) // none is 0
+		_, _ = fmt.Sscan(known, &chance) // nothing known is 0
 		return chance
 	}))
 	slices.SortStableFunc(cases, func(a, b urgentCase) int {

@@ -17,7 +17,7 @@ import (
 	"retry-worker/internal/engine"
 )
 
-// around is the way of every call: into the records, through the faults, to its effect.
+// around takes every call into the records, through the faults, and to its effect.
 func (g *Gateway) around(ctx context.Context, asked any, effect func() error) error {
 	var key int64
 	a := &Answer{from: from(ctx)}
@@ -44,7 +44,7 @@ func (g *Gateway) around(ctx context.Context, asked any, effect func() error) er
 	return g.answer(ctx, key, a, effect)
 }
 
-// from returns the name of the connection that a call came by; empty for one that the test makes itself.
+// from returns the name of the connection that a call came by; empty if the test makes it itself.
 func from(ctx context.Context) string {
 	if p, ok := peer.FromContext(ctx); ok {
 		return p.Addr.String()
@@ -52,7 +52,7 @@ func from(ctx context.Context) string {
 	return ""
 }
 
-// poll is the way of a poll.
+// poll records a poll, and carries it out.
 func (g *Gateway) poll(ctx context.Context, in *pb.ActivateJobsRequest, from string, effect func() error) error {
 	p := &Poll{ActivateJobsRequest: in}
 	g.change(func() {
@@ -68,7 +68,7 @@ func (g *Gateway) poll(ctx context.Context, in *pb.ActivateJobsRequest, from str
 	})
 }
 
-// answer is the way of every other call, into the record of the job that has this key, or whose element has it.
+// answer records any call but a poll, for the job that has the key or whose element has it, and carries it out.
 func (g *Gateway) answer(ctx context.Context, key int64, a *Answer, effect func() error) error {
 	c := Call{Method: a.Method, from: a.from}
 	var j *job
@@ -77,7 +77,7 @@ func (g *Gateway) answer(ctx context.Context, key int64, a *Answer, effect func(
 		if j = g.jobs[cmp.Or(g.elements[key], key)]; j == nil {
 			return
 		}
-		// Before its first poll a connection is taken for that of the worker which holds the job.
+		// Before its first poll, a connection is taken for that of the worker that holds the job.
 		if c.JobKey = j.Key; a.Worker == "" && a.from != "" && len(j.Activations) > 0 {
 			a.Worker = j.Activations[len(j.Activations)-1].Worker
 		}
@@ -91,7 +91,7 @@ func (g *Gateway) answer(ctx context.Context, key int64, a *Answer, effect func(
 		j.answers = append(j.answers, a)
 	}
 	err := g.call(ctx, c, func() error {
-		g.commands.Lock() // so that what becomes of the job is this command's doing
+		g.commands.Lock() // so that the job's changes are this command's
 		defer g.commands.Unlock()
 		a.At, a.Reached = g.Now(), true
 		err := effect()
@@ -114,7 +114,7 @@ func (g *Gateway) answer(ctx context.Context, key int64, a *Answer, effect func(
 	return err
 }
 
-// CompleteJob is another worker's answer, by the test itself.
+// CompleteJob completes a job as another worker would.
 func (g *Gateway) CompleteJob(ctx context.Context, in *pb.CompleteJobRequest) (*pb.CompleteJobResponse, error) {
 	command := engine.Complete{Key: in.JobKey, Variables: in.Variables}
 	return &pb.CompleteJobResponse{}, g.around(ctx, command, func() error {
@@ -123,7 +123,7 @@ func (g *Gateway) CompleteJob(ctx context.Context, in *pb.CompleteJobRequest) (*
 	})
 }
 
-// call lets a call through the faults to its effect, and returns what the caller is told.
+// call takes a call through the faults to its effect, and returns what the caller gets.
 func (g *Gateway) call(ctx context.Context, c Call, effect func() error) (err error) {
 	defer func() {
 		g.change(func() { g.calls[outcome{c.Method, status.Code(err)}]++ })
@@ -157,15 +157,15 @@ func (g *Gateway) call(ctx context.Context, c Call, effect func() error) (err er
 
 type streamKey struct{}
 
-// stream is a poll's answer by gRPC.
+// stream is the answer to a gRPC poll.
 type stream struct {
 	grpc.ServerStream
 	perMessage int
 	cut        *Fault // CutStream; nil: none
-	err        error  // that it ends with
+	err        error  // the poll's end
 }
 
-// intercept is what gRPC's server does with a poll.
+// intercept is gRPC's interceptor of polls.
 func (g *Gateway) intercept(server any, to grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	s := &stream{ServerStream: to, perMessage: g.options.JobsPerMessage}
 	return cmp.Or(handler(server, s), s.err)
@@ -194,7 +194,7 @@ type outcome struct {
 	code   codes.Code
 }
 
-// Calls returns how many calls of a method ended with one of the codes, with any if none is given.
+// Calls returns how many calls of a method ended with one of the codes; with any if none is given.
 func (g *Gateway) Calls(m Method, of ...codes.Code) (n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

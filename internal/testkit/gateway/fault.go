@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Method is a call of the gateway protocol.
+// Method is a call of the gateway's protocol.
 type Method string
 
 // The methods that the gateway serves.
@@ -24,13 +24,13 @@ const (
 	Topology              Method = "Topology"
 )
 
-// Call is one call, as a fault meets it.
+// Call is a call as a fault sees it.
 type Call struct {
 	Method Method
-	JobKey int64  // of the job that it is about, 0 where it is about none
-	Worker string // that polled by the same connection, as far as known
+	JobKey int64  // of its job; 0 if it has none
+	Worker string // the last that polled by its connection
 
-	from, token string // the connection's name, empty where the test makes the call itself; what it shows
+	from, token string // connection's name, empty for the test's own calls; bearer token
 }
 
 // Answers reports whether the call is a worker's answer to a job.
@@ -38,19 +38,20 @@ func (c Call) Answers() bool {
 	return c.Method == CompleteJob || c.Method == FailJob || c.Method == ThrowError
 }
 
-// Fault is something that goes wrong with calls. But for Delay and DropAck it keeps a call from having any effect. A call meets all faults that match it, up to the first that answers it.
+// Fault is something that goes wrong with calls. Except for Delay and DropAck, it keeps a call from having any
+// effect. A call meets all faults that match it, up to the first that answers it.
 type Fault struct {
-	Method Method          // whose calls; empty: all
+	Method Method          // its calls; empty: all
 	Match  func(Call) bool // which of them; nil: all. Called concurrently.
-	Times  int             // how often it happens; 0: until it is removed
+	Times  int             // how often; 0: until it is removed
 
-	Delay time.Duration // passes before the effect
+	Delay time.Duration // before the effect
 
 	Code    codes.Code // of the answer
 	Message string     // of the answer's status
-	Hang    bool       // no answer until the caller gives up
-	// DropAck lets the call take effect, and then answers as told by Code (UNAVAILABLE if OK) or Hang. Jobs of a poll so
-	// lost stay locked until their time-out.
+	Hang    bool       // no answer before the caller gives up
+	// DropAck lets the call take effect, and then answers with Code (UNAVAILABLE if OK) or hangs. Jobs of such a poll
+	// stay locked until their time-out.
 	DropAck bool
 	// CutStream ends a poll's answer with Code (UNAVAILABLE if OK) after CutAfter jobs; the others stay locked.
 	CutStream bool
@@ -61,7 +62,7 @@ func (f *Fault) answers() bool {
 	return f.Code != codes.OK || f.Hang || f.DropAck || f.CutStream
 }
 
-// err returns what the caller is told.
+// err returns the fault's answer.
 func (f *Fault) err() error {
 	code, message := f.Code, f.Message
 	if code == codes.OK {
@@ -77,17 +78,17 @@ func (f *Fault) err() error {
 type Rule struct {
 	Fault
 	gateway *Gateway
-	fired   int // calls that it happened to
+	fired   int // calls that met it
 }
 
-// Inject puts a fault in force for calls that come from now on.
+// Inject puts a fault in force for later calls.
 func (g *Gateway) Inject(f Fault) *Rule {
 	r := &Rule{Fault: f, gateway: g}
 	g.change(func() { g.rules = append(slices.Clone(g.rules), r) })
 	return r
 }
 
-// RequireToken makes every call need a bearer token that accepts takes; others are answered UNAUTHENTICATED.
+// RequireToken makes every call need a bearer token that accepts takes; others get UNAUTHENTICATED.
 func (g *Gateway) RequireToken(accepts func(token string) bool) {
 	g.Inject(Fault{
 		Code: codes.Unauthenticated, Message: "the token is missing, or not valid, or no longer",
@@ -95,14 +96,14 @@ func (g *Gateway) RequireToken(accepts func(token string) bool) {
 	})
 }
 
-// Fired returns how many calls the fault happened to.
+// Fired returns how many calls met the fault.
 func (r *Rule) Fired() int {
 	r.gateway.mu.Lock()
 	defer r.gateway.mu.Unlock()
 	return r.fired
 }
 
-// Remove ends the fault for calls that come from now on.
+// Remove ends the fault for later calls.
 func (r *Rule) Remove() {
 	g := r.gateway
 	g.change(func() {
@@ -110,7 +111,7 @@ func (r *Rule) Remove() {
 	})
 }
 
-// happens reports whether the fault happens to a call, and counts it.
+// happens reports whether a call meets the fault, and counts it.
 func (r *Rule) happens(c Call) (happens bool) {
 	if r.Method != "" && r.Method != c.Method || r.Match != nil && !r.Match(c) {
 		return false
@@ -123,7 +124,7 @@ func (r *Rule) happens(c Call) (happens bool) {
 	return happens
 }
 
-// plan returns what is to happen to a call: the sum of the delays, and the fault that answers it, or nil.
+// plan returns the sum of a call's delays, and the fault that answers it, or nil.
 func (g *Gateway) plan(c Call) (delay time.Duration, last *Fault) {
 	g.mu.Lock()
 	rules := g.rules

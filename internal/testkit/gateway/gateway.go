@@ -1,8 +1,8 @@
-// Package gateway provides the development engine behind scripted faults, for tests: by gRPC or REST, with jobs that a
-// test puts in and a record of who was given what and answered how.
+// Package gateway is the development engine behind scripted faults, for tests: by gRPC or REST, with jobs that a test
+// adds and a record of who got them and answered how.
 //
-// What becomes of a job, and what the engine says of it, is the engine's; the faults are in front of it, as a network or
-// an overloaded gateway would be.
+// The engine decides what becomes of a job and what it answers. Faults stand in front of it, like a network or an
+// overloaded gateway.
 package gateway
 
 import (
@@ -27,17 +27,17 @@ import (
 type Options struct {
 	// TLS serves by a certificate for localhost and 127.0.0.1; see [Gateway.CAFile].
 	TLS bool
-	// InMemory takes connections by [Gateway.Dial] only: no socket, so it serves within a testing/synctest bubble.
+	// InMemory accepts connections by [Gateway.Dial] only. It needs no socket, so it works in a testing/synctest bubble.
 	InMemory bool
 	// REST serves the REST API instead of gRPC.
 	REST bool
-	// Tenants beside the default one turn multi-tenancy on.
+	// Tenants, in addition to the default one, turn multi-tenancy on.
 	Tenants []string
 	// JobsPerMessage splits a poll's answer into messages; 0: one message. REST has no messages.
 	JobsPerMessage int
 }
 
-// Version is what the topology tells of a gateway.
+// Version is the gateway's in the topology.
 const Version = server.Shape88 + ".0"
 
 // Gateway is a running gateway. Its methods may be called from any goroutine.
@@ -45,25 +45,25 @@ type Gateway struct {
 	options   Options
 	engine    *server.Server
 	addr      string
-	network   *testkit.Network   // of one that is InMemory
+	network   *testkit.Network   // nil unless InMemory
 	authority *tlstest.Authority // nil without TLS
 	grpc      []grpc.ServerOption
 
 	serving  sync.Mutex
 	stop     func()            // nil while down
 	commands sync.Mutex        // held while a worker's command takes effect
-	putting  sync.Mutex        // held while jobs are put in
+	putting  sync.Mutex        // held while jobs are added
 	started  int               // instances
-	models   map[string]string // processes by tenant and headers
+	models   map[string]string // process ids by tenant and headers
 
 	mu        sync.Mutex
 	changed   chan struct{} // closed and replaced at every change
 	rules     []*Rule
 	jobs      map[int64]*job
-	elements  map[int64]int64 // to the job of each
+	elements  map[int64]int64 // element to its job
 	instances map[int64]scope
 	polls     []*Poll
-	workers   map[string]string // connection to the name that polled by it last
+	workers   map[string]string // connection to its last poll's worker
 	calls     map[outcome]int
 	counts    Counts
 }
@@ -93,7 +93,7 @@ func New(tb testing.TB, o Options) *Gateway {
 	g.Up()
 	tb.Cleanup(func() {
 		g.Down()
-		_ = g.engine.Close() // it keeps nothing
+		_ = g.engine.Close() // it has nothing to lose
 	})
 	return g
 }
@@ -109,10 +109,10 @@ func (g *Gateway) Addr() string { return g.addr }
 // RESTAddress returns the URL of the REST API.
 func (g *Gateway) RESTAddress() string { return "http://" + g.addr }
 
-// CAFile returns the file that holds the authority a client must trust.
+// CAFile returns the file with the authority that a client must trust.
 func (g *Gateway) CAFile() string { return g.authority.File }
 
-// Up listens again at the same address. It panics where that fails.
+// Up listens again at the same address. It panics on an error.
 func (g *Gateway) Up() {
 	g.serving.Lock()
 	defer g.serving.Unlock()
@@ -156,10 +156,10 @@ func (g *Gateway) Down() {
 	g.stop = nil
 }
 
-// Now returns the time on the engine's clock: this machine's, and what Advance added.
+// Now returns the engine's time: this machine's, plus what Advance added.
 func (g *Gateway) Now() time.Time { return g.engine.Now() }
 
-// Advance moves the engine's clock by d, and returns when what has become due is done.
+// Advance moves the engine's clock by d, and returns when everything due by then is done.
 func (g *Gateway) Advance(d time.Duration) { g.engine.AddTime(d) }
 
 // do carries out commands that the engine cannot refuse.
@@ -171,7 +171,7 @@ func (g *Gateway) do(commands ...engine.Command) []engine.Event {
 	return events
 }
 
-// change applies f, then tells all who wait. f must not ask the engine for anything but its time.
+// change applies f, then wakes all who wait. f must ask the engine for nothing but its time.
 func (g *Gateway) change(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -180,20 +180,20 @@ func (g *Gateway) change(f func()) {
 	g.changed = make(chan struct{})
 }
 
-// look returns the counts, and what is closed when they may have changed.
+// look returns the counts, and a channel that is closed when they may have changed.
 func (g *Gateway) look() (Counts, chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.counts, g.changed
 }
 
-// Counts returns the totals at this instant.
+// Counts returns the current totals.
 func (g *Gateway) Counts() Counts {
 	counts, _ := g.look()
 	return counts
 }
 
-// WaitFor returns when met first holds; it looks whenever a call came or ended, or a job changed.
+// WaitFor returns when met first holds. It looks whenever a call came or ended, or a job changed.
 func (g *Gateway) WaitFor(ctx context.Context, met func(Counts) bool) error {
 	for {
 		counts, changed := g.look()

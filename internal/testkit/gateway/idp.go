@@ -16,16 +16,16 @@ type IDP struct {
 	server                   *httptest.Server
 
 	mu     sync.Mutex
-	status int // that requests are answered with instead of a token, with body; 0: none
+	status int // of the answer instead of a token, with body; 0: none
 	body   string
 	counts IDPCounts
-	tokens map[string]bool // those that are valid
+	tokens map[string]bool // the valid ones
 }
 
-// IDPCounts are the totals of an identity provider.
+// IDPCounts are an IDP's totals.
 type IDPCounts struct{ Requests, Issued int }
 
-// NewIDP starts an identity provider that knows one client, and ends with the test. Its tokens are valid until Revoke.
+// NewIDP starts an IDP that knows one client, and ends with the test. Its tokens are valid until Revoke.
 func NewIDP(tb testing.TB, client, secret, audience string) *IDP {
 	tb.Helper()
 	p := &IDP{client: client, secret: secret, audience: audience, tokens: map[string]bool{}}
@@ -37,19 +37,19 @@ func NewIDP(tb testing.TB, client, secret, audience string) *IDP {
 // URL returns the token endpoint.
 func (p *IDP) URL() string { return p.server.URL + "/oauth/token" }
 
-// SetFault has requests answered with a status and a body instead of a token from now on; the status 0 ends it.
+// SetFault answers later requests with a status and a body instead of a token; status 0 ends that.
 func (p *IDP) SetFault(status int, body string) { p.change(func() { p.status, p.body = status, body }) }
 
-// Revoke makes all tokens issued so far invalid.
+// Revoke invalidates all tokens.
 func (p *IDP) Revoke() { p.change(func() { clear(p.tokens) }) }
 
-// Accepts reports whether a token was issued here and is valid.
+// Accepts reports whether a token is valid.
 func (p *IDP) Accepts(token string) (valid bool) {
 	p.change(func() { valid = p.tokens[token] })
 	return valid
 }
 
-// Counts returns the totals at this instant.
+// Counts returns the current totals.
 func (p *IDP) Counts() (c IDPCounts) {
 	p.change(func() { c = p.counts })
 	return c
@@ -61,7 +61,7 @@ func (p *IDP) change(f func()) {
 	f()
 }
 
-// serve issues a token, or says what is wrong with the request in the words of RFC 6749, section 5.2.
+// serve issues a token, or says what is wrong with the request as RFC 6749, section 5.2 has it.
 func (p *IDP) serve(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

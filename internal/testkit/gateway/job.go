@@ -17,9 +17,9 @@ import (
 	"retry-worker/internal/engine"
 )
 
-// Job is a job as a test puts it in. Only Type is needed: Variables and CustomHeaders are "{}" if empty, Retries 3 if
-// zero, TenantID the default one. It comes in a process instance of its own, or as another task of the instance that is
-// named; that must have no task at the time. Key and ElementInstanceKey are the engine's to fill.
+// Job is a job as a test adds it. Only Type is needed: Variables and CustomHeaders are "{}" if empty, Retries 3 if
+// zero, TenantID the default one. It comes in a process instance of its own, or as another task of the named
+// instance, which must have no task then. The engine sets Key and ElementInstanceKey.
 type Job struct {
 	Key                int64
 	Type               string
@@ -31,7 +31,7 @@ type Job struct {
 	ElementInstanceKey int64
 }
 
-// State is where a job stands.
+// State is a job's state.
 type State string
 
 // The states of a job. A worker has nothing more to do with a job in one of the last four.
@@ -50,36 +50,36 @@ func (s State) Settled() bool {
 	return s == Incident || s == Completed || s == ErrorThrown || s == Cancelled
 }
 
-// Record is all that happened to one job. Its Variables are the process's as they are now; CustomHeaders is left out.
+// Record is all that happened to one job. Its Variables are the process's current ones; CustomHeaders is left out.
 type Record struct {
 	Job
 	State       State
-	Output      string // the variables that the process was given since the job was there
+	Output      string // the variables that the process got after the job began
 	Activations []Activation
-	Answers     []Answer // in the order they were met; SetVariables on its element and UpdateJobTimeout among them
+	Answers     []Answer // in order, with SetVariables of its element and UpdateJobTimeout
 }
 
-// Activation is one time a job was given to a worker.
+// Activation is a worker's receipt of a job.
 type Activation struct {
 	At, Deadline time.Time
 	Worker       string
 	TimedOut     bool // nobody answered until the deadline
 }
 
-// Answer is a command on a job.
+// Answer is a command about a job.
 type Answer struct {
 	At        time.Time
 	Method    Method
-	Worker    string // whose connection it came by, as far as known
+	Worker    string // the last that polled by its connection
 	Variables string
 	ErrorCode string
 	Message   string
 	Retries   int
 	BackOff   time.Duration
-	Code      codes.Code // the engine's word, or that of the fault which kept the command from it
-	Reached   bool       // no fault kept it from the engine
+	Code      codes.Code // the engine's, or that of the fault that stopped the command
+	Reached   bool       // no fault stopped the command
 	Settled   bool       // it settled the job
-	Acked     bool       // it took effect, and the worker was told so
+	Acked     bool       // it took effect, and the worker knows
 
 	from string // the connection's name
 }
@@ -96,18 +96,18 @@ type Poll struct {
 // Counts are totals.
 type Counts struct {
 	HandedOut  int // activations
-	TimedOut   int // activations that ran out
+	TimedOut   int // activations whose time ran out
 	HandedBack int // FailJob with retries left
-	Settled    int // jobs that need nothing more of a worker
-	Held       int // activated jobs
+	Settled    int // jobs that need no worker any more
+	Held       int // active jobs
 	Waiting    int // polls that wait for a job
 }
 
-// job is a job with its history; the gateway's mutex guards it.
+// job is a job with its history, guarded by the gateway's mutex.
 type job struct {
 	Record
 	answers []*Answer
-	since   int64 // the position of the event that made it
+	since   int64 // the position of the event that created it
 }
 
 // scope is a process instance's variables.
@@ -119,7 +119,7 @@ type variable struct {
 	set   int64
 }
 
-// since returns the variables that were set behind a position, but for the gateway's own.
+// since returns the variables that were set after a position, except the gateway's own.
 func (s scope) since(position int64) string {
 	all := map[string]json.RawMessage{}
 	for name, v := range s {
@@ -131,10 +131,10 @@ func (s scope) since(position int64) string {
 	return string(text)
 }
 
-// ownVariable of a process instance says what its next job is.
+// ownVariable of a process instance holds its next task.
 const ownVariable = "gatewayTask"
 
-// model is a process of one task that comes again with each message; errors are caught. Headers are the model's own.
+// model is a process of one task that comes again with each message. It catches errors. Headers are the model's own.
 const model = `<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:zeebe="http://camunda.org/schema/zeebe/1.0">
 <process id=%q isExecutable="true"><startEvent id="start"/><sequenceFlow id="begin" sourceRef="start" targetRef="task"/>
 <serviceTask id="task"><extensionElements><zeebe:taskDefinition type="=gatewayTask.type" retries="=gatewayTask.retries"/>
@@ -145,10 +145,10 @@ const model = `<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" 
 <sequenceFlow id="again" sourceRef="next" targetRef="task"/></process><message id="message" name="next">
 <extensionElements><zeebe:subscription correlationKey="=gatewayTask.id"/></extensionElements></message></definitions>`
 
-// AddJob puts a job in, and returns its key.
+// AddJob adds a job, and returns its key.
 func (g *Gateway) AddJob(j Job) int64 { return g.AddJobs(j)[0] }
 
-// AddJobs puts jobs in at one instant, and returns their keys.
+// AddJobs adds jobs at one instant, and returns their keys.
 func (g *Gateway) AddJobs(jobs ...Job) (keys []int64) {
 	g.putting.Lock()
 	defer g.putting.Unlock()
@@ -174,7 +174,7 @@ type task struct {
 	ID      int    `json:"id"` // of the instance
 }
 
-// command starts an instance that has the job, or has one go on with it; putting is held.
+// command returns the command that starts an instance with the job, or continues one with it; putting is held.
 func (g *Gateway) command(j Job) engine.Command {
 	all, own, tenant := map[string]any{}, task{ID: g.started}, cmp.Or(j.TenantID, engine.DefaultTenant)
 	read(cmp.Or(j.Variables, "{}"), &all)
@@ -185,7 +185,7 @@ func (g *Gateway) command(j Job) engine.Command {
 	})
 	own.Type, own.Retries = j.Type, cmp.Or(j.Retries, 3)
 	all[ownVariable] = own
-	text, _ := json.Marshal(all) // cannot fail: it was read from JSON
+	text, _ := json.Marshal(all) // cannot fail: it comes from JSON
 	if j.ProcessInstanceKey != 0 {
 		return engine.Publish{Name: "next", Key: strconv.Itoa(own.ID), Tenant: tenant, Variables: string(text)}
 	}
@@ -193,7 +193,7 @@ func (g *Gateway) command(j Job) engine.Command {
 	return engine.Create{ProcessID: g.deployed(tenant, j.CustomHeaders), Version: engine.Latest, Tenant: tenant, Variables: string(text)}
 }
 
-// read reads JSON, and panics where it is not what is expected.
+// read decodes JSON, and panics if it cannot.
 func read(text string, to any) {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
@@ -202,7 +202,7 @@ func read(text string, to any) {
 	}
 }
 
-// header of a task.
+// header is a task's.
 type header struct {
 	XMLName xml.Name `xml:"zeebe:header"`
 	Key     string   `xml:"key,attr"`
@@ -228,7 +228,7 @@ func (g *Gateway) deployed(tenant, headers string) string {
 	return id
 }
 
-// happened takes what the engine did into the records, before anybody is told.
+// happened records what the engine did, before anybody is answered.
 func (g *Gateway) happened(events []engine.Event) {
 	g.change(func() {
 		at := g.Now()
@@ -273,7 +273,7 @@ func (g *Gateway) record(e *engine.Event, at time.Time) {
 	switch to := becomes[e.ValueType+" "+e.Intent]; {
 	case to == BackingOff && v.RecurringTime == 0:
 		g.move(j, Activatable)
-	case to == Incident && v.JobKey == 0: // an element's own
+	case to == Incident && v.JobKey == 0: // it belongs to an element
 	case to == Incident:
 		g.move(g.jobs[v.JobKey], to)
 	case to != "":
@@ -281,13 +281,13 @@ func (g *Gateway) record(e *engine.Event, at time.Time) {
 	}
 }
 
-// becomes is the state of a job behind an event.
+// becomes maps a kind of event to the state of its job.
 var becomes = map[string]State{
 	"JOB CREATED": Activatable, "JOB TIMED_OUT": Activatable, "JOB RECURRED_AFTER_BACKOFF": Activatable, "JOB FAILED": BackingOff,
 	"JOB COMPLETED": Completed, "JOB ERROR_THROWN": ErrorThrown, "JOB CANCELED": Cancelled, "INCIDENT CREATED": Incident,
 }
 
-// move changes a job's state, and the counts with it.
+// move changes a job's state and the counts.
 func (g *Gateway) move(j *job, to State) {
 	count := map[bool]int{true: 1}
 	g.counts.Held += count[to == Activated] - count[j.State == Activated]
@@ -305,7 +305,7 @@ func (g *Gateway) told(j *job) Record {
 	return r
 }
 
-// Job returns the record of one job, and whether there is one.
+// Job returns the record of one job; false if there is none.
 func (g *Gateway) Job(key int64) (Record, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -326,7 +326,7 @@ func (g *Gateway) Journal() (all []Record) {
 	return all
 }
 
-// Polls returns the ActivateJobs calls for a job type, for all if it is empty, in the order they came.
+// Polls returns the ActivateJobs calls for a job type (empty: any), in the order they came.
 func (g *Gateway) Polls(jobType string) (all []Poll) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// rest serves the engine's REST API. It tells the faults where a request came from, and what token it shows.
+// rest serves the engine's REST API. It passes a request's origin and token on to the faults.
 type rest struct {
 	http.Server
 	running sync.WaitGroup
@@ -26,7 +26,7 @@ func newREST(g *Gateway) *rest {
 	return s
 }
 
-// remote is where a request came from.
+// remote is a request's origin.
 type remote string
 
 func (r remote) Network() string { return "tcp" }

@@ -1,4 +1,5 @@
-// Package golden holds what tests print against files. It imports nothing of ours, so that every package can use it.
+// Package golden compares what tests print with files. It imports nothing of this project, so that every package can
+// use it.
 package golden
 
 import (
@@ -9,7 +10,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// Check fails the test where got differs from the file; `go test -update` rewrites it.
+// Check fails the test if got differs from the file; `go test -update` rewrites it.
 func Check(t testing.TB, file, got string) {
 	t.Helper()
 	if *update {

@@ -1,4 +1,4 @@
-// Package seeded checks properties by rapid from a fixed seed, so that a run of the tests can be had again.
+// Package seeded checks properties with rapid from a fixed seed, so that a run can be repeated.
 package seeded
 
 import (
@@ -10,7 +10,7 @@ import (
 )
 
 func init() {
-	// `make proof` sets another each time. A failure prints it, and -rapid.seed plays it again.
+	// `make proof` sets another seed each time. A failure prints it; -rapid.seed repeats it.
 	if err := flag.Set("rapid.seed", cmp.Or(os.Getenv("PROOF_SEED"), "1")); err != nil {
 		panic(err) // rapid has the flag
 	}

@@ -1,4 +1,4 @@
-// Package tlstest issues certificates for tests of what speaks TLS.
+// Package tlstest issues certificates for tests of TLS.
 package tlstest
 
 import (
@@ -16,9 +16,10 @@ import (
 	"time"
 )
 
-// Authority is a throw-away one; what it issues is for localhost, 127.0.0.1 and its name. For one goroutine at a time.
+// Authority is a certificate authority for one test. Its certificates are for localhost, 127.0.0.1 and a name. Not
+// safe for concurrent use.
 type Authority struct {
-	// File holds its certificate, for who is to trust it; Pool is the same.
+	// File holds its certificate in PEM, Pool the same for clients in this process.
 	File string
 	Pool *x509.CertPool
 
@@ -26,7 +27,7 @@ type Authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// NewAuthority makes one that goes with the test.
+// NewAuthority returns an Authority whose files go with the test.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{File: filepath.Join(t.TempDir(), "authority.pem"), Pool: x509.NewCertPool(), key: newKey(t)}
@@ -38,13 +39,13 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// Issue writes a new certificate with that common name, good for a day, and its key, over what the files hold.
+// Issue writes a new certificate for that name, valid for a day, and its key, over the files.
 func (a *Authority) Issue(t testing.TB, certFile, keyFile, name string) {
 	t.Helper()
 	a.IssueUntil(t, certFile, keyFile, name, time.Now().Add(24*time.Hour))
 }
 
-// IssueUntil is Issue of one that holds until an instant.
+// IssueUntil is Issue with a certificate that is valid until an instant.
 func (a *Authority) IssueUntil(t testing.TB, certFile, keyFile, name string, until time.Time) {
 	t.Helper()
 	key := newKey(t)

@@ -1,4 +1,4 @@
-// Package tracingtest is a collector that keeps the spans it is sent, for tests.
+// Package tracingtest collects spans, for tests.
 package tracingtest
 
 import (
@@ -20,13 +20,13 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Span as it arrived: ids in hexadecimal digits, values as text.
+// Span is a span as it arrived: ids in hexadecimal digits, values as text.
 type Span struct {
 	Name, ID, Parent, Trace string
 	Attributes, Resource    map[string]string
 	// Start is when it began, in nanoseconds.
 	Start uint64
-	// Failed tells that its status is an error.
+	// Failed reports whether its status is an error.
 	Failed bool
 }
 
@@ -38,7 +38,7 @@ type Collector struct {
 	spans []Span
 }
 
-// Start returns a collector on loopback for the duration of a test, which points the standard variables at it.
+// Start returns a collector on loopback for the duration of a test, and points the standard variables at it.
 func Start(t *testing.T, protocol string) *Collector {
 	t.Helper()
 	c := &Collector{}
@@ -109,14 +109,14 @@ func values(all []*common.KeyValue) map[string]string {
 	return texts
 }
 
-// All returns the spans that arrived, the first to begin first.
+// All returns the spans, the first to begin first.
 func (c *Collector) All() []Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.SortedStableFunc(slices.Values(c.spans), func(a, b Span) int { return cmp.Compare(a.Start, b.Start) })
 }
 
-// Spans returns those that arrived, by name; the last of each.
+// Spans returns the spans by name; the last of each.
 func (c *Collector) Spans() map[string]Span {
 	byName := make(map[string]Span)
 	for _, s := range c.All() {

@@ -1,4 +1,4 @@
-// Package wait has tests wait for what happens elsewhere.
+// Package wait lets tests wait for what happens elsewhere.
 package wait
 
 import (
@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// Limit bounds what a test waits for. It is reached only where the test fails, on a busy machine too.
+// Limit bounds a wait. Only a failing test reaches it, even on a busy machine.
 const Limit = 4 * time.Minute
 
-// Between two looks at something: often at first, as most is seen soon.
+// The pause between two looks: short at first, as most waits are short.
 const (
 	firstPause = 2 * time.Millisecond
 	longest    = 150 * time.Millisecond
 )
 
-// Until returns when holds reports true. It fails the test where that does not come within Limit, and says what was waited for and,
-// by last, what there was instead.
+// Until returns when holds reports true. If that does not happen within Limit, it fails the test with what was
+// awaited and, by last, what there was instead.
 func Until(t testing.TB, what string, holds func() bool, last ...func() string) {
 	t.Helper()
 	deadline := time.Now().Add(Limit)
@@ -37,7 +37,7 @@ func said(last []func() string) (text string) {
 	return text
 }
 
-// Context returns one that ends after Limit, or with the test.
+// Context returns a context that ends after Limit, or with the test.
 func Context(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Limit)

@@ -92,9 +92,12 @@ CREATE INDEX dead_letters_by_id ON dead_letters (id);
 
 CREATE INDEX dead_letters_of_subject ON dead_letters (subject);
 
--- One for each order of a list; the first has what filters, counts and the order by urgency ask for beside.
-CREATE INDEX dead_letters_by_record ON dead_letters (state, record, policy, team, reason, fingerprint, at, cents, deadline,
-    chance, subject, assignee, follow_up);
+-- In the order in which dead letters are counted, with what filters and the order by urgency ask for.
+CREATE INDEX dead_letters_by_cause ON dead_letters (state, fingerprint, policy, team, reason, assignee, record, at, cents,
+    deadline, chance, subject, follow_up);
+
+-- One for each other order of a list.
+CREATE INDEX dead_letters_by_record ON dead_letters (state, record);
 
 CREATE INDEX dead_letters_by_deadline ON dead_letters (state, deadline, (-cents), record);
 

@@ -112,7 +112,7 @@ func (g *Gates) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, unheard, err := g.unanswered(ctx)
+	_, unheard, _, err := g.unanswered(ctx, 0)
 	if err != nil {
 		return err
 	}

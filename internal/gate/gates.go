@@ -117,7 +117,7 @@ func New(o Options) *Gates {
 // once logs an error, but not twice.
 func (g *Gates) once(message string, err error) {
 	if _, before := g.logged.LoadOrStore(message+err.Error(), true); !before {
-		g.Log.Error(message, zap.String("event", "gates_unreadable"), zap.Error(err))
+		g.Log.Error(message, zap.String("event", "gates_fault"), zap.Error(err))
 	}
 }
 

@@ -43,7 +43,9 @@ type world struct {
 	version atomic.Int64
 	// recorded is called with each happening before the gates are.
 	recorded func(records []journal.Happening)
-	began    time.Time
+	// never is a job whose answer the engine never takes; 0 for none.
+	never int64
+	began time.Time
 
 	mu       sync.Mutex
 	settings destination.Settings
@@ -263,6 +265,9 @@ func (r *replica) answer(ctx context.Context, key int64, a answer) error {
 	time.Sleep(5 * time.Millisecond)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if key == r.never {
+		return &worker.EngineError{Kind: worker.Ambiguous, Err: context.DeadlineExceeded}
+	}
 	if r.waits[key] == nil {
 		return &worker.EngineError{Kind: worker.Gone, Err: context.Canceled}
 	}

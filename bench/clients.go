@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"time"
 
@@ -96,7 +97,11 @@ func peakOf(pid int) (bytes uint64, err error) {
 
 func (b *bench) workerCommand(address string) *exec.Cmd {
 	cmd := exec.Command(b.worker, "serve") // its log goes to the null device: written, not kept
-	cmd.Env = append(os.Environ(), "ZEEBE_ADDRESS="+address, "ZEEBE_INSECURE_CONNECTION=true",
+	setting := "ZEEBE_ADDRESS="
+	if strings.HasPrefix(address, "http:") {
+		setting = "ZEEBE_REST_ADDRESS="
+	}
+	cmd.Env = append(os.Environ(), setting+address, "ZEEBE_INSECURE_CONNECTION=true",
 		"RETRY_WORKER_OPS_ADDR=127.0.0.1:0", "RETRY_WORKER_HTTP_ADDR=127.0.0.1:0",
 		"RETRY_WORKER_POLICIES_FILE="+b.policies, "RETRY_WORKER_DATABASE_URL=sqlite:"+b.freshDatabase())
 	return cmd

@@ -33,7 +33,7 @@ type gateway struct {
 // transient error. With gate, all jobs are those of a gate that is open.
 type mix struct {
 	unknown, permanent, exhausted int64
-	gate                          bool
+	gate, rest                    bool
 }
 
 func (m mix) jobType() string {
@@ -86,6 +86,10 @@ func (g *gateway) listen() (address string, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", fmt.Errorf("listen for the engine: %w", err)
+	}
+	if g.mix.rest {
+		g.ServeREST(l)
+		return "http://" + l.Addr().String(), nil
 	}
 	g.ServeGRPC(l)
 	return l.Addr().String(), nil

@@ -1,14 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"time"
@@ -26,7 +21,7 @@ func (b *bench) journalsAlone(ctx context.Context, out io.Writer) error {
 	defer end()
 	for _, p := range places {
 		fmt.Fprintf(out, "\nThe journal alone on %s; median (lowest–highest) of %d rounds.\n", p.name, b.rounds)
-		for _, part := range []func(context.Context, io.Writer, *place) error{b.throughput, b.fullJournal} {
+		for _, part := range []func(context.Context, io.Writer, *place) error{b.throughput, b.fullJournal, b.purged} {
 			if err := part(ctx, out, p); err != nil {
 				return fmt.Errorf("%s: %w", p.name, err)
 			}
@@ -79,14 +74,12 @@ func (b *bench) fullJournal(ctx context.Context, out io.Writer, p *place) error 
 	}); err != nil {
 		return fmt.Errorf("fill the journal: %w", err)
 	}
-	audit, err := b.verify(ctx, p, url)
+	bytes, err := p.size(ctx, url)
 	if err != nil {
 		return err
 	}
-	table(out, "the full journal", "attempts", "claims", "bytes per attempt", "`audit verify`, peak of memory (goal ≤ 128 MB)",
-		"records a second of its CPU (goal ≥ 60,000)")
-	row(out, p.name, strconv.Itoa(b.attempts), fmt.Sprint(from.claims), fmt.Sprint(audit.size/int64(b.attempts)),
-		fmt.Sprintf("%d MB", audit.peak>>20), fmt.Sprintf("%.0f", audit.rate))
+	table(out, "the full journal", "attempts", "claims", "bytes per attempt")
+	row(out, p.name, strconv.Itoa(b.attempts), fmt.Sprint(from.claims), fmt.Sprint(bytes/int64(b.attempts)))
 	if err := p.with(ctx, url, func(s *session) error {
 		if err := b.againstEmpty(ctx, out, p, s, from, from.latest(20_000)); err != nil {
 			return err
@@ -191,43 +184,4 @@ func (b *bench) deadLetters(ctx context.Context, out io.Writer, s *session) erro
 		row(out, l.name, fmt.Sprintf("%.1f ms", all[18].Seconds()*1000), l.goal)
 	}
 	return nil
-}
-
-// verified is a journal's size, and what `audit verify` took.
-type verified struct {
-	size int64   // bytes
-	peak uint64  // bytes of memory
-	rate float64 // records per CPU second
-}
-
-// verify measures the journal at url and runs the worker's `audit verify` on it.
-func (b *bench) verify(ctx context.Context, p *place, url string) (v verified, err error) {
-	if v.size, err = p.size(ctx, url); err != nil {
-		return v, err
-	}
-	cmd := exec.CommandContext(ctx, b.worker, "audit", "verify", "-o", "json")
-	cmd.Env = append(os.Environ(), "RETRY_WORKER_DATABASE_URL="+url)
-	var text bytes.Buffer
-	cmd.Stdout = &text
-	if err := cmd.Start(); err != nil {
-		return v, fmt.Errorf("audit verify: %w", err)
-	}
-	gone := make(chan error, 1)
-	go func() { gone <- cmd.Wait() }()
-	for running := true; running; {
-		select {
-		case err = <-gone:
-			running = false
-		case <-time.After(20 * time.Millisecond):
-			if peak, err := peakOf(cmd.Process.Pid); err == nil { // else it has ended
-				v.peak = max(v.peak, peak)
-			}
-		}
-	}
-	var said struct{ Records int }
-	if err := errors.Join(err, json.Unmarshal(text.Bytes(), &said)); err != nil {
-		return v, fmt.Errorf("audit verify: %w: %s", err, text.String())
-	}
-	v.rate = float64(said.Records) / (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
-	return v, nil
 }

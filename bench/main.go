@@ -1,5 +1,5 @@
 // Command bench measures what the worker costs in addition to the one call per job that the engine demands. It
-// compares CPU per job with a bare gRPC loop, in turn, on the development engine, which always has
+// compares CPU per job with a bare loop by the same protocol, in turn, on the development engine, which always has
 // jobs. It measures memory with 1,000 jobs in flight, and the time from start to the first answer. Then it measures
 // the journal alone, on SQLite and PostgreSQL, with every commit synced. Absolute figures vary with the machine; the
 // ratios hold.
@@ -94,6 +94,7 @@ func (b *bench) clients(ctx context.Context, out io.Writer) error {
 	}{
 		{"transient errors only (one call a job)", mix{}},
 		{"realistic mix (permanent and exhausted ones need two calls)", mix{unknown: 16, permanent: 15, exhausted: 8}},
+		{"realistic mix over REST (goal ≤ 3)", mix{unknown: 16, permanent: 15, exhausted: 8, rest: true}},
 		{"submission-gate while the destination is up (goal ≤ 1.5)", mix{gate: true}},
 	} {
 		bare, worker, started, err := b.alternate(ctx, s.mix)

@@ -1,5 +1,5 @@
 // Command bare is the yardstick of `make bench`: the least that a worker for analyze-retry can be. It activates jobs,
-// decides by hand and completes them over plain gRPC; it has no log, metrics, retries or
+// decides by hand and completes them over plain gRPC, or over REST by net/http; it has no log, metrics, retries or
 // stop. Its arguments are the gateway's address and the job type.
 package main
 
@@ -45,6 +45,9 @@ var (
 )
 
 func main() {
+	if strings.HasPrefix(os.Args[1], "http:") {
+		runREST(os.Args[1])
+	}
 	conn, err := grpc.NewClient(os.Args[1], grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		log.Fatal(err)

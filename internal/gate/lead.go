@@ -249,7 +249,7 @@ func (g *Gates) logPhase(name string, b *journal.DestinationBody) {
 		write = g.Log.Warn
 	}
 	write("a destination changed its state", zap.String("event", "destination_"+string(b.State.Phase)),
-		zap.String("destination", g.Settings().Label(name)), zap.String("was", string(b.Went)),
+		zap.String("destination", g.Settings().Destinations.Label(name)), zap.String("was", string(b.Went)),
 		zap.String("cause", string(b.State.Outage.Cause)))
 }
 
@@ -265,7 +265,7 @@ func each(n int, do func(i int) error) error {
 
 // depart records the departures from a destination's gate, roughly in their order.
 func (g *Gates) depart(ctx context.Context, s *step) error {
-	label := g.Settings().Label(s.gate.Name)
+	label := g.Settings().Destinations.Label(s.gate.Name)
 	err := each(len(s.departures), func(i int) error {
 		d := &s.departures[i]
 		ok, err := g.Memory.Depart(ctx, &d.Departure)

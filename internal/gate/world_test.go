@@ -111,7 +111,8 @@ func (w *world) start() *replica {
 	r.gates = gate.New(gate.Options{Store: slowlyHeld{w.memory}, Memory: memory, Engine: r, Clock: clock.Machine{}, Zone: time.UTC, Hooks: told,
 		Log: zap.NewNop(), Probe: func(context.Context, string, []int) bool { return w.probe != nil && w.probe() },
 		Settings: func() gate.Settings {
-			return gate.Settings{Version: fmt.Sprint(w.version.Load()), Configured: map[string]destination.Settings{portal: w.settings}, Otherwise: destination.Defaults()}
+			return gate.Settings{Version: fmt.Sprint(w.version.Load()), Destinations: destination.Configured{
+				Named: map[string]destination.Settings{portal: w.settings}, Others: destination.Defaults()}}
 		}})
 	tiss := *catalogue.Default().Policies[decision.DefaultPolicy]
 	tiss.Openings = map[string]decision.Opening{portal: {Calendar: w.settings.Calendar, Spread: 10 * time.Minute}}

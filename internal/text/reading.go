@@ -8,7 +8,7 @@ import (
 
 // Reading is a text as the characters that people see, each with its place in the text.
 type Reading struct {
-	Chars      []byte  // as likeness returns them
+	Chars      []byte  // the ASCII character that each resembles, or Sign, Small or Letter
 	From, Till []int32 // the bytes of the text that each stands for
 }
 

@@ -149,7 +149,7 @@ func (r *reader) follow(w *way, i int) int {
 	isSpaced, isListed := false, false
 	for ; i < len(r.classes); i++ {
 		switch c := r.classes[i]; {
-		case c == ' ', c == wide:
+		case c == ' ', c == wide, c == '-' && isSpaced && r.class(i+1) == ' ': // senha - Abc123
 			isSpaced = true
 		case c == ',', is(c, "\"'") && isListed && r.isWord(i+1):
 			isListed = true

@@ -38,6 +38,7 @@ var secrets = []struct{ why, text, want string }{
 		"código de acesso ao portal da operadora é [SECRET]; Seu código: [SECRET]. Use o código [SECRET] para entrar; your code is [SECRET]; Su código de acceso es [SECRET]; código enviado por e-mail: [SECRET]; token SMS [SECRET] inválido; PIN do token é [SECRET]; [SECRET] is your Unimed verification code"},
 	{"random behind other words", "chave de acesso da API a1b2c3d4e5f6a7b8c9d0 revogada; token de integração a1b2c3d4e5f6a7b8c9d0; $2y$10$abcdefghijklmnopqrstuu; la contraseña es Girasol77; <entry key=\"db.password\">abc</entry>",
 		"chave de acesso da API [SECRET] revogada; token de integração [SECRET]; $[SECRET]; la contraseña es [SECRET]; <entry key=\"db.password\">[SECRET]</entry>"},
+	{"behind a hyphen, of a card, in a query", "senha - Abc@123; CVV 123; https://h/x?key=a1b2c3d4e5f6a7b8&y=1", "senha - [SECRET]; CVV [SECRET]; https://h/x?key=[SECRET]&y=1"},
 	{"web tokens", "x " + webToken + " y, jwt=" + webToken, "x [SECRET] y, jwt=[SECRET]"},
 	{"longer than a notation is read", "x " + webToken + strings.Repeat("Ab1", 300), "x [SECRET]"},
 	{"keys of vendors", "AKIAIOSFODNN7EXAMPLE ghp_0123456789abcdefghij xoxb-123456789012-abcdef", "[SECRET] [SECRET] [SECRET]"},

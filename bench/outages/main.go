@@ -46,7 +46,7 @@ func run(args []string, out io.Writer) error {
 			return err
 		}
 	}
-	o.policy, o.destination, o.gate = from.Policies[*policy], from.Destination, *gate == "on"
+	o.policy, o.destination, o.gate = from.Policies[*policy], from.Destinations.Of, *gate == "on"
 	right := flags.NArg() == 0 && (o.gate || *gate == "off") && o.claimsPerMinute > 0 && o.claimsPerMinute <= 1000 && o.capacity > 0 &&
 		(*format == "text" || *format == "json")
 	if o.policy == nil || !right {

@@ -13,8 +13,8 @@ import (
 	"retry-worker/internal/audit"
 	"retry-worker/internal/config"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
 	"retry-worker/internal/events"
-	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/smallfile"
 	"retry-worker/internal/store"
@@ -174,7 +174,7 @@ func writesJournal(do func(ctx context.Context, w *journalWriter) error) func(*c
 		defer s.Close() // everything is committed
 		w := &journalWriter{Store: s, retention: settings.Retention}
 		if settings.EventsURL != "" {
-			w.publish = events.Publisher(events.Source, gate.Settings{}.Label)
+			w.publish = events.Publisher(events.Source, destination.Configured{}.Label)
 		}
 		return do(ctx, w)
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -18,9 +17,10 @@ func (c *cli) planCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan",
 		Short: "Show what a policy means: when each of its retries comes",
-		Long: "Shows a policy's whole ladder: the earliest, nominal and latest wait before each retry, the same from\n" +
-			"the first failure on, and the total limit. As a table or as JSON (times in seconds). Needs no engine and\n" +
-			"no store.",
+		Long: "Shows a policy's whole ladder, as if every retry failed at once: the earliest, nominal and latest wait before\n" +
+			"each retry, the same from the first failure on, and the total limit, in which hours do not count that a\n" +
+			"destination is closed. A retry that may pass it is then not scheduled. As a table or as JSON (times in\n" +
+			"seconds). Needs no engine and no store.",
 		Example: `  retry-worker plan --policy tiss-submission -o json
   retry-worker plan --policy tiss-submission --destination unimed-sp --at 2026-12-24T17:00:00-03:00
   retry-worker plan --policy job-queue --max-attempts 4 --delay-between-attempts PT30S`,
@@ -83,11 +83,14 @@ func (c *cli) plan(f *planFlags, file string) error {
 		if err := c.ladder(p); err != nil {
 			return err
 		}
+		if own := from.Policies[p.Policy].Own; own != nil && f.maxAttempts+f.delay == "" {
+			fmt.Fprintf(c.out, "Shown for a job that brings no retry policy of its own (%s).\n", own.MaxAttempts)
+		}
 	}
 	return nil
 }
 
-// ladder prints a plan for people: the settings, a line for each retry, and the remarks.
+// ladder prints a plan for people: the settings, and a line for each retry.
 func (c *cli) ladder(p *catalogue.Plan) error {
 	var rows []map[string]any
 	for _, r := range p.Retries {
@@ -111,14 +114,13 @@ func (c *cli) ladder(p *catalogue.Plan) error {
 	if rows == nil {
 		backoff = "none"
 	}
-	fmt.Fprintln(c.out, p.Policy)
-	err := c.print(map[string]any{"description": p.Description, "destination": p.Destination, "backoff": backoff,
-		"maxRetries": p.MaxRetries, "totalLimit": limit, "retries": rows}, columns)
-	fmt.Fprintln(c.out)
-	for _, sentence := range p.Remarks {
-		fmt.Fprintln(c.out, sentence)
+	fields := map[string]any{"description": p.Description, "destination": p.Destination, "backoff": backoff,
+		"maxRetries": p.MaxRetries, "totalLimit": limit, "retries": rows}
+	if p.NeverScheduled > 0 {
+		fields["neverScheduled"] = p.NeverScheduled
 	}
-	return err
+	fmt.Fprintln(c.out, p.Policy)
+	return c.print(fields, columns)
 }
 
 // own returns the retry policy of a job with the flags' values. It is an error if the policy named by --policy does not
@@ -143,9 +145,9 @@ func (f *planFlags) own(p *decision.Policy) (own decision.OwnPolicy, err error) 
 	if err != nil || attempts+delay == "" {
 		return own, err
 	}
-	own, rejection := catalogue.ReadJob(p, attempts, delay)
+	own, rejection := p.ReadOwn(&decision.Variables{MaxAttempts: attempts, Delay: delay})
 	if rejection != nil {
-		err = errors.New(rejection.Error())
+		err = rejection
 	}
 	return own, err
 }

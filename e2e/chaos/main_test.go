@@ -2,8 +2,7 @@
 // journal and its engine made of it: one attempt and one answer per claim and count, nothing forgotten.
 //
 // The worker is the built binary, its stores are real SQLite files and a real PostgreSQL. The engine is the
-// development engine, as a process, or behind the faults of testkit/gateway where hundreds of kills are needed
-// quickly. `make chaos` plays the long version; CHAOS_KILLS and CHAOS_SEED say how many kills, and which.
+// development engine, as a process, or behind the faults of testkit/gateway. `make chaos` plays the long version; CHAOS_KILLS and CHAOS_SEED say how many kills, and which.
 package chaos_test
 
 import (

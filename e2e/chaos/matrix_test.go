@@ -31,8 +31,10 @@ const (
 	matrixTimeout, outlasting = time.Second, 2500 * time.Millisecond
 	// pace is the time between two claims, and killClaims come at once before each kill.
 	pace, killClaims = 5 * time.Millisecond, 33
-	// engineKills where CHAOS_KILLS does not say otherwise; otherwise a tenth of those.
-	engineKills = 4
+	// shortKills of each store where CHAOS_KILLS does not say otherwise.
+	shortKills = 12
+	// shortSeed is the default of CHAOS_SEED.
+	shortSeed = 1
 )
 
 // row is a fault's turn: a worker between the engine and a journal of its own, and claims that come meanwhile.
@@ -65,6 +67,7 @@ func TestFaultMatrix(t *testing.T) {
 	}{
 		{name: "nothing", happen: func(*row) {}},
 		{name: "killed", happen: (*row).kill},
+		{name: "killed on PostgreSQL", store: "PostgreSQL", happen: (*row).kill},
 		{name: "killed after the record, before the answer", happen: func(r *row) { r.toxic(noneToEngine); r.pass(matrixTimeout / 2); r.again(); r.mend() }},
 		{name: "killed after the answer, before its acknowledgement", happen: func(r *row) { r.toxic(noneFromEngine); r.pass(matrixTimeout / 2); r.again(); r.mend() }},
 		{name: "stopped in order with a full queue", happen: func(r *row) { r.stop(); r.start() }},
@@ -99,7 +102,7 @@ func TestFaultMatrix(t *testing.T) {
 		t.Run(fault.name, func(t *testing.T) {
 			r := &row{
 				devEngine: openEngine(t), t: t, taker: strings.ReplaceAll(fault.name, " ", "-"), random: rand.New(rand.NewPCG(uint64(seed), 6)),
-				kills: max(harness.Setting(t, "CHAOS_KILLS", 10*engineKills)/10, 1),
+				kills: harness.Setting(t, "CHAOS_KILLS", shortKills),
 			}
 			r.open(fault.store)
 			before, err := r.Counters(t.Context())

@@ -79,7 +79,7 @@ func (a *App) openCatalogue() (err error) {
 func (a *App) takeCatalogue(c *catalogue.Catalogue) {
 	a.metrics.StartPolicies(c.Policies)
 	a.metrics.SetCatalogue(c.Version)
-	for name := range c.Destinations {
+	for name := range c.Destinations.Named {
 		a.metrics.StartDestination(name)
 	}
 	for name, t := range c.Teams {

@@ -108,11 +108,11 @@ func (a *App) newGates(memory *journal.Journal) *gate.Gates {
 
 func (a *App) gateSettings() gate.Settings {
 	c := a.catalogue()
-	return gate.Settings{Version: c.Version, Configured: c.Destinations, Otherwise: c.DefaultDestination, Policies: c.Policies}
+	return gate.Settings{Version: c.Version, Destinations: c.Destinations, Policies: c.Policies}
 }
 
 // destinationLabel returns a destination's name in metrics and events.
-func (a *App) destinationLabel(name string) string { return a.gateSettings().Label(name) }
+func (a *App) destinationLabel(name string) string { return a.catalogue().Destinations.Label(name) }
 
 // holdGates takes gate jobs until stop ends, and manages all held claims while this replica has the lease.
 func (a *App) holdGates(stop, hard context.Context, gates *gate.Gates, memory *journal.Journal) {

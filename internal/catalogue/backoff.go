@@ -60,7 +60,7 @@ func (b *builder) bounds(path string, rule *decision.BackoffRule, delays []delay
 	exact := rule.Precision()
 	rule.Rounding = cmp.Or(rule.Rounding, exact)
 	if at := path + ".rounding"; rule.Max > 0 && rule.Rounding > rule.Max && b.has(at) {
-		b.mismatch(at, "at most the longest wait ("+duration(rule.Max.Truncate(time.Millisecond)).String()+")")
+		b.mismatch(at, "at most the longest wait ("+Duration(rule.Max.Truncate(time.Millisecond)).String()+")")
 		return
 	}
 	for _, bound := range []struct {
@@ -71,11 +71,11 @@ func (b *builder) bounds(path string, rule *decision.BackoffRule, delays []delay
 		case !b.has(path+bound.key) && *bound.of > 0: // rounded like the delays
 			*bound.of = max(bound.of.Round(rule.Rounding), time.Millisecond)
 		case *bound.of%exact != 0: // R7
-			b.mismatch(path+bound.key, "a multiple of "+duration(exact).String()+
+			b.mismatch(path+bound.key, "a multiple of "+Duration(exact).String()+
 				", as finely as a policy with a min of a minute or more computes")
 		}
 	}
-	shortest, longest := duration(rule.Min), duration(rule.Max)
+	shortest, longest := Duration(rule.Min), Duration(rule.Max)
 	if longest > 0 && shortest > longest {
 		at := path + ".min"
 		if !b.has(at) {

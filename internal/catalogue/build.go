@@ -56,7 +56,8 @@ func (b *builder) policy(name string, doc *policy) *decision.Policy {
 	if doc.Stretch && doc.Destination == nil {
 		b.problem(path+".stretch", "a policy without a destination", "destination beside it, which tells what is waited for")
 	}
-	for _, name := range keysOf(b.at(path + ".context")) {
+	for key := range slices.Chunk(b.at(path+".context").Content, 2) { // in the order of the file
+		name := key[0].Value
 		field := doc.Context[name]
 		field.Variable, field.Type = name, cmp.Or(field.Type, decision.ContextText)
 		p.Context = append(p.Context, field)
@@ -66,7 +67,7 @@ func (b *builder) policy(name string, doc *policy) *decision.Policy {
 	p.Backoff = b.backoff(path+".backoff", &doc.Backoff)
 	if shortest := p.Backoff.Min; p.TotalLimit > 0 && p.TotalLimit < shortest {
 		b.mismatch(path+".totalLimit",
-			fmt.Sprintf("at least backoff.min (%s), or no retry is ever scheduled", duration(shortest)))
+			fmt.Sprintf("at least backoff.min (%s), or no retry is ever scheduled", Duration(shortest)))
 	}
 	p.Rules = b.rules(path, doc)
 	if p.PresumedRetries = doc.PresumedRetries; !b.has(path + ".presumedRetries") {

@@ -120,9 +120,9 @@ func (b *builder) openings(doc *document) {
 
 // openings returns the openings of all destinations; nil if none has a calendar.
 func (c *Catalogue) openings() map[string]decision.Opening {
-	all := map[string]decision.Opening{"": opening(c.DefaultDestination.Calendar, c.DefaultDestination.Pace)}
-	closes := c.DefaultDestination.Calendar != nil
-	for name, s := range c.Destinations {
+	others := c.Destinations.Others
+	all, closes := map[string]decision.Opening{"": opening(others.Calendar, others.Pace)}, others.Calendar != nil
+	for name, s := range c.Destinations.Named {
 		all[name] = opening(s.Calendar, s.Pace)
 		closes = closes || s.Calendar != nil
 	}

@@ -14,7 +14,7 @@ import (
 func TestCalendars(t *testing.T) {
 	c, err := Load("testdata/calendars.yaml")
 	mustDo(t, err)
-	unimed := c.Destination("unimed-sp").Calendar
+	unimed := c.Destinations.Of("unimed-sp").Calendar
 	for at, want := range map[string]string{
 		"2026-03-05T08:00": "",
 		"2026-03-05T18:00": "outside days 1-5,31, mon-fri, 08:00-18:00; business days 9, 22:00-04:00",
@@ -31,8 +31,8 @@ func TestCalendars(t *testing.T) {
 	tiss := c.Policies["tiss-submission"]
 	for name, want := range map[string]decision.Opening{
 		"unimed-sp": {Calendar: unimed, Spread: 30 * time.Minute},
-		"amil":      {Calendar: c.DefaultDestination.Calendar, Spread: 10 * time.Minute},
-		"lisboa":    {Calendar: c.Destination("lisboa").Calendar, Spread: 10 * time.Minute},
+		"amil":      {Calendar: c.Destinations.Others.Calendar, Spread: 10 * time.Minute},
+		"lisboa":    {Calendar: c.Destinations.Of("lisboa").Calendar, Spread: 10 * time.Minute},
 	} {
 		if got := tiss.Opening(name); got != want || got.Calendar == nil {
 			t.Errorf("%s: %+v, want %+v", name, got, want)

@@ -30,10 +30,8 @@ type Catalogue struct {
 	Policies decision.Policies
 	// Teams by their names.
 	Teams map[decision.Team]Team
-	// Destinations holds those that the file configures or a policy has as its default, with inherited settings. All
-	// others have DefaultDestination.
-	Destinations       map[string]destination.Settings
-	DefaultDestination destination.Settings
+	// Destinations names those that the file configures or a policy has as its default, with inherited settings.
+	Destinations destination.Configured
 
 	effective []byte
 }

@@ -13,31 +13,23 @@ import (
 // defaultDestination names the settings that every other destination inherits.
 const defaultDestination = "default"
 
-// Destination returns the settings of a destination, configured or not.
-func (c *Catalogue) Destination(name string) destination.Settings {
-	if settings, ok := c.Destinations[name]; ok && name != defaultDestination {
-		return settings
-	}
-	return c.DefaultDestination
-}
-
 // destinations makes the settings of each destination: its own, then those of default, then the built-in ones.
 func (b *builder) destinations(doc *document) {
-	c := b.catalogue
-	c.Destinations = make(map[string]destination.Settings, len(doc.Destinations))
+	all := &b.catalogue.Destinations
+	all.Named = make(map[string]destination.Settings, len(doc.Destinations))
 	inherited := doc.Destinations[defaultDestination]
 	if at := join("destinations", defaultDestination) + ".label"; b.has(at) {
 		b.mismatch(at, "a label of one destination: default is many")
 	}
-	c.DefaultDestination = b.settings(join("destinations", defaultDestination), &inherited, destination.Defaults())
+	all.Others = b.settings(join("destinations", defaultDestination), &inherited, destination.Defaults())
 	for _, name := range slices.Sorted(maps.Keys(doc.Destinations)) {
 		if own := doc.Destinations[name]; name != defaultDestination {
-			c.Destinations[name] = b.settings(join("destinations", name), &own, c.DefaultDestination)
+			all.Named[name] = b.settings(join("destinations", name), &own, all.Others)
 		}
 	}
-	for _, p := range c.Policies {
+	for _, p := range b.catalogue.Policies {
 		if d := p.Destination; d != nil {
-			c.Destinations[d.Default] = c.Destination(d.Default)
+			all.Named[d.Default] = all.Of(d.Default)
 		}
 	}
 	b.openings(doc)
@@ -45,11 +37,9 @@ func (b *builder) destinations(doc *document) {
 
 func (b *builder) settings(path string, doc *destinationSettings, s destination.Settings) destination.Settings {
 	s.Label = doc.Label
-	b.between(path+".opensAt.within", doc.OpensAt.Within, 10*time.Second, time.Hour)
 	set(&s.OpensAt.Failures, float64(doc.OpensAt.Failures))
 	set(&s.OpensAt.Of, doc.OpensAt.Of)
 	set(&s.OpensAt.Within, time.Duration(doc.OpensAt.Within))
-	b.between(path+".probe.every", doc.Probe.Every, time.Minute, 15*time.Minute)
 	set(&s.Probe.Every, time.Duration(doc.Probe.Every))
 	set(&s.Probe.URL, doc.Probe.URL)
 	if len(doc.Probe.Expect) > 0 {
@@ -62,7 +52,7 @@ func (b *builder) settings(path string, doc *destinationSettings, s destination.
 	set(&s.Pace.Start, float64(p.Start))
 	set(&s.Pace.Most, float64(p.Most))
 	s.Pace.Limited = s.Pace.Limited || p.Most > 0
-	set(&s.Pace.Factor, p.Step.factor)
+	set(&s.Pace.Factor, float64(p.Step.factor))
 	set(&s.Pace.Step, time.Duration(p.Step.every))
 	set(&s.Pace.OnRateLimit, float64(p.OnRateLimit))
 	if at := path + ".pace.start"; b.has(at) && s.Pace.Start > s.Pace.Most {
@@ -74,10 +64,3 @@ func (b *builder) settings(path string, doc *destinationSettings, s destination.
 
 // set assigns found to the variable, unless it is zero.
 func set[T comparable](to *T, found T) { *to = cmp.Or(found, *to) }
-
-// between reports a duration that is out of bounds. 0 is absent, or already reported.
-func (b *builder) between(path string, d duration, least, most time.Duration) {
-	if d != 0 && (time.Duration(d) < least || time.Duration(d) > most) {
-		b.mismatch(path, fmt.Sprintf("a duration from %s to %s", duration(least), duration(most)))
-	}
-}

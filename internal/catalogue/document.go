@@ -24,7 +24,7 @@ type policy struct {
 	JobRetryPolicy    *decision.OwnVariables `yaml:"jobRetryPolicy"`
 	MaxRetries        int64                  `yaml:"maxRetries"`
 	Backoff           backoff
-	TotalLimit        duration `yaml:"totalLimit"`
+	TotalLimit        Duration `yaml:"totalLimit"`
 	Salt              string
 	EmptyError        decision.EmptyError   `yaml:"emptyError"`
 	UnknownError      decision.UnknownError `yaml:"unknownError"`
@@ -44,15 +44,15 @@ type variable struct{ Variable string }
 
 type backoff struct {
 	Exponential *struct {
-		Base   duration
+		Base   Duration
 		Factor float64
 	}
-	Constant duration
-	List     []duration
-	Min      duration
-	Max      duration
+	Constant Duration
+	List     []Duration
+	Min      Duration
+	Max      Duration
 	Jitter   figure
-	Rounding duration
+	Rounding Duration
 }
 
 // destinationSettings holds the settings of one destination. Absent, and so zero, ones are inherited.
@@ -61,10 +61,10 @@ type destinationSettings struct {
 	OpensAt struct {
 		Failures figure
 		Of       int
-		Within   duration
+		Within   Duration
 	} `yaml:"opensAt"`
 	Probe struct {
-		Every  duration
+		Every  Duration
 		URL    string
 		Expect []int
 	}

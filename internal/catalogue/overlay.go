@@ -176,14 +176,6 @@ func child(n *yaml.Node, key string) *yaml.Node {
 	return new(yaml.Node)
 }
 
-// keysOf returns the keys of a mapping in their order.
-func keysOf(n *yaml.Node) (keys []string) {
-	for i := 0; i < len(n.Content); i += 2 {
-		keys = append(keys, n.Content[i].Value)
-	}
-	return keys
-}
-
 // each calls do for n and all nodes below it.
 func each(n *yaml.Node, do func(*yaml.Node)) {
 	do(n)

@@ -110,11 +110,11 @@ func TestEveryKey(t *testing.T) {
 	unimed.Probe.URL, unimed.Pace.Most = "https://portal.unimed.example/tiss?wsdl", 20
 	exported := cmp.AllowUnexported(destination.Pace{})
 	for name, want := range map[string]destination.Settings{"unimed-sp": unimed, "amil": other, "default": other} {
-		if diff := cmp.Diff(want, c.Destination(name), exported); diff != "" {
+		if diff := cmp.Diff(want, c.Destinations.Of(name), exported); diff != "" {
 			t.Errorf("the destination %s differs (-want +got):\n%s", name, diff)
 		}
 	}
-	if diff := cmp.Diff(destination.Defaults(), Default().Destination("amil"), exported); diff != "" {
+	if diff := cmp.Diff(destination.Defaults(), Default().Destinations.Of("amil"), exported); diff != "" {
 		t.Errorf("the built-in destination differs (-want +got):\n%s", diff)
 	}
 }

@@ -1,11 +1,7 @@
 package catalogue
 
 import (
-	"cmp"
-	"encoding/json"
-	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,14 +27,10 @@ type Plan struct {
 	Backoff string `json:"backoff"`
 	// TotalLimit is the time from the first failure (R20); 0 means no limit.
 	TotalLimit Duration `json:"totalLimit"`
-	// Job is the retry policy assumed of the job (R15); nil if the policy allows none.
-	Job *Job `json:"job"`
 	// Retries in their order; never nil.
 	Retries []PlannedRetry `json:"retries"`
 	// NeverScheduled counts the retries that could only come after TotalLimit (R20).
 	NeverScheduled int64 `json:"neverScheduled"`
-	// Remarks are sentences for people.
-	Remarks []string `json:"remarks"`
 }
 
 // PlannedRetry is one step of the ladder.
@@ -63,36 +55,6 @@ type Range struct {
 	Latest   Duration `json:"latest"`
 }
 
-// Duration is a length of time, at least 0. In JSON it is a number of seconds.
-type Duration time.Duration
-
-// String returns t in the form of the catalogue.
-func (t Duration) String() string { return text.Duration(time.Duration(t)) }
-
-// MarshalJSON returns t in seconds.
-func (t Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(t).Seconds()) }
-
-// Job is the retry policy assumed of a job, and the variables that hold it.
-type Job struct {
-	MaxAttemptsVariable string `json:"maxAttemptsVariable"`
-	DelayVariable       string `json:"delayVariable"` // empty if a job cannot say it
-	// MaxAttempts is null if the job brings none.
-	MaxAttempts *int64 `json:"maxAttempts"`
-	// Delay is null if the job brings none.
-	Delay *Duration `json:"delay"`
-}
-
-var anyID = regexp.MustCompile(".*")
-
-// ReadJob reads a job's retry policy as the worker would (R15). An empty value is an absent variable. The rejection
-// says which value is wrong.
-func ReadJob(p *decision.Policy, maxAttempts, delay decision.Value) (decision.OwnPolicy, *decision.Rejection) {
-	ofAnybody := *p
-	ofAnybody.IDPattern = anyID
-	f, rejection := ofAnybody.Read(decision.Variables{ID: decision.Text("plan"), MaxAttempts: maxAttempts, Delay: delay})
-	return f.Own, rejection
-}
-
 // PlanAt returns the plan of policy for a first failure at an instant (zero: any time) of a job that brings own (zero:
 // nothing). A retry that falls into closed hours of the destination is made when it opens (R29). Closed hours do not
 // count toward the total limit (R27).
@@ -101,7 +63,7 @@ func PlanAt(policy *decision.Policy, own decision.OwnPolicy, destination string,
 	p := &Plan{
 		Policy: policy.Name, Description: policy.Description, Catalogue: policy.Catalogue, MaxRetries: maxRetries,
 		Backoff:    Backoff(&backoff),
-		TotalLimit: Duration(policy.TotalLimit), Job: jobOf(policy, own), Retries: []PlannedRetry{},
+		TotalLimit: Duration(policy.TotalLimit), Retries: []PlannedRetry{},
 	}
 	var o decision.Opening
 	if !first.IsZero() {
@@ -115,7 +77,6 @@ func PlanAt(policy *decision.Policy, own decision.OwnPolicy, destination string,
 	}
 	p.climb(&backoff, o, first)
 	p.NeverScheduled = maxRetries - int64(len(p.Retries))
-	p.remark(o.Calendar != nil)
 	return p
 }
 
@@ -150,83 +111,6 @@ func opened(o decision.Opening, t time.Time, share float64) time.Time {
 		return t
 	}
 	return next.Add(time.Duration(share * float64(o.Room(next, time.Time{}))))
-}
-
-func jobOf(p *decision.Policy, own decision.OwnPolicy) *Job {
-	if p.Own == nil {
-		return nil
-	}
-	j := &Job{MaxAttemptsVariable: p.Own.MaxAttempts, DelayVariable: p.Own.Delay}
-	if own.MaxAttempts > 0 {
-		j.MaxAttempts = &own.MaxAttempts
-	}
-	if own.HasDelay {
-		delay := Duration(own.Delay)
-		j.Delay = &delay
-	}
-	return j
-}
-
-// remark adds sentences that sum up the plan. closes reports whether the destination closes at times.
-func (p *Plan) remark(closes bool) {
-	say := func(sentence string) { p.Remarks = append(p.Remarks, sentence) }
-	if p.Job != nil {
-		say(p.Job.words())
-	}
-	if p.MaxRetries == 0 {
-		say("No retry: the first failure is final.")
-		return
-	}
-	say("Counted as if every retry failed at once.")
-	if closes {
-		say("Hours in which " + p.Destination +
-			" is closed do not count toward the total limit; retries that wait for it to open are spread.")
-	}
-	limit := p.TotalLimit.String()
-	shown := int64(len(p.Retries))
-	first, last := int64(0), int64(0)
-	for _, r := range p.Retries {
-		if r.MayPassLimit {
-			first, last = cmp.Or(first, r.Number), r.Number
-		}
-	}
-	if first > 0 {
-		say(numbered(first, last) + " may come later than the total limit of " + limit +
-			"; if so, not scheduled: the failure is then final (MAX_RETRIES_EXCEEDED, reason TIME_LIMIT).")
-	}
-	if p.NeverScheduled > 0 {
-		say(numbered(shown+1, p.MaxRetries) + " would come later than the total limit of " + limit + ": never scheduled.")
-	}
-	if p.TotalLimit > 0 && shown == p.MaxRetries && !p.Retries[shown-1].MayPassLimit {
-		say("Every retry comes within the total limit of " + limit + ": the last at most " +
-			p.Retries[shown-1].FromFirst.Latest.String() + " after the first failure.")
-	}
-}
-
-func numbered(first, last int64) string {
-	if first == last {
-		return fmt.Sprint("Retry ", first)
-	}
-	return fmt.Sprintf("Retries %d to %d", first, last)
-}
-
-// words describe the job's assumed retry policy.
-func (j *Job) words() string {
-	var said []string
-	if j.MaxAttempts != nil {
-		said = append(said, j.MaxAttemptsVariable+" "+strconv.FormatInt(*j.MaxAttempts, 10))
-	}
-	if j.Delay != nil {
-		said = append(said, j.DelayVariable+" "+j.Delay.String())
-	}
-	if said == nil {
-		variables := j.MaxAttemptsVariable
-		if j.DelayVariable != "" {
-			variables += ", " + j.DelayVariable
-		}
-		return "Shown for a job that brings no retry policy of its own (" + variables + ")."
-	}
-	return "Shown for a job that brings " + strings.Join(said, " and ") + "."
 }
 
 // Backoff describes a rule in words: exponential, constant or a list, with bounds, jitter and rounding.

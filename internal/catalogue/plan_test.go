@@ -38,7 +38,7 @@ func near() *decision.Policy {
 // plans of every kind, by the name of their golden files.
 func plans(t *testing.T) map[string]*catalogue.Plan {
 	t.Helper()
-	brought, rejection := catalogue.ReadJob(queue(), "4", `"PT1M30S"`)
+	brought, rejection := queue().ReadOwn(&decision.Variables{MaxAttempts: "4", Delay: `"PT1M30S"`})
 	if rejection != nil {
 		t.Fatal(rejection)
 	}
@@ -104,7 +104,7 @@ func TestLadderEnds(t *testing.T) {
 }
 
 // R15: the values are read as a job's are.
-func TestReadJob(t *testing.T) {
+func TestReadOwn(t *testing.T) {
 	for _, tt := range []struct {
 		maxAttempts, delay decision.Value
 		retries            int64
@@ -119,7 +119,7 @@ func TestReadJob(t *testing.T) {
 		{"0", "", 0, 0, "INVALID_RETRY_POLICY: maxAttempts is 0, expected a whole number from 1 to 1000, or none (no retry policy)"},
 		{"2", `"soon"`, 0, 0, `INVALID_RETRY_POLICY: delayBetweenAttempts is "soon" (text), expected an ISO 8601 duration such as PT30S, or milliseconds as a whole number, at most 366 days, or none`},
 	} {
-		own, rejection := catalogue.ReadJob(queue(), tt.maxAttempts, tt.delay)
+		own, rejection := queue().ReadOwn(&decision.Variables{MaxAttempts: tt.maxAttempts, Delay: tt.delay})
 		if tt.refused != "" {
 			if rejection == nil || rejection.Error() != tt.refused {
 				t.Errorf("%s, %s: %v, want %s", tt.maxAttempts, tt.delay, rejection, tt.refused)

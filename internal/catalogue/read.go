@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -45,8 +44,9 @@ func (r *reader) document(content []byte, doc *document) bool {
 		r.problemAt(1, fileField, "more than 1 MiB", "a catalogue of at most 1 MiB")
 		return false
 	}
-	if line, ok := invalidUTF8(content); ok {
-		r.problemAt(line, fileField, "bytes that are not UTF-8", "text in UTF-8")
+	const never = "\xff" // in UTF-8
+	if i := bytes.Index(bytes.ToValidUTF8(content, []byte(never)), []byte(never)); i >= 0 {
+		r.problemAt(1+bytes.Count(content[:i], []byte("\n")), fileField, "bytes that are not UTF-8", "text in UTF-8")
 		return false
 	}
 	root, ok := r.parse(content)
@@ -62,17 +62,6 @@ func (r *reader) document(content []byte, doc *document) bool {
 		r.problemAt(1, fileField, "what cannot be read ("+oneSpace(err)+")", "a catalogue")
 	}
 	return root.Kind == yaml.MappingNode
-}
-
-func invalidUTF8(content []byte) (line int, found bool) {
-	for i := 0; i < len(content); {
-		c, size := utf8.DecodeRune(content[i:])
-		if c == utf8.RuneError && size == 1 {
-			return 1 + bytes.Count(content[:i], []byte("\n")), true
-		}
-		i += size
-	}
-	return 0, false
 }
 
 // parse returns the one document that content holds.

@@ -34,7 +34,11 @@ func (b *builder) rules(path string, doc *policy) *classify.Classifier {
 	classifier, err := classify.New(s.rules, doc.Vocabulary)
 	if wrong, ok := errors.AsType[classify.Errors](err); ok {
 		for _, e := range wrong {
-			s.wrong(path, &e)
+			at := path + ".vocabulary"
+			if e.Rule >= 0 {
+				at = s.paths[e.Rule]
+			}
+			s.problem(itemOf(at+"."+e.List, e.Item), e.Found, e.Expected)
 		}
 		return nil
 	}
@@ -42,15 +46,6 @@ func (b *builder) rules(path string, doc *policy) *classify.Classifier {
 		s.checkExamples(classifier, s.paths[i], &s.rules[i])
 	}
 	return classifier
-}
-
-// wrong reports a rule, or a part of the policy's vocabulary, that cannot be compiled.
-func (s *ruleSet) wrong(path string, e *classify.RuleError) {
-	at := path + ".vocabulary"
-	if e.Rule >= 0 {
-		at = s.paths[e.Rule]
-	}
-	s.problem(itemOf(at+"."+e.List, e.Item), e.Found, e.Expected)
 }
 
 // addAll adds the rules of a list: the built-in ones, or the file's.

@@ -1,7 +1,7 @@
 package catalogue
 
 import (
-	"encoding"
+	"encoding/json"
 	"errors"
 	"strconv"
 	"strings"
@@ -11,21 +11,29 @@ import (
 	"retry-worker/internal/text"
 )
 
-// Scalars with a form of their own; absent ones are 0. The schema says, for people too, what the form is.
+// Scalars with a form of their own; absent ones are 0. The schema says, for people too, what the form is, and refuses
+// any other, so that decoding need not.
 type (
-	// duration is a time as text.ParseDuration reads it.
-	duration time.Duration
+	// Duration is a length of time, at least 0. A catalogue has it as text.ParseDuration reads it, JSON in seconds.
+	Duration time.Duration
 	// figure is 12.5%, 20/min or x0.5; a percentage becomes a fraction.
 	figure float64
+	// growth is x2 every 15s.
 	growth struct {
-		factor float64
-		every  duration
+		factor figure
+		every  Duration
 	}
 )
 
 // formats holds the schema's formats that are more than a pattern.
 var formats = map[string]func(text string) error{
-	"units": form[duration], "growth": form[growth],
+	"duration 1ms-366d": between(time.Millisecond, text.LongestDuration),
+	"duration 10s-1h":   between(10*time.Second, time.Hour),
+	"duration 1m-15m":   between(time.Minute, 15*time.Minute),
+	"growth": func(text string) error {
+		_, every, _ := strings.Cut(text, " every ")
+		return between(time.Second, time.Hour)(every)
+	},
 	"days":     func(text string) error { return calendar.Window{Days: text}.Check() },
 	"weekdays": func(text string) error { return calendar.Window{Weekdays: text}.Check() },
 	"hours":    func(text string) error { return calendar.Window{Hours: text}.Check() },
@@ -34,27 +42,28 @@ var formats = map[string]func(text string) error{
 // errForm says that a text has the wrong form. The schema's title says which one is expected.
 var errForm = errors.New("another form")
 
-// form returns an error unless text can be decoded as a T.
-func form[T any, P interface {
-	*T
-	encoding.TextUnmarshaler
-}](text string) error {
-	if text == "" {
-		return errForm
+// between returns a check that a text is a duration from least to most.
+func between(least, most time.Duration) func(string) error {
+	return func(s string) error {
+		if d, ok := text.ParseDuration(s); !ok || d < least || d > most {
+			return errForm
+		}
+		return nil
 	}
-	return P(new(T)).UnmarshalText([]byte(text))
 }
 
-// UnmarshalText reads a duration such as 1h30m. An empty text is 0; the schema refuses it.
-func (d *duration) UnmarshalText(b []byte) error {
-	read, ok := text.ParseDuration(string(b))
-	if *d = duration(read); len(b) > 0 && (!ok || read < time.Millisecond) {
-		return errForm
-	}
+// UnmarshalText reads a duration such as 1h30m.
+func (d *Duration) UnmarshalText(b []byte) error {
+	read, _ := text.ParseDuration(string(b))
+	*d = Duration(read)
 	return nil
 }
 
-func (d duration) String() string { return text.Duration(time.Duration(d)) }
+// String returns d as a catalogue has it.
+func (d Duration) String() string { return text.Duration(time.Duration(d)) }
+
+// MarshalJSON returns d in seconds.
+func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).Seconds()) }
 
 // UnmarshalText reads a figure without its unit.
 func (f *figure) UnmarshalText(b []byte) error {
@@ -68,11 +77,5 @@ func (f *figure) UnmarshalText(b []byte) error {
 // UnmarshalText reads x2 every 15s.
 func (g *growth) UnmarshalText(b []byte) error {
 	by, every, _ := strings.Cut(string(b), " every ")
-	var f figure
-	err := errors.Join(f.UnmarshalText([]byte(by)), g.every.UnmarshalText([]byte(every)))
-	g.factor = float64(f)
-	if g.factor <= 1 || g.factor > 10 || g.every < duration(time.Second) || g.every > duration(time.Hour) {
-		return errForm
-	}
-	return err
+	return errors.Join(g.factor.UnmarshalText([]byte(by)), g.every.UnmarshalText([]byte(every)))
 }

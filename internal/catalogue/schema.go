@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,33 +22,36 @@ var schema []byte
 // Schema returns the JSON Schema of the format, for editors too.
 func Schema() []byte { return bytes.Clone(schema) }
 
-// validator returns the compiled schema, and the schema as a tree, from which messages are worded.
-var validator = sync.OnceValues(func() (*jsonschema.Schema, *yaml.Node) {
-	const name = "catalogue.schema.json"
+// schemaName is what the schema is called in the URLs of its parts.
+const schemaName = "catalogue.schema.json"
+
+// compiler returns the compiler with the schema and all parts of it compiled, so that it only looks them up from now on,
+// which is safe for concurrent use.
+var compiler = sync.OnceValue(func() *jsonschema.Compiler {
 	c := jsonschema.NewCompiler()
 	c.AssertFormat()
 	for format, check := range formats {
 		c.RegisterFormat(&jsonschema.Format{Name: format, Validate: func(v any) error { return check(fmt.Sprint(v)) }})
 	}
-	var tree yaml.Node
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
-	if err = errors.Join(err, yaml.Unmarshal(schema, &tree), c.AddResource(name, doc)); err != nil {
+	if err = errors.Join(err, c.AddResource(schemaName, doc)); err != nil {
 		panic(err) // cannot be: the tests read what is embedded
 	}
-	return c.MustCompile(name), tree.Content[0]
+	c.MustCompile(schemaName)
+	return c
 })
 
 // validate reports each value that breaks the schema, and blanks it.
 func (r *reader) validate(catalogue any) {
-	schema, _ := validator()
-	if wrong, ok := errors.AsType[*jsonschema.ValidationError](schema.Validate(catalogue)); ok {
+	err := compiler().MustCompile(schemaName).Validate(catalogue)
+	if wrong, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
 		r.refuse(wrong)
 	}
 }
 
 func (r *reader) refuse(e *jsonschema.ValidationError) {
 	path := r.path(e.InstanceLocation)
-	n, expected := r.at(path), expectedBy(e.SchemaURL)
+	n, broken := r.at(path), compiler().MustCompile(e.SchemaURL)
 	switch k := e.ErrorKind.(type) {
 	case *kind.Required:
 		for _, key := range k.Missing {
@@ -55,10 +59,10 @@ func (r *reader) refuse(e *jsonschema.ValidationError) {
 		}
 	case *kind.AdditionalProperties:
 		for _, key := range k.Properties {
-			if expected.keys == nil {
-				r.problem(join(path, key), quote(key), expected.title)
+			if broken.Properties == nil {
+				r.problem(join(path, key), quote(key), broken.Title)
 			} else {
-				r.problem(join(path, key), "the unknown key "+quote(key), "one of "+oneOf(key, expected.keys))
+				r.problem(join(path, key), "the unknown key "+quote(key), "one of "+oneOf(key, keysOf(broken)))
 			}
 		}
 	case *kind.FalseSchema:
@@ -77,8 +81,8 @@ func (r *reader) refuse(e *jsonschema.ValidationError) {
 			r.refuse(cause)
 		}
 		if len(e.Causes) == 0 {
-			r.problem(path, describe(n), expected.of(n))
-			blank(n, expected.kind, path)
+			r.problem(path, describe(n), expectation(broken, n.Value))
+			blank(n, typeOf(broken), path)
 		}
 	}
 }
@@ -95,53 +99,40 @@ func (r *reader) path(location []string) (path string) {
 	return path
 }
 
-// expectation holds what a part of the schema says of a value.
-type expectation struct {
-	title            string
-	kind             string
-	values, keys     []string
-	minimum, maximum string
-}
-
-// expectedBy returns the expectation of the schema's part at a URL.
-func expectedBy(url string) expectation {
-	_, n := validator()
-	if _, pointer, found := strings.Cut(url, "#/"); found {
-		for token := range strings.SplitSeq(pointer, "/") {
-			n = child(n, token)
-		}
-	}
-	if ref := child(n, "$ref").Value; ref != "" {
-		return expectedBy(ref)
-	}
-	e := expectation{title: child(n, "title").Value, kind: child(n, "type").Value, keys: keysOf(child(n, "properties")),
-		minimum: child(n, "minimum").Value, maximum: child(n, "maximum").Value}
-	for _, value := range child(n, "enum").Content {
-		e.values = append(e.values, value.Value)
-	}
-	return e
-}
-
 // shapes words the types that messages name.
-var shapes = map[string]string{"array": "a list", "boolean": "true or false"}
+var shapes = map[string]string{"array": "a list", "boolean": "true or false", "integer": "a whole number",
+	"number": "a number"}
 
-// of says in words what is expected in place of n.
-func (e *expectation) of(n *yaml.Node) string {
-	switch {
-	case e.title != "" && e.kind == "object":
-		return "a mapping, each key " + e.title
-	case e.title != "":
-		return e.title
-	case e.values != nil:
-		return "one of " + oneOf(n.Value, slices.Compact(e.values))
-	case e.kind == "integer":
-		return "a whole number from " + e.minimum + " to " + e.maximum
-	case e.kind == "number":
-		return "a number from " + e.minimum + " to " + e.maximum
-	case e.keys != nil:
-		return "a mapping of " + strings.Join(e.keys, ", ")
+// typeOf returns the type that s asks for; empty if none, or one of several.
+func typeOf(s *jsonschema.Schema) string {
+	if s.Types == nil || len(s.Types.ToStrings()) > 1 {
+		return ""
 	}
-	return shapes[e.kind]
+	return s.Types.ToStrings()[0]
+}
+
+// keysOf returns the keys that s knows, in alphabetical order.
+func keysOf(s *jsonschema.Schema) []string { return slices.Sorted(maps.Keys(s.Properties)) }
+
+// expectation says in words what s expects in place of a value.
+func expectation(s *jsonschema.Schema, value string) string {
+	switch {
+	case s.Title != "" && typeOf(s) == "object":
+		return "a mapping, each key " + s.Title
+	case s.Title != "":
+		return s.Title
+	case s.Enum != nil:
+		var values []string
+		for _, v := range s.Enum.Values {
+			values = append(values, fmt.Sprint(v))
+		}
+		return "one of " + oneOf(value, slices.Compact(values))
+	case s.Minimum != nil:
+		return shapes[typeOf(s)] + " from " + s.Minimum.RatString() + " to " + s.Maximum.RatString()
+	case s.Properties != nil:
+		return "a mapping of " + strings.Join(keysOf(s), ", ")
+	}
+	return shapes[typeOf(s)]
 }
 
 // describe returns n as messages show it.

@@ -138,20 +138,12 @@ var NoMatch = Match{Class: Unknown, Rank: Nothing, Reason: "UNKNOWN"}
 // Classifier weighs the evidence in error texts. It is safe for concurrent use; a nil one knows no rule.
 type Classifier struct {
 	rules []Rule
-	// matchers in order of strength.
-	matchers []matcher
+	// matchers holds what each way of a rule to match says of a message, the strongest first; without Text.
+	matchers []Match
 	// words are searched in the text as read, codes in the original message (R3).
 	words, codes automaton
 	numbers      map[string]*numberRules
 	patterns     []pattern
-}
-
-// matcher is one of a rule's ways to match.
-type matcher struct {
-	rule *Rule
-	// name stands in matchedRule.
-	name string
-	rank Rank
 }
 
 // Rules returns the classifier's rules, the strongest first.
@@ -165,24 +157,25 @@ func (c *Classifier) Rules() []Rule {
 // Classify is analyzeError of RN-BIL-005 §12.4. message is the original text; status is the HTTP status beside it, 0 if
 // there is none.
 func (c *Classifier) Classify(message string, status int) Match {
-	words := text.ReadWords(message)
-	defer words.Free()
-	return c.ClassifyWords(words, status)
+	m, _ := c.Read(message, status)
+	return m
 }
 
-// ClassifyWords is Classify for a message already read. It changes words: it marks where clauses begin.
-func (c *Classifier) ClassifyWords(words *text.Words, status int) Match {
-	if c == nil || len(c.matchers) == 0 {
-		return NoMatch
+// Read is Classify, and returns what else the message tells.
+func (c *Classifier) Read(message string, status int) (Match, Said) {
+	if c == nil {
+		return NoMatch, Said{}
 	}
+	words := text.ReadWords(message)
+	defer words.Free()
 	s := c.search(words, status, false)
 	defer s.free()
-	return s.result()
+	return s.result(), s.said
 }
 
 // Explain returns all the evidence in a message, the deciding one first, the others with why they lost.
 func (c *Classifier) Explain(message string, status int) []Found {
-	if c == nil || len(c.matchers) == 0 {
+	if c == nil {
 		return nil
 	}
 	words := text.ReadWords(message)
@@ -197,8 +190,8 @@ func (c *Classifier) Explain(message string, status int) []Found {
 		case f.matcher == s.best && f.span == s.where:
 			all = slices.Insert(all, 0, Found{Match: s.result()})
 			continue
-		case e.Rank > s.matchers[s.best].rank:
-			e.Lost = "weaker than " + s.matchers[s.best].rank.String()
+		case e.Rank > s.matchers[s.best].Rank:
+			e.Lost = "weaker than " + s.matchers[s.best].Rank.String()
 		default:
 			e.Lost = "an earlier rule of the same rank matched"
 		}
@@ -221,9 +214,9 @@ func (s *search) result() Match {
 
 // match returns what a matcher found at a span.
 func (s *search) match(number int, where span) Match {
-	m, matched := &s.matchers[number], strconv.Itoa(s.status)
-	if where != beside {
-		matched = s.Text[where.from:where.to]
+	m := s.matchers[number]
+	if m.Text = strconv.Itoa(s.status); where != beside {
+		m.Text = s.Text[where.from:where.to]
 	}
-	return Match{m.rule.Class, m.rank, m.name, m.rule.Reason, m.rule.Team, m.rule.Hint.String(), matched}
+	return m
 }

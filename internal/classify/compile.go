@@ -37,13 +37,12 @@ type compiler struct {
 	wrong Errors
 }
 
-// piece is one item of a rule's lists, and the rank of evidence that it is.
+// piece is one item of a rule's lists, and what it says of a message that has it, without Text.
 type piece struct {
 	RuleError // about this item, if it is invalid
-	rule      *Rule
-	text      string
-	rank      Rank
-	kind      numberKind
+	Match
+	item string
+	kind numberKind
 }
 
 // each returns the rules that r stands for. A rule without a name stands for one rule for each code: the code is its
@@ -73,11 +72,16 @@ func New(rules []Rule, vocabulary Vocabulary) (*Classifier, error) {
 			pieces = append(pieces, piecesOf(i, &r)...)
 		}
 	}
-	slices.SortStableFunc(pieces, func(a, b piece) int { return int(a.rank - b.rank) })
+	slices.SortStableFunc(pieces, func(a, b piece) int { return int(a.Rank - b.Rank) })
 	for _, p := range pieces {
 		c.refuse(p.RuleError, c.add(&p))
 	}
 	c.addVocabulary(vocabulary)
+	for list, role := range sayings {
+		for _, phrase := range lists[list] {
+			c.words.add(phrase, use{role, none, 1})
+		}
+	}
 	if c.wrong != nil {
 		return nil, c.wrong
 	}
@@ -90,18 +94,21 @@ func New(rules []Rule, vocabulary Vocabulary) (*Classifier, error) {
 // piecesOf lists the pieces of a rule. TISS in its own place, and a status beside the text, have rank TISS or a
 // stronger one.
 func piecesOf(number int, r *Rule) (all []piece) {
+	says := Match{Class: r.Class, Rank: r.Rank, Name: r.Name, Reason: r.Reason, Team: r.Team, Hint: r.Hint.String()}
 	for _, list := range r.Lists() {
 		for j, item := range list.Items {
 			if item == "" { // the schema refuses it
 				continue
 			}
-			p := piece{RuleError{number, list.Key, j, strconv.Quote(item), ""}, r, item, r.Rank, inText}
+			p := piece{RuleError{number, list.Key, j, strconv.Quote(item), ""}, says, item, inText}
 			switch list.Key {
+			case "codes":
+				p.Name = item
 			case "httpStatuses":
 				all = append(all, p)
-				p.kind, p.rank = besideText, min(r.Rank, TISS)
+				p.kind, p.Rank = besideText, min(r.Rank, TISS)
 			case "tissFaults", "tissCodes":
-				p.rank = min(r.Rank, TISS)
+				p.kind, p.Rank = tissCode, min(r.Rank, TISS)
 			}
 			all = append(all, p)
 		}
@@ -116,23 +123,16 @@ var roles = map[string]role{"tissFaults": nameRole, "phrases": phraseRole, "refu
 // add compiles a piece of a rule. If it is invalid, add returns what is expected in its place.
 func (c *compiler) add(p *piece) (expected string) {
 	number := len(c.matchers)
-	c.matchers = append(c.matchers, matcher{p.rule, p.rule.Name, p.rank})
+	c.matchers = append(c.matchers, p.Match)
 	switch p.List {
 	case "codes":
-		c.matchers[number].name = p.text
-		c.addCode(p.text, p.rule, number)
-	case "httpStatuses":
-		c.addNumbers(p.text, p.kind, number)
-	case "tissCodes":
-		p.kind = tissCode
-		if strings.HasSuffix(p.text, "xx") {
-			p.kind = tissGroup
-		}
-		c.addNumbers(p.text, p.kind, number)
+		c.addCode(p.item, p.Rank, number)
+	case "httpStatuses", "tissCodes":
+		c.addNumbers(p.item, p.kind, number)
 	case "patterns":
-		return c.addPattern(p.text, number)
+		return c.addPattern(p.item, number)
 	default:
-		return c.addWords(p.text, use{role: roles[p.List], matcher: number})
+		return c.addWords(p.item, use{role: roles[p.List], matcher: number})
 	}
 	return ""
 }
@@ -144,14 +144,14 @@ func (c *compiler) refuse(e RuleError, expected string) {
 	}
 }
 
-func (c *compiler) addCode(code string, r *Rule, number int) {
+func (c *compiler) addCode(code string, rank Rank, number int) {
 	if isNumber(code) {
 		c.addNumbers(code, asItCame, number)
 		return
 	}
 	c.codes.add(code, use{matcher: number, length: len(code)})
 	for _, kind := range []string{"", "exception", "error", "fault"} {
-		if r.Rank == SpecifiedPermanent {
+		if rank == SpecifiedPermanent {
 			c.addWords(strings.ReplaceAll(code, "_", "")+kind, use{role: nameRole, matcher: number})
 		}
 	}
@@ -161,6 +161,9 @@ func (c *compiler) addCode(code string, r *Rule, number int) {
 func (c *compiler) addNumbers(s string, kind numberKind, matcher int) {
 	numbers := []string{s}
 	if head, isGroup := strings.CutSuffix(s, "xx"); isGroup {
+		if kind == tissCode {
+			kind = tissGroup
+		}
 		numbers = nil
 		for i := range 100 {
 			numbers = append(numbers, fmt.Sprintf("%s%02d", head, i))

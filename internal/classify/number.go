@@ -61,8 +61,8 @@ func (s *search) readNumbers() {
 // addStatus adds a status found in the text. It counts as a refusal only if nothing else says that the fault passes.
 func (s *search) addStatus(number int, where span) {
 	lost := ""
-	isPassing := s.best != none && s.matchers[s.best].rank == PassingFault
-	if s.matchers[number].rank == Refusal && (isPassing || s.waits()) {
+	isPassing := s.best != none && s.matchers[s.best].Rank == PassingFault
+	if s.matchers[number].Rank == Refusal && (isPassing || s.waits()) {
 		lost = "a status is a refusal only where it stands alone"
 	}
 	s.add(number, where, lost)
@@ -153,12 +153,8 @@ func isStatus(plain []byte, from, to int) bool {
 	if strings.Trim(rest, " ") == "" {
 		return next == "" || next[0] == ':' || next[0] == '-'
 	}
-	return isAnnounced(rest) && !units[firstWord(next)]
-}
-
-// firstWord returns the word that s begins with.
-func firstWord(s string) string {
-	return s[:len(s)-len(strings.TrimLeftFunc(s, isWord))]
+	firstWord := next[:len(next)-len(strings.TrimLeftFunc(next, isWord))]
+	return isAnnounced(rest) && !units[firstWord]
 }
 
 // isBracketed reports whether a number is alone in brackets, as in (404). Brackets of a call or an index do not count,

@@ -17,47 +17,30 @@ type Said struct {
 	Wait time.Duration
 }
 
-// The roles of phrases.
-const (
-	perhapsRole role = iota
-	notSentRole
-	waitRole
-	saidRoles
-)
-
-// sayings finds all phrases.
-var sayings = func() automaton {
-	a := newAutomaton()
-	for r, list := range [saidRoles]string{"perhaps", "not sent", "wait"} {
-		for _, phrase := range lists[list] {
-			a.add(phrase, use{role: role(r), length: 1})
-		}
-	}
-	a.build()
-	return a
-}()
+// sayings maps the lists of phrases that tell something to the phrases' roles. They match within words, too.
+var sayings = map[string]role{"perhaps": perhapsRole, "not sent": notSentRole, "wait": waitRole}
 
 // ofStatus maps HTTP statuses to the roles of phrases that say the same.
 var ofStatus = map[string]role{"429": notSentRole, "503": notSentRole, "502": perhapsRole, "504": perhapsRole}
 
-// Says returns what a text and the HTTP status beside it (0: none) tell.
-func Says(words *text.Words, status int) (said Said) {
-	var found [saidRoles]bool
-	sayings.each(words, func(u use, from, to int) {
-		if found[u.role] = true; u.role == waitRole && words.At(from-1) != "ao" { // as in "timeout ao aguardar"
-			said.Wait = max(said.Wait, waitIn(clauseBehind(words, to)))
+// hear takes in what a phrase, or a status, says of whether the claim was sent.
+func (s *search) hear(r role) {
+	s.said.Perhaps = s.said.Perhaps || r == perhapsRole
+	s.notSent = s.notSent || r == notSentRole
+}
+
+// conclude completes what the message tells, once its words are read.
+func (s *search) conclude() {
+	s.hear(ofStatus[strconv.Itoa(s.status)])
+	eachNumber(s.Plain, func(from, to int) {
+		if says, ok := ofStatus[string(s.Plain[from:to])]; ok && s.status == 0 && isStatus(s.Plain, from, to) {
+			s.hear(says)
 		}
 	})
-	if says, ok := ofStatus[strconv.Itoa(status)]; ok {
-		found[says] = true
+	s.said.Perhaps = s.said.Perhaps && !s.notSent
+	for _, to := range s.asks {
+		s.said.Wait = max(s.said.Wait, waitIn(clauseBehind(s.Words, to)))
 	}
-	eachNumber(words.Plain, func(from, to int) {
-		if says, ok := ofStatus[string(words.Plain[from:to])]; ok && status == 0 && isStatus(words.Plain, from, to) {
-			found[says] = true
-		}
-	})
-	said.Perhaps = found[perhapsRole] && !found[notSentRole]
-	return said
 }
 
 // farthest is how many words after the word that asks to wait the time may stand.

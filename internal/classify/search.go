@@ -25,6 +25,11 @@ type search struct {
 	laterTry int
 	// earlier and latest are the places in plain of the last two statuses that differ; to is 0 if there is none.
 	earlier, latest span
+	// said is what the message tells. notSent reports that it tells that the claim was not sent. asks holds the words
+	// behind requests to wait.
+	said    Said
+	notSent bool
+	asks    []int
 	// waiting caches the answer of waits.
 	waiting *bool
 	// explains makes the search keep everything that it finds.
@@ -43,6 +48,9 @@ const (
 	thingRole                // may be refused
 	contrastRole             // begins a clause
 	tryRole                  // begins a try after the first
+	perhapsRole              // tells that the portal may have taken the claim
+	notSentRole              // tells that the claim was not sent
+	waitRole                 // asks to wait
 )
 
 // none is the matcher of a needle that belongs to no rule.
@@ -74,10 +82,10 @@ const patternReach = 64 << 10
 var searches = sync.Pool{New: func() any { return new(search) }}
 
 // search weighs the evidence in a message. If the message tells of several tries, earlier ones count only with ranks 1
-// and 2. The caller frees the result.
+// and 2, and with what they tell. The caller frees the result.
 func (c *Classifier) search(words *text.Words, status int, explains bool) *search {
 	s := c.weigh(words, status, explains)
-	if s.best != none && s.matchers[s.best].rank <= TISS {
+	if s.best != none && s.matchers[s.best].Rank <= TISS {
 		return s
 	}
 	start := s.lastTry()
@@ -89,6 +97,7 @@ func (c *Classifier) search(words *text.Words, status int, explains bool) *searc
 		last.free()
 		return s
 	}
+	last.said = s.said
 	s.free()
 	return last
 }
@@ -97,15 +106,16 @@ func (c *Classifier) search(words *text.Words, status int, explains bool) *searc
 func (c *Classifier) weigh(words *text.Words, status int, explains bool) *search {
 	s := searches.Get().(*search)
 	*s = search{Classifier: c, Words: words, status: status, best: none, explains: explains,
-		hits: s.hits[:0], places: s.places[:0]}
+		hits: s.hits[:0], places: s.places[:0], asks: s.asks[:0]}
 	s.findCodes()
-	s.findWords()
+	s.words.each(s.Words, s.take)
 	s.refuse()
 	if n := s.numbers[strconv.Itoa(status)]; n != nil && n[besideText] != none {
 		s.add(n[besideText], beside, "")
 	}
 	s.readNumbers()
 	s.readPatterns()
+	s.conclude()
 	return s
 }
 
@@ -137,10 +147,7 @@ func (s *search) findCodes() {
 	}
 }
 
-// findWords looks for names, phrases, and the parts of refusals.
-func (s *search) findWords() { s.words.each(s.Words, s.take) }
-
-// take records a needle that was found in the words [from, to).
+// take records a needle that was found in the words [from, to): a name, a phrase, or a part of a refusal.
 func (s *search) take(u use, from, to int) {
 	switch u.role {
 	case nameRole:
@@ -149,7 +156,7 @@ func (s *search) take(u use, from, to int) {
 		lost := ""
 		if denied, _ := s.negated(from, to, 0); denied {
 			lost = "negated"
-		} else if s.matchers[u.matcher].rank == Refusal && s.isDoubted(from) {
+		} else if s.matchers[u.matcher].Rank == Refusal && s.isDoubted(from) {
 			lost = "said of a case that may be"
 		} else if fieldNames[s.At(from)] && s.waits() {
 			lost = "beside what passes"
@@ -159,6 +166,12 @@ func (s *search) take(u use, from, to int) {
 		s.laterTry = s.All[from].From
 	case contrastRole:
 		s.All[from].Before = text.Clause
+	case perhapsRole, notSentRole:
+		s.hear(u.role)
+	case waitRole:
+		if s.At(from-1) != "ao" { // as in "timeout ao aguardar"
+			s.asks = append(s.asks, to)
+		}
 	case thingRole:
 		s.takeThing(hit{u, from, to})
 	default:

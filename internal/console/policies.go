@@ -89,12 +89,12 @@ func (v *visit) Ladder(p *decision.Policy) *catalogue.Plan {
 	return catalogue.PlanAt(p, decision.OwnPolicy{}, "", time.Time{})
 }
 
-// Notes returns sentences about a ladder.
-func (v *visit) Notes(l *catalogue.Plan) (notes []string) {
+// Notes returns sentences about a policy's ladder.
+func (v *visit) Notes(p *decision.Policy, l *catalogue.Plan) (notes []string) {
 	if len(l.Retries) == 0 {
 		notes = append(notes, v.T("ladder.final"))
 	}
-	if l.Job != nil {
+	if p.Own != nil {
 		notes = append(notes, v.T("ladder.own"))
 	}
 	passes := slices.ContainsFunc(l.Retries, func(r catalogue.PlannedRetry) bool { return r.MayPassLimit })

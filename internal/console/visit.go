@@ -62,7 +62,7 @@ func (v *visit) Says(t text.Translated) string { return t.In(string(v.Lang)) }
 
 // portal returns what people call a destination.
 func (v *visit) portal(name string) string {
-	return cmp.Or(v.Says(v.catalogue.Destination(name).Label), name)
+	return cmp.Or(v.Says(v.catalogue.Destinations.Of(name).Label), name)
 }
 
 func (v *visit) Role() string { return v.Or("role."+v.who.Role.String(), v.who.Role.String()) }

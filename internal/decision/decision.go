@@ -148,7 +148,8 @@ func Decide(f *Failure, p *Policy, past Past, now time.Time) Decision {
 	case d.RetryCount >= maxRetries: // BIL-005-V1, R10
 		d.giveUp(MaxRetriesExceeded, ReasonMaxRetries, p.LimitTeam, "")
 	case f.Error == "" && p.EmptyError == RejectEmptyError: // BIL-005-V4, BIL-004-V6, R11
-		return reject(d, f.errorRejection(p))
+		return Decision{Outcome: Rejected, Policy: d.Policy, SubjectID: d.SubjectID, AnalysedAt: d.AnalysedAt,
+			Rejection: &Rejection{InvalidErrorMessage, p.ErrorVariable, f.OriginalError.describe(), "text that says what failed"}}
 	case d.ErrorClassification == Permanent: // BIL-005-V2, R2
 		d.giveUp(PermanentError, match.Reason, match.Team, "")
 		if match.Presumed() && p.PresumedRetries > 0 { // it was retried before, to be sure
@@ -296,11 +297,6 @@ func (d *Decision) isMissed(f *Failure) bool {
 func (d *Decision) isBeyond(p *Policy, f *Failure) bool {
 	return p.TotalLimit > 0 && d.NextRetryTime.Sub(d.FirstFailure) > p.TotalLimit && // cheap test first
 		d.NextRetryTime.After(p.TimeLimit(f.Destination, d.FirstFailure))
-}
-
-// reject returns the rejection for d without what a decision would have.
-func reject(d Decision, r *Rejection) Decision {
-	return Decision{Outcome: Rejected, Policy: d.Policy, SubjectID: d.SubjectID, AnalysedAt: d.AnalysedAt, Rejection: r}
 }
 
 // RejectedBy returns the decision for an input that was refused (R11).

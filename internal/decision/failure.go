@@ -155,23 +155,28 @@ func (p *Policy) Read(v Variables) (Failure, *Rejection) {
 		"an instant such as 2026-03-05T18:00:00-03:00 (without a zone: UTC), or none")
 	f.status = optional(&refused, v.HTTPStatus, Value.status, InvalidHTTPStatus, p.HTTPStatusVariable,
 		"a whole number from 100 to 599, or none")
-	if f.Own = p.readOwn(&v, &refused); refused != nil {
+	if refused == nil {
+		f.Own, refused = p.ReadOwn(&v)
+	}
+	if refused != nil {
 		return f, refused
 	}
 	f.Destination, f.RetryAfter, f.Context = p.destination(v.Destination), v.RetryAfter.name(), p.context(v.Context)
 	if message, ok := v.Error.text(); ok && strings.TrimFunc(message, isBlank) != "" {
 		f.Error = message
 	}
-	words := text.ReadWords(f.Error)
-	defer words.Free()
-	f.Match, f.Said = p.classify(&f, words), classify.Says(words, f.status)
+	f.Match, f.Said = p.Rules.Read(f.Error, f.status)
+	if f.Own.NonRetryable && (f.Match.Class != Permanent || f.Match.Presumed()) {
+		f.Match = classify.Match{Class: Permanent, Rank: classify.SpecifiedPermanent, Name: NonRetryableRule,
+			Reason: ReasonNonRetryable, Team: p.LimitTeam}
+	}
 	return f, nil
 }
 
 // optional reads a variable that may be absent. refused gets the first variable that cannot be read.
 func optional[T any](refused **Rejection, v Value, read func(Value) (T, bool), code RejectionCode,
 	variable, expected string) (got T) {
-	if v.absent() || *refused != nil {
+	if !v.given() || *refused != nil {
 		return got
 	}
 	got, ok := read(v)
@@ -203,19 +208,6 @@ func (v Value) status() (int, bool) {
 	return int(n), ok && (n == 0 || n >= 100 && n <= 599)
 }
 
-// classify returns the rules' match for an error, which may be empty if there is a status.
-func (p *Policy) classify(f *Failure, words *text.Words) classify.Match {
-	match := classify.NoMatch
-	if f.Error != "" || f.status != 0 {
-		match = p.Rules.ClassifyWords(words, f.status)
-	}
-	if f.Own.NonRetryable && (match.Class != Permanent || match.Presumed()) {
-		return classify.Match{Class: Permanent, Rank: classify.SpecifiedPermanent, Name: NonRetryableRule,
-			Reason: ReasonNonRetryable, Team: p.LimitTeam}
-	}
-	return match
-}
-
 // Evidence returns all that the rules found in a failure, the deciding evidence first.
 func (p *Policy) Evidence(f *Failure) []classify.Found {
 	return p.Rules.Explain(f.Error, f.status)
@@ -235,11 +227,6 @@ func SaysNothing(text string) bool {
 	return false
 }
 
-func (f *Failure) errorRejection(p *Policy) *Rejection {
-	return &Rejection{InvalidErrorMessage, p.ErrorVariable, f.OriginalError.describe(),
-		"text that says what failed"}
-}
-
 // Result is how retried work ended (variable retryOutcome). The set is closed.
 type Result string
 
@@ -255,7 +242,7 @@ const (
 func ReadResult(v Value) (Result, *Rejection) {
 	text, ok := v.text()
 	switch r := Result(text); {
-	case v.absent():
+	case !v.given():
 		return Success, nil
 	case ok && (r == Success || r == Failed || r == Accepted):
 		return r, nil

@@ -35,19 +35,19 @@ const NonRetryableRule = "nonRetryable"
 // leastDelay replaces a delay of 0, with which a process would loop without a pause.
 const leastDelay = time.Second
 
-// readOwn reads the retry policy that a job brings.
-func (p *Policy) readOwn(v *Variables, refused **Rejection) (own OwnPolicy) {
+// ReadOwn reads the retry policy that a job brings (R15), or returns the first problem with it.
+func (p *Policy) ReadOwn(v *Variables) (own OwnPolicy, refused *Rejection) {
 	if p.Own == nil {
-		return own
+		return own, nil
 	}
-	own.MaxAttempts = optional(refused, v.MaxAttempts, between(1, 1000), InvalidRetryPolicy, p.Own.MaxAttempts,
+	own.MaxAttempts = optional(&refused, v.MaxAttempts, between(1, 1000), InvalidRetryPolicy, p.Own.MaxAttempts,
 		"a whole number from 1 to 1000, or none (no retry policy)")
-	own.Delay = optional(refused, v.Delay, Value.duration, InvalidRetryPolicy, p.Own.Delay,
+	own.Delay = optional(&refused, v.Delay, Value.duration, InvalidRetryPolicy, p.Own.Delay,
 		"an ISO 8601 duration such as PT30S, or milliseconds as a whole number, at most 366 days, or none")
 	own.HasDelay = v.Delay.given()
-	own.NonRetryable = optional(refused, v.NonRetryable, Value.boolean, InvalidRetryPolicy, p.Own.NonRetryable,
+	own.NonRetryable = optional(&refused, v.NonRetryable, Value.boolean, InvalidRetryPolicy, p.Own.NonRetryable,
 		"true, false, or none")
-	return own
+	return own, refused
 }
 
 // Limits returns the retries and the backoff for a job: its own where it brought them, otherwise p's.

@@ -6,12 +6,15 @@ import (
 	"time"
 
 	"retry-worker/internal/classify"
-	"retry-worker/internal/text"
 )
 
 // TestTold: what asks to wait, and what only speaks of a time.
 func TestTold(t *testing.T) {
 	now := time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
+	rules, err := classify.New(nil, classify.Vocabulary{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		variable, text string
 		want           time.Duration
@@ -53,7 +56,8 @@ func TestTold(t *testing.T) {
 		{"", "aguarde 1,5 horas", 0},
 		{"", "wait", 0},
 	} {
-		f := &Failure{RetryAfter: tt.variable, Error: tt.text, Destination: "unimed", Said: classify.Says(text.ReadWords(tt.text), 0)}
+		_, said := rules.Read(tt.text, 0)
+		f := &Failure{RetryAfter: tt.variable, Error: tt.text, Destination: "unimed", Said: said}
 		if got := f.told(now); got != tt.want {
 			t.Errorf("%q, %q: %s, want %s", tt.variable, tt.text, got, tt.want)
 		}
@@ -62,8 +66,8 @@ func TestTold(t *testing.T) {
 			t.Errorf("%q, %q of no destination: %s", tt.variable, tt.text, got)
 		}
 	}
-	words := text.ReadWords(strings.Repeat("falha na 123 conex\u00e3o. ", 50))
-	if testing.AllocsPerRun(10, func() { classify.Says(words, 0) }) > 200 {
+	long := strings.Repeat("falha na 123 conex\u00e3o. ", 50)
+	if testing.AllocsPerRun(10, func() { rules.Read(long, 0) }) > 200 {
 		t.Error("it takes memory for each word")
 	}
 }

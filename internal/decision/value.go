@@ -33,9 +33,7 @@ func Typed(s string) Value {
 	return Text(s)
 }
 
-func (v Value) absent() bool { return v == "" || v == "null" }
-
-func (v Value) given() bool { return !v.absent() }
+func (v Value) given() bool { return v != "" && v != "null" }
 
 // text returns the string that v holds; false where v is no string.
 func (v Value) text() (string, bool) {

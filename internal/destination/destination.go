@@ -200,7 +200,7 @@ type (
 		Tells      Tells
 		Claim      string
 		Sent       time.Time
-		RetryAfter time.Duration // TellsRateLimited: nothing may go for that long
+		RetryAfter time.Duration // nothing may go for that long; 0 if it does not ask
 	}
 	// Lost reports that a claim never went, as its process has ended.
 	Lost struct{ Claim string }

@@ -394,7 +394,7 @@ func TestClosed(t *testing.T) {
 	if len(released) != 1 || released[0].Kind != Test || !released[0].At.Equal(start.Add(26*time.Hour)) {
 		t.Fatalf("released %+v", released)
 	}
-	if f.gate.Hold(Held{Claim: "in time", Since: f.now, Deadline: start.Add(40 * time.Hour)}); !f.gate.Queue.GiveUpAt().Equal(start.Add(33*time.Hour - time.Millisecond)) {
-		t.Errorf("given up at %s", f.gate.Queue.GiveUpAt())
+	if f.gate.Hold(Held{Claim: "in time", Since: f.now, Deadline: start.Add(40 * time.Hour)}); !f.gate.Queue.endsAt.Equal(start.Add(33*time.Hour - time.Millisecond)) {
+		t.Errorf("given up at %s", f.gate.Queue.endsAt)
 	}
 }

@@ -96,10 +96,10 @@ var down = []decision.Reason{"TIMEOUT", "CONNECTION_ERROR", "SERVICE_UNAVAILABLE
 // that refuses a claim works.
 func TellsOf(m *classify.Match, retryAfter time.Duration) Tells {
 	switch {
-	case m.Reason == "RATE_LIMIT" || retryAfter > 0:
-		return TellsRateLimited
 	case slices.Contains(down, m.Reason):
 		return TellsFailed
+	case m.Reason == "RATE_LIMIT" || retryAfter > 0:
+		return TellsRateLimited
 	case m.Class == decision.Permanent && m.Reason != "INVALID_CERTIFICATE": // without which there is no connection
 		return TellsAnswered
 	}

@@ -41,10 +41,7 @@ type Release struct {
 
 // Due returns the claims that may go, and those to give up, at now. probe reports whether to ask the URL.
 func (g *Gate) Due(now time.Time) (released []Release, givenUp []Held, probe bool) {
-	for at := g.Queue.GiveUpAt(); !at.IsZero() && !now.Before(at); at = g.Queue.GiveUpAt() {
-		h, _ := g.Queue.Remove(g.Queue.byEnd()[0].Claim)
-		givenUp = append(givenUp, h)
-	}
+	givenUp = g.Queue.GiveUp(now)
 	for {
 		turn := Turn{Waiting: g.Queue.Len()}
 		if g.isDown() && !now.Before(g.testAt()) {
@@ -164,7 +161,7 @@ func (g *Gate) Admit(now time.Time) bool {
 
 // Next returns when Due will have something to do without an event; zero means never.
 func (g *Gate) Next(now time.Time) time.Time {
-	next := g.Queue.GiveUpAt()
+	next := g.Queue.endsAt
 	at := func(t time.Time) { // not before the destination opens
 		next = soonest(next, g.Settings.Calendar.Next(latest(t, now)))
 	}

@@ -8,7 +8,7 @@ import (
 
 // registered returns a fixture whose gate is in a Registry with those of others.
 func registered(t *testing.T) (*fixture, *Registry) {
-	f, r := newFixture(t, settings(600)), NewRegistry(nil, Defaults(), start)
+	f, r := newFixture(t, settings(600)), NewRegistry(Configured{Others: Defaults()}, start)
 	r.gates[f.gate.Name] = &f.gate
 	return f, r
 }

@@ -39,49 +39,17 @@ func (h *Held) giveUpAt() time.Time {
 // Queue holds the claims that wait for one destination. Its zero value is empty. It is not safe for concurrent use.
 type Queue struct {
 	claims map[string]*Held
-	turns  ranking // by nearest deadline, then highest value, then longest wait
-	ends   ranking // by giveUpAt
+	// turns holds the claims in the order of their turns, once it is sorted.
+	turns  []*Held
+	sorted bool
+	// endsAt is the earliest instant at which a claim may have to be given up; zero means never.
+	endsAt time.Time
 }
 
-// ranking is a list of claims that is sorted when first used, and stays sorted. Removing the first is cheap.
-type ranking struct {
-	compare func(a, b *Held) int
-	claims  []*Held
-	sorted  bool
-}
-
-func (r *ranking) all() []*Held {
-	if !r.sorted {
-		slices.SortFunc(r.claims, r.compare)
-		r.sorted = true
-	}
-	return r.claims
-}
-
-func (r *ranking) add(h *Held) {
-	at := len(r.claims)
-	if r.sorted {
-		at, _ = slices.BinarySearchFunc(r.claims, h, r.compare)
-	}
-	r.claims = slices.Insert(r.claims, at, h)
-}
-
-func (r *ranking) remove(h *Held) {
-	at, _ := slices.BinarySearchFunc(r.all(), h, r.compare)
-	if at == 0 {
-		r.claims[0], r.claims = nil, r.claims[1:]
-		return
-	}
-	r.claims = slices.Delete(r.claims, at, at+1)
-}
-
+// compareTurns orders claims by nearest deadline, then highest value, then longest wait.
 func compareTurns(a, b *Held) int {
 	return cmp.Or(earlier(a.SendBy, b.SendBy), cmp.Compare(b.Cents, a.Cents), a.Since.Compare(b.Since),
 		cmp.Compare(a.Claim, b.Claim))
-}
-
-func compareEnds(a, b *Held) int {
-	return cmp.Or(earlier(a.giveUpAt(), b.giveUpAt()), cmp.Compare(a.Claim, b.Claim))
 }
 
 // earlier compares instants; a zero one counts as never.
@@ -105,33 +73,59 @@ func (q *Queue) Add(h Held) {
 	q.Remove(h.Claim)
 	if q.claims == nil {
 		q.claims = make(map[string]*Held)
-		q.turns.compare, q.ends.compare = compareTurns, compareEnds
 	}
 	if h.SendBy.IsZero() {
 		h.SendBy = h.Deadline
 	}
-	q.claims[h.Claim] = &h
-	q.turns.add(&h)
-	q.ends.add(&h)
+	at := len(q.turns)
+	if q.sorted {
+		at, _ = slices.BinarySearchFunc(q.turns, &h, compareTurns)
+	}
+	q.claims[h.Claim], q.turns = &h, slices.Insert(q.turns, at, &h)
+	q.endsAt = soonest(q.endsAt, h.giveUpAt())
 }
 
-// Remove removes a claim, and reports whether it was there.
+// Remove removes a claim, and reports whether it was there. The first by turn is removed in constant time.
 func (q *Queue) Remove(claim string) (Held, bool) {
 	h, ok := q.claims[claim]
 	if !ok {
 		return Held{}, false
 	}
 	delete(q.claims, claim)
-	q.turns.remove(h)
-	q.ends.remove(h)
+	if at, _ := slices.BinarySearchFunc(q.byTurn(), h, compareTurns); at > 0 {
+		q.turns = slices.Delete(q.turns, at, at+1)
+	} else {
+		q.turns[0], q.turns = nil, q.turns[1:]
+	}
 	return *h, true
 }
 
-// byTurn returns all claims in the order of their turns.
-func (q *Queue) byTurn() []*Held { return q.turns.all() }
+// GiveUp removes and returns the claims that are given up at now. It takes linear time if one may be.
+func (q *Queue) GiveUp(now time.Time) (givenUp []Held) {
+	if q.endsAt.IsZero() || now.Before(q.endsAt) {
+		return nil
+	}
+	q.endsAt = time.Time{}
+	q.turns = slices.DeleteFunc(q.byTurn(), func(h *Held) bool {
+		if at := h.giveUpAt(); at.IsZero() || now.Before(at) {
+			q.endsAt = soonest(q.endsAt, at)
+			return false
+		}
+		delete(q.claims, h.Claim)
+		givenUp = append(givenUp, *h)
+		return true
+	})
+	return givenUp
+}
 
-// byEnd returns all claims in the order in which they are given up.
-func (q *Queue) byEnd() []*Held { return q.ends.all() }
+// byTurn returns all claims in the order of their turns.
+func (q *Queue) byTurn() []*Held {
+	if !q.sorted {
+		slices.SortFunc(q.turns, compareTurns)
+		q.sorted = true
+	}
+	return q.turns
+}
 
 // Len returns how many claims wait.
 func (q *Queue) Len() int { return len(q.claims) }
@@ -157,14 +151,6 @@ func (q *Queue) Next(n int) (next []Held) {
 		next = append(next, *h)
 	}
 	return next
-}
-
-// GiveUpAt returns when the next claim is given up; zero means never.
-func (q *Queue) GiveUpAt() time.Time {
-	if q.Len() == 0 {
-		return time.Time{}
-	}
-	return q.byEnd()[0].giveUpAt()
 }
 
 // Canary returns the claim to send ahead; empty if none waits. As a canary may fail, it is one with the most retries

@@ -143,3 +143,27 @@ func TestHeldRamp(t *testing.T) {
 		t.Errorf("the last of %d is released as %d of %d", len(went), last.Number, last.Outage.Held)
 	}
 }
+
+// TestUnavailableFor: a destination that is unavailable is down, also if it says for how long, and is not tested before.
+func TestUnavailableFor(t *testing.T) {
+	f := newFixture(t, settings(60))
+	for range 5 {
+		f.gate.Apply(Admitted{1}, f.now)
+		f.apply(Outcome{TellsFailed, "", time.Time{}, 10 * time.Minute})
+	}
+	f.want(Down)
+	f.arrive("a")
+	if went := f.until(start.Add(10*time.Minute - time.Second)); len(went) != 0 {
+		t.Errorf("%s is sent ahead %s after the destination asked for 10 minutes", went[0].Claim, went[0].At.Sub(start))
+	}
+	if went := f.until(start.Add(10 * time.Minute)); len(went) != 1 {
+		t.Fatal("no claim is sent ahead then")
+	}
+	f.apply(Outcome{TellsFailed, "a", f.now, time.Minute})
+	f.want(Down)
+	f = newFixture(t, settings(60))
+	f.apply(Outcome{TellsFailed, "", time.Time{}, 30 * time.Second})
+	if f.want(Up); f.gate.PerMinute(&f.gate.Settings, f.now) != 30 || f.arrive("b") != "" {
+		t.Error("one that is up is not left alone")
+	}
+}

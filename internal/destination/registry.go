@@ -12,29 +12,42 @@ import (
 // mostUnconfigured is how many unconfigured destinations are kept apart. More names are a mistake in a process.
 const mostUnconfigured = 1000
 
-// Other is the name shared by unconfigured destinations beyond mostUnconfigured.
+// Other is the name shared by unconfigured destinations: in metrics and the log, and beyond mostUnconfigured.
 const Other = "other"
+
+// Configured holds the settings of the destinations that the policies configure, by name, and those of all others.
+type Configured struct {
+	Named  map[string]Settings
+	Others Settings
+}
+
+// Of returns the settings of a destination.
+func (c Configured) Of(name string) Settings {
+	if s, named := c.Named[name]; named {
+		return s
+	}
+	return c.Others
+}
+
+// Label returns a destination's name in metrics and the log, from a closed set.
+func (c Configured) Label(name string) string {
+	if _, named := c.Named[name]; named {
+		return name
+	}
+	return Other
+}
 
 // Registry holds the Gates by their names. It is not safe for concurrent use.
 type Registry struct {
 	gates      map[string]*Gate
-	configured map[string]Settings // each has its Gate
-	otherwise  Settings
+	configured Configured // each that is named has its Gate
 }
 
-// NewRegistry returns a Registry with the configured destinations. All others have the settings otherwise.
-func NewRegistry(configured map[string]Settings, otherwise Settings, now time.Time) *Registry {
+// NewRegistry returns a Registry with the configured destinations.
+func NewRegistry(configured Configured, now time.Time) *Registry {
 	r := &Registry{gates: make(map[string]*Gate)}
-	r.Configure(configured, otherwise, now)
+	r.Configure(configured, now)
 	return r
-}
-
-// settings returns a destination's settings.
-func (r *Registry) settings(name string) Settings {
-	if s, configured := r.configured[name]; configured {
-		return s
-	}
-	return r.otherwise
 }
 
 // Gate returns the gate of that name, and creates it if needed. If there are too many, it replaces the idle one that
@@ -42,11 +55,11 @@ func (r *Registry) settings(name string) Settings {
 func (r *Registry) Gate(name string, now time.Time) *Gate {
 	g := r.gates[name]
 	if g == nil {
-		_, configured := r.configured[name]
-		if full := len(r.gates)-len(r.configured) >= mostUnconfigured; full && !configured && name != Other && !r.forget() {
+		full := len(r.gates)-len(r.configured.Named) >= mostUnconfigured
+		if full && r.configured.Label(name) != name && !r.forget() {
 			return r.Gate(Other, now)
 		}
-		g = &Gate{Name: name, Settings: r.settings(name), State: New(now)}
+		g = &Gate{Name: name, Settings: r.configured.Of(name), State: New(now)}
 		r.gates[name] = g
 	}
 	g.used = now
@@ -57,13 +70,13 @@ func (r *Registry) Gate(name string, now time.Time) *Gate {
 func (r *Registry) Find(name string) *Gate { return r.gates[name] }
 
 // Configure takes over changed settings. Destinations keep their State.
-func (r *Registry) Configure(configured map[string]Settings, otherwise Settings, now time.Time) {
-	r.configured, r.otherwise = configured, otherwise
-	for name := range configured {
+func (r *Registry) Configure(configured Configured, now time.Time) {
+	r.configured = configured
+	for name := range configured.Named {
 		r.Gate(name, now)
 	}
 	for name, g := range r.gates {
-		g.Settings = r.settings(name)
+		g.Settings = configured.Of(name)
 		waiting := g.Queue.byTurn()
 		g.Queue = Queue{}
 		for _, h := range waiting { // their SendBy may change
@@ -81,8 +94,7 @@ func (r *Registry) All() []*Gate {
 func (r *Registry) forget() bool {
 	var oldest *Gate
 	for name, g := range r.gates {
-		_, configured := r.configured[name]
-		idle := !configured && name != Other && g.Queue.Len() == 0 && g.Phase == Up && g.UpUntil.IsZero()
+		idle := r.configured.Label(name) != name && g.Queue.Len() == 0 && g.Phase == Up && g.UpUntil.IsZero()
 		if idle && (oldest == nil || cmp.Or(g.used.Compare(oldest.used), cmp.Compare(name, oldest.Name)) < 0) {
 			oldest = g
 		}

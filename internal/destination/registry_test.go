@@ -8,7 +8,7 @@ import (
 
 // TestRegistryForgets the longest idle and empty first, and has room for what waits.
 func TestRegistryForgets(t *testing.T) {
-	r := NewRegistry(map[string]Settings{"unimed-sp": settings(20)}, Defaults(), start)
+	r := NewRegistry(Configured{map[string]Settings{"unimed-sp": settings(20)}, Defaults()}, start)
 	for i := range mostUnconfigured {
 		r.Gate(fmt.Sprint("d", i), start.Add(time.Duration(i/10)*time.Second))
 	}
@@ -23,7 +23,7 @@ func TestRegistryForgets(t *testing.T) {
 	if name := r.Gate("one more", start.Add(2*time.Hour)).Name; name != Other {
 		t.Errorf("%s, where all others are busy", name)
 	}
-	r.Configure(map[string]Settings{"d2": settings(5)}, settings(9), start)
+	r.Configure(Configured{map[string]Settings{"d2": settings(5)}, settings(9)}, start)
 	for name, most := range map[string]float64{"d2": 5, "unimed-sp": 9, Other: 9} {
 		if got := r.gates[name].Settings.Pace.Most; got != most {
 			t.Errorf("%s has a pace of %g", name, got)

@@ -2,6 +2,7 @@ package destination
 
 import (
 	"testing"
+	"time"
 
 	"retry-worker/internal/classify"
 )
@@ -13,6 +14,11 @@ func TestTellsOf(t *testing.T) {
 	} {
 		if got := TellsOf(&classify.Match{Reason: reason, Class: classify.Transient}, 0); got != want {
 			t.Errorf("%s tells %q, want %q", reason, got, want)
+		}
+	}
+	for reason, want := range map[classify.Reason]Tells{"503": TellsFailed, "RATE_LIMIT": TellsRateLimited, "SERVER_ERROR": TellsRateLimited} {
+		if got := TellsOf(&classify.Match{Reason: reason, Class: classify.Transient}, time.Minute); got != want {
+			t.Errorf("%s with a Retry-After tells %q, want %q", reason, got, want)
 		}
 	}
 	refused := classify.Match{Reason: "INVALID_PATIENT_DATA", Class: classify.Permanent}

@@ -172,7 +172,12 @@ func (e Admitted) apply(g *Gate) { g.Evidence.admit(e.Count) }
 func (e Outcome) apply(g *Gate) {
 	switch e.Tells {
 	case TellsFailed:
-		g.failed(&e)
+		if e.RetryAfter > 0 {
+			g.rateLimited(e.Sent, e.RetryAfter)
+		}
+		if g.failed(&e); g.isDown() {
+			g.NextTest = latest(g.NextTest, g.Flow.PauseUntil)
+		}
 	case TellsRateLimited:
 		g.rateLimited(e.Sent, e.RetryAfter)
 		g.answered(&e)

@@ -38,9 +38,9 @@ func (g *Gates) addUp(ctx context.Context) error {
 	if !leads {
 		return nil
 	}
-	s := g.Settings()
-	within := s.Otherwise.OpensAt.Within
-	for _, of := range s.Configured {
+	all := g.Settings().Destinations
+	within := all.Others.OpensAt.Within
+	for _, of := range all.Named {
 		within = max(within, of.OpensAt.Within)
 	}
 	sums, err := g.Store.Admissions(ctx, minuteAt(g.Clock.Now().Add(-within)))

@@ -90,7 +90,7 @@ func (g *Gates) configure() (seen int64, open bool) {
 	}
 	if s := g.Settings(); s.Version != g.version {
 		g.version = s.Version
-		g.registry.Configure(s.Configured, s.Otherwise, g.Clock.Now())
+		g.registry.Configure(s.Destinations, g.Clock.Now())
 	}
 	return g.seen, true
 }
@@ -101,7 +101,7 @@ func (g *Gates) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	s, now := g.Settings(), g.Clock.Now()
-	k := &known{registry: destination.NewRegistry(s.Configured, s.Otherwise, now), version: s.Version,
+	k := &known{registry: destination.NewRegistry(s.Destinations, now), version: s.Version,
 		subjects: map[string]journal.Subject{}, records: map[string]*record{}, lost: map[string]bool{}, weighed: passed{}}
 	head, err := g.Store.Held(ctx, func(of *journal.KeyedState) { g.restore(k, of, now) })
 	if err != nil {
@@ -112,7 +112,7 @@ func (g *Gates) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, unheard, err := g.unanswered(ctx)
+	_, unheard, _, err := g.unanswered(ctx, 0)
 	if err != nil {
 		return err
 	}
@@ -283,7 +283,7 @@ func (g *Gates) evidence(r *journal.Record) {
 		o.Sent = d.Outage.Since // sent before the ramp: claims of a ramp have a name
 	}
 	if o.Tells == destination.TellsFailed && d.Phase != destination.Up {
-		g.Hooks.Wasted(g.Settings().Label(d.Name))
+		g.Hooks.Wasted(g.Settings().Destinations.Label(d.Name))
 	}
 	g.tell(name, o)
 }

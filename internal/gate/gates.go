@@ -42,18 +42,9 @@ type Memory interface {
 
 // Settings are the catalogue's destinations and policies.
 type Settings struct {
-	Version    string
-	Configured map[string]destination.Settings
-	Otherwise  destination.Settings
-	Policies   decision.Policies
-}
-
-// Label returns a destination's name in metrics and the log, from a closed set.
-func (s Settings) Label(name string) string {
-	if _, configured := s.Configured[name]; configured {
-		return name
-	}
-	return destination.Other
+	Version      string
+	Destinations destination.Configured
+	Policies     decision.Policies
 }
 
 // Hooks are called when something happens; they must not block. A destination that is not configured is named
@@ -126,7 +117,7 @@ func New(o Options) *Gates {
 // once logs an error, but not twice.
 func (g *Gates) once(message string, err error) {
 	if _, before := g.logged.LoadOrStore(message+err.Error(), true); !before {
-		g.Log.Error(message, zap.String("event", "gates_unreadable"), zap.Error(err))
+		g.Log.Error(message, zap.String("event", "gates_fault"), zap.Error(err))
 	}
 }
 
@@ -172,7 +163,7 @@ func (g *Gates) Admit(name string, jobKey int64, deadline time.Time) bool {
 		return false
 	}
 	g.pass(d)
-	g.Hooks.Admitted(g.Settings().Label(name))
+	g.Hooks.Admitted(g.Settings().Destinations.Label(name))
 	return true
 }
 

@@ -265,6 +265,27 @@ func TestOrderIsOver(t *testing.T) {
 	}
 }
 
+// TestAnswerThatIsNeverTaken: a job of a partition that is gone holds up no other claim for longer than a canary would.
+func TestAnswerThatIsNeverTaken(t *testing.T) {
+	inBubble(t, nothing, func(w *world) {
+		const claims = 30
+		w.never = 10 // the first
+		w.start()
+		time.Sleep(time.Minute) // for the lease
+		w.order(destination.Order{Verb: destination.HoldClaims, Until: time.Now().Add(10 * time.Minute)})
+		w.arrive(claims, time.Second)
+		time.Sleep(time.Hour)
+		if w.all() != claims-1 {
+			t.Errorf("%d of %d claims have gone", w.all(), claims-1)
+		}
+		w.mu.Lock()
+		w.never = 0
+		w.mu.Unlock()
+		time.Sleep(10 * time.Minute)
+		w.check(claims, 0)
+	})
+}
+
 // TestOneReplicaKeepsThePace: where the policies set a pace, one of three replicas lets all claims through: in no 10 s more
 // than at that pace, and none later than that needs.
 func TestOneReplicaKeepsThePace(t *testing.T) {

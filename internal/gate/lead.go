@@ -3,7 +3,9 @@ package gate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -247,7 +249,7 @@ func (g *Gates) logPhase(name string, b *journal.DestinationBody) {
 		write = g.Log.Warn
 	}
 	write("a destination changed its state", zap.String("event", "destination_"+string(b.State.Phase)),
-		zap.String("destination", g.Settings().Label(name)), zap.String("was", string(b.Went)),
+		zap.String("destination", g.Settings().Destinations.Label(name)), zap.String("was", string(b.Went)),
 		zap.String("cause", string(b.State.Outage.Cause)))
 }
 
@@ -263,7 +265,7 @@ func each(n int, do func(i int) error) error {
 
 // depart records the departures from a destination's gate, roughly in their order.
 func (g *Gates) depart(ctx context.Context, s *step) error {
-	label := g.Settings().Label(s.gate.Name)
+	label := g.Settings().Destinations.Label(s.gate.Name)
 	err := each(len(s.departures), func(i int) error {
 		d := &s.departures[i]
 		ok, err := g.Memory.Depart(ctx, &d.Departure)
@@ -295,10 +297,12 @@ func (g *Gates) tellLater(name string, e destination.Event) {
 // errUnanswered says that answers must be sent again.
 var errUnanswered = errors.New("the engine did not take an answer of a gate")
 
-// unanswered returns the answers to processes at gates that are still to be sent, with their messages' sequences. It
-// leaves out forged messages.
-func (g *Gates) unanswered(ctx context.Context) (sequences []int64, answers []journal.GateAnswer, err error) {
-	page, err := g.Store.Pending(ctx, journal.GateQueue, 0, pageRecords)
+// unanswered returns the answers to processes at gates that are still to be sent after a message, with their messages'
+// sequences, and the message after which others follow; 0 if none do. It leaves out forged messages.
+func (g *Gates) unanswered(ctx context.Context, after int64) (
+	sequences []int64, answers []journal.GateAnswer, next int64, err error,
+) {
+	page, err := g.Store.Pending(ctx, journal.GateQueue, after, pageRecords)
 	for i := range page {
 		if a, forged := journal.ReadGateAnswer(&page[i]); forged != nil {
 			g.once("an answer of a gate is not sent", forged)
@@ -306,30 +310,53 @@ func (g *Gates) unanswered(ctx context.Context) (sequences []int64, answers []jo
 			sequences, answers = append(sequences, page[i].Sequence), append(answers, a)
 		}
 	}
-	return sequences, answers, err
+	if len(page) == pageRecords {
+		next = page[len(page)-1].Sequence
+	}
+	return sequences, answers, next, err
 }
 
-// deliver sends the waiting answers. first says that they were never sent before.
+// deliver sends the waiting answers. first says that they were never sent before, but for stuck ones. Its error says
+// that the engine did not take all the others.
 func (g *Gates) deliver(ctx context.Context, first bool) error {
-	for {
-		done, answers, err := g.unanswered(ctx)
-		if err != nil || len(answers) == 0 {
+	for after, more := int64(0), true; more; more = after > 0 {
+		done, answers, next, err := g.unanswered(ctx, after)
+		if err != nil {
 			return err
 		}
+		var waits atomic.Bool
 		_ = each(len(answers), func(i int) error {
-			if !g.answer(ctx, &answers[i], first) {
-				done[i] = 0
+			a, stuck := &answers[i], g.isStuck(&answers[i])
+			switch taken := g.answer(ctx, a, first && !stuck); {
+			case taken:
+				return nil
+			case stuck:
+				g.once("the engine does not take an answer of a gate, so its claim does not go; the others do",
+					fmt.Errorf("the job %d waits since %s", a.JobKey, decision.Instant(a.At)))
+			default:
+				waits.Store(true)
 			}
+			done[i] = 0
 			return nil
 		})
 		done = slices.DeleteFunc(done, func(sequence int64) bool { return sequence == 0 })
-		if err := g.Memory.Published(ctx, done); err != nil {
-			return err
+		if len(done) > 0 {
+			if err := g.Memory.Published(ctx, done); err != nil {
+				return err
+			}
 		}
-		if len(done) < len(answers) {
+		if waits.Load() {
 			return errUnanswered
 		}
+		after = next
 	}
+	return nil
+}
+
+// isStuck reports whether an answer waits for so long that the others need not wait for it: its job may be of a
+// partition that is gone, while the engine answers others.
+func (g *Gates) isStuck(a *journal.GateAnswer) bool {
+	return g.Clock.Now().Sub(a.At).Abs() >= destination.CanaryTimeout
 }
 
 // answer answers one process, and reports whether that is done.

@@ -43,7 +43,9 @@ type world struct {
 	version atomic.Int64
 	// recorded is called with each happening before the gates are.
 	recorded func(records []journal.Happening)
-	began    time.Time
+	// never is a job whose answer the engine never takes; 0 for none.
+	never int64
+	began time.Time
 
 	mu       sync.Mutex
 	settings destination.Settings
@@ -109,7 +111,8 @@ func (w *world) start() *replica {
 	r.gates = gate.New(gate.Options{Store: slowlyHeld{w.memory}, Memory: memory, Engine: r, Clock: clock.Machine{}, Zone: time.UTC, Hooks: told,
 		Log: zap.NewNop(), Probe: func(context.Context, string, []int) bool { return w.probe != nil && w.probe() },
 		Settings: func() gate.Settings {
-			return gate.Settings{Version: fmt.Sprint(w.version.Load()), Configured: map[string]destination.Settings{portal: w.settings}, Otherwise: destination.Defaults()}
+			return gate.Settings{Version: fmt.Sprint(w.version.Load()), Destinations: destination.Configured{
+				Named: map[string]destination.Settings{portal: w.settings}, Others: destination.Defaults()}}
 		}})
 	tiss := *catalogue.Default().Policies[decision.DefaultPolicy]
 	tiss.Openings = map[string]decision.Opening{portal: {Calendar: w.settings.Calendar, Spread: 10 * time.Minute}}
@@ -262,6 +265,9 @@ func (r *replica) answer(ctx context.Context, key int64, a answer) error {
 	time.Sleep(5 * time.Millisecond)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if key == r.never {
+		return &worker.EngineError{Kind: worker.Ambiguous, Err: context.DeadlineExceeded}
+	}
 	if r.waits[key] == nil {
 		return &worker.EngineError{Kind: worker.Gone, Err: context.Canceled}
 	}

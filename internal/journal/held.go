@@ -123,7 +123,7 @@ func (b *batch) hold(a *Arrival, h *History) error {
 		Destination: storable(a.Destination), Since: b.milli(), Context: storableContext(a.Context),
 		Deadline: a.Deadline.UTC().Truncate(time.Millisecond), MaxRetries: a.Policy.MaxRetries, Team: a.Policy.LimitTeam}
 	first := held.Since // for a claim that never failed (R27)
-	if e := &h.Episode; e.State == Scheduled || e.State == Reprocessing {
+	if e := &h.Episode; e.waits() && !e.abandoned(a.Policy, a.Destination, b.now) {
 		first, held.Retries = e.FirstFailure, e.Retries
 	}
 	held.Limit = a.Policy.TimeLimit(a.Destination, first)
@@ -178,7 +178,7 @@ func (b *batch) depart(d *Departure, h *History, held HeldJob) {
 	if d.GiveUp != "" {
 		// The count is the subject's (R12): another process may have failed, or recovered, while this one waited.
 		body.Action, body.GiveUp, body.Episode, body.Retries = GateGivenUp, d.GiveUp, h.Episode.Number, h.Episode.Retries
-		if s := h.Episode.State; s != Scheduled && s != Reprocessing {
+		if !h.Episode.waits() {
 			body.Episode, body.Opens, body.Retries = body.Episode+1, true, 0
 		}
 		asked := Analysis{Subject: d.Subject, JobKey: held.JobKey, ProcessInstanceKey: held.ProcessInstanceKey,

@@ -118,6 +118,29 @@ func TestGivenUpCountsTheSubjectsRetries(t *testing.T) {
 	}
 }
 
+// TestTheLimitOfAnAbandonedEpisodeGivesUpNothing: a claim failed, its process was cancelled, and another process brings it days
+// later to a gate that is shut. Its clock starts when it is held (R27), not when an episode failed of which nothing was heard for
+// longer than the total limit; within that the first failure counts.
+func TestTheLimitOfAnAbandonedEpisodeGivesUpNothing(t *testing.T) {
+	for after, anew := range map[time.Duration]bool{40 * time.Hour: false, 48 * time.Hour: false, 100 * time.Hour: true} {
+		f := testkit.New(t, testkit.At(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)))
+		of, first := testkit.Subject(decision.DefaultPolicy, "CLM-1-1"), f.Now()
+		f.Fail(of.Policy, of.ID, "TIMEOUT", 0)
+		f.Advance(after)
+		testkit.Must(t, f.Journal.Hold(t.Context(), &journal.Arrival{Subject: of, JobKey: 7, ProcessInstanceKey: 5, Destination: "portal",
+			Policy: f.Policies()[of.Policy]}))
+		told, _, err := f.Memory.Story(t.Context(), of)
+		testkit.Must(t, err)
+		retries := int64(1)
+		if anew {
+			first, retries = f.Now(), 0
+		}
+		if h := told.Held[0]; !h.Limit.Equal(first.Add(48*time.Hour)) || h.Retries != retries {
+			t.Errorf("after %s: held up to %s with %d retries made, want %s and %d", after, h.Limit, h.Retries, first.Add(48*time.Hour), retries)
+		}
+	}
+}
+
 // TestReportedFailureIsOfTheClaim: a process that gives up by itself leaves a dead letter that tells of the claim what its last
 // failure did, or where none came since, the dead letter that a person sent again, though it had never failed.
 func TestReportedFailureIsOfTheClaim(t *testing.T) {

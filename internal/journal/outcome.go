@@ -121,7 +121,7 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 	case !e.State.Open() && body.Sent != SentJob{}: // released by a gate, with no failure before
 		b.entry(h, o.Subject, GateEntry, &GateBody{Action: GateAnswered, Sent: body.Sent}, Happening{})
 		return Concluded{Episode: *e}
-	case !e.State.Open(), h.Last != nil && earlier(h.Last.Decision.AnalysedAt):
+	case !e.State.Open(), o.Accepted == nil && h.Last != nil && earlier(h.Last.Decision.AnalysedAt):
 		return Concluded{Episode: *e}
 	case o.Success, o.Accepted != nil:
 	case e.State == Dead, e.NextRetryTime.After(b.now):

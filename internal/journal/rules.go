@@ -151,7 +151,7 @@ func (e *Episode) ends(a *Analysis, now time.Time) State {
 	switch {
 	case !e.State.Open():
 		return ""
-	case e.abandoned(a, now):
+	case e.abandoned(a.Policy, a.Failure.Destination, now):
 		return Abandoned
 	default:
 		return Superseded
@@ -160,8 +160,10 @@ func (e *Episode) ends(a *Analysis, now time.Time) State {
 
 // abandoned reports whether nothing was heard for longer than the policy's total limit since the retry's time, without
 // closed hours. A limit of 0 is none.
-func (e *Episode) abandoned(a *Analysis, now time.Time) bool {
-	waits := e.State == Scheduled || e.State == Reprocessing
-	limit := a.Policy.TimeLimit(a.Failure.Destination, e.NextRetryTime)
-	return waits && !limit.IsZero() && now.After(limit)
+func (e *Episode) abandoned(p *decision.Policy, destination string, now time.Time) bool {
+	limit := p.TimeLimit(destination, e.NextRetryTime)
+	return e.waits() && !limit.IsZero() && now.After(limit)
 }
+
+// waits reports whether a retry of the episode is under way.
+func (e *Episode) waits() bool { return e.State == Scheduled || e.State == Reprocessing }

@@ -25,9 +25,9 @@ func TestDestinations(t *testing.T) {
 		in(canary, destination.Ramping, 4, 3*time.Hour), in("x", destination.Down, 5, time.Hour),
 		in("y", destination.Down, 0, 0),
 	}
-	settings := gate.Settings{Configured: map[string]destination.Settings{"tiss": {}, "unimed-sp": {}}}
+	configured := destination.Configured{Named: map[string]destination.Settings{"tiss": {}, "unimed-sp": {}}}
 	for i := range all {
-		all[i].Name = settings.Label(all[i].Name)
+		all[i].Name = configured.Label(all[i].Name)
 	}
 	m.Show(&metrics.Figures{Read: analysed, Destinations: all})
 	m.StartDestination("unimed-sp")

@@ -116,7 +116,7 @@ func (l *glance) causes(ctx context.Context, r *receiver) (bool, error) {
 }
 
 func (l *glance) newCause(c *journal.Cause) NewCause {
-	label := l.Catalogue().Destination(c.News.Destination).Label.String()
+	label := l.Catalogue().Destinations.Of(c.News.Destination).Label.String()
 	shown := NewCause{l.known(c, c.News.Claims), *c.News, clean(label, maxWord)}
 	shown.Destination = clean(shown.Destination, maxPattern)
 	return shown

@@ -214,7 +214,7 @@ func (s *sim) paced(portal string, held bool) {
 	}
 	w := s.portals[portal]
 	w.paces = append(w.paces, time.Now())
-	pace := s.settings.Configured[portal].Pace.Most
+	pace := s.settings.Destinations.Named[portal].Pace.Most
 	if time.Since(s.configured) < time.Minute {
 		pace = max(pace, s.paceBefore)
 	}

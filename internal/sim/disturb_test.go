@@ -173,15 +173,15 @@ func (s *sim) reload(change func(*decision.Policy)) {
 func (s *sim) configure() {
 	now := destination.Defaults()
 	now.Pace.Most, now.Pace.Limited = float64(20+20*s.draw("pace").IntN(3)), s.draw("limited").IntN(2) == 0
-	s.paceBefore = s.settings.Configured["portal-0"].Pace.Most
-	settings := gate.Settings{Version: s.settings.Version + "1", Configured: map[string]destination.Settings{}}
+	s.paceBefore = s.settings.Destinations.Named["portal-0"].Pace.Most
+	settings := gate.Settings{Version: s.settings.Version + "1", Destinations: destination.Configured{Named: map[string]destination.Settings{}}}
 	for name, w := range s.portals {
 		with := now
 		with.Calendar = w.calendar
 		if w.probed {
 			with.Probe.URL = probeURL + name
 		}
-		settings.Configured[name] = with
+		settings.Destinations.Named[name] = with
 	}
 	set(&s.mu, &s.settings, settings)
 	s.configured = time.Now()

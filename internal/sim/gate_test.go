@@ -140,7 +140,7 @@ func (s *sim) unanswered() *process {
 
 // limited reports whether the policies set portals a pace, and all replicas know.
 func (s *sim) limited() bool {
-	return s.settings.Configured["portal-0"].Pace.Limited && time.Since(s.configured) > time.Minute
+	return s.settings.Destinations.Named["portal-0"].Pace.Limited && time.Since(s.configured) > time.Minute
 }
 
 // admitted: a replica lets a claim through at once while the portal is up. Where that has a pace, only the one that acts does,

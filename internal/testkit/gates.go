@@ -29,7 +29,7 @@ func (f *Fixture) Gates() *gate.Gates {
 	otherwise.Calendar = f.Calendar
 	g := gate.New(gate.Options{
 		Store: f.Store, Memory: f.Journal, Clock: f.Clock, Zone: time.UTC, Hooks: gate.NoHooks(), Log: zap.NewNop(),
-		Settings: func() gate.Settings { return gate.Settings{Otherwise: otherwise} },
+		Settings: func() gate.Settings { return gate.Settings{Destinations: destination.Configured{Others: otherwise}} },
 	})
 	untilEnd(f.t, g.Run)
 	var err error

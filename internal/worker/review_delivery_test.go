@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -114,6 +115,32 @@ func TestStopWhileDelivering(t *testing.T) {
 		f.within(time.Minute, "all is delivered", f.delivered)
 		f.wantActions(f.t, map[worker.Action]int{worker.Completed: len(page)})
 	})
+}
+
+// TestWhatWentThroughIsNotSentAgain: a person sends a claim again, and before the engine can tell its process somebody reports that
+// the portal has it. The process is told that.
+func TestWhatWentThroughIsNotSentAgain(t *testing.T) {
+	for name, o := range map[string]journal.Outcome{"it succeeded": {Success: true}, "it was there": {Accepted: &journal.Acceptance{}}} {
+		withReviews(t, func(f *reviewFixture) {
+			id, job := f.waiting()
+			f.begin("a")
+			time.Sleep(time.Minute)
+			away := f.gateway.Inject(gateway.Fault{Code: codes.Unavailable})
+			f.retry(id)
+			time.Sleep(time.Minute)
+			o.Subject, o.By, o.DeadLetter = f.Item(id).Subject, "ana", id
+			_, err := f.Journal.Conclude(f.t.Context(), &o)
+			testkit.Must(t, err)
+			away.Remove()
+			f.within(time.Minute, "it is settled", f.delivered)
+			if said := f.said(job, gateway.CompleteJob); said == nil || !strings.Contains(said.Variables, `"reviewDecision":"discard"`) {
+				t.Errorf("%s: the process is told %+v", name, said)
+			}
+			if got := f.deliveries(id); !slices.Equal(got, []string{"taken"}) {
+				t.Errorf("%s: the audit has %v of its delivery", name, got)
+			}
+		})
+	}
 }
 
 // TestLostAnswer: a try whose answer was lost, and then the job is gone. Where the process runs on, or has reported since

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -28,9 +29,15 @@ type ReviewSink struct {
 	// since is when this sink became the only one to get the queue's messages.
 	since time.Time
 	// ends holds the results that are not recorded yet, by message id, so that the engine is not asked again.
-	ends map[string]Action
+	ends map[string]result
 	// sent holds the messages that may have arrived.
 	sent map[string]bool
+}
+
+// result is what became of an answer, and which decision it told.
+type result struct {
+	Action
+	decision string
 }
 
 // ReviewEngine is the part of an engine that answers waiting processes. Its errors hold an *EngineError.
@@ -51,7 +58,7 @@ func NewReviewSink(
 	engine ReviewEngine, letters deadletter.Reader, memory DeliveryRecorder, now func() time.Time, hooks Hooks, log *zap.Logger,
 ) *ReviewSink {
 	return &ReviewSink{engine: engine, letters: letters, memory: memory, now: now, hooks: hooks, log: log,
-		ends: map[string]Action{}, sent: map[string]bool{}}
+		ends: map[string]result{}, sent: map[string]bool{}}
 }
 
 // Leads must be called when this sink's relay becomes the one that carries the queue (outbox.Relay). It forgets what
@@ -94,19 +101,44 @@ func (s *ReviewSink) end(ctx context.Context, m *journal.Message, a *journal.Ans
 	tried := s.sent[m.ID] || m.At.Before(s.since.Add(journal.ClockTolerance))
 	s.mu.Unlock()
 	if known {
-		return end, nil
+		a.Decision = end.decision
+		return end.Action, nil
 	}
-	end, err := s.send(ctx, a, tried)
+	action, err := Action(""), s.update(ctx, m, a)
+	if err == nil {
+		action, err = s.send(ctx, a, tried)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case err == nil:
-		s.ends[m.ID] = end
+		s.ends[m.ID] = result{action, a.Decision}
 		delete(s.sent, m.ID)
 	case kindOf(err) == Ambiguous:
 		s.sent[m.ID] = true
 	}
-	return end, err
+	return action, err
+}
+
+// update makes a tell that the claim has gone through, if it has since the answer was decided: it is not sent again.
+func (s *ReviewSink) update(ctx context.Context, m *journal.Message, a *journal.Answer) error {
+	d, found, err := s.letters.DeadLetter(ctx, a.DeadLetter)
+	switch {
+	case errors.Is(err, journal.ErrUnreadable):
+		return nil
+	case err != nil:
+		return &EngineError{NotTaken, err} // the engine was not asked
+	case !found, d.Answer != a.Record, d.Delivery == journal.DeliveryTaken, // the process has told so itself
+		d.State != journal.DeadLetterRecovered && d.State != journal.DeadLetterAccepted:
+		return nil
+	}
+	k := journal.KeyedDeadLetter{Subject: d.Subject, DeadLetter: d.DeadLetter}
+	now := k.Answer(m.At)
+	is, err := journal.ReadAnswer(&now)
+	if err == nil {
+		a.Decision, a.Variables = is.Decision, is.Variables
+	}
+	return err
 }
 
 // send completes the job once. tried says that it may have been completed before: by a try whose answer was lost, or by

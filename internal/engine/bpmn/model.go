@@ -152,7 +152,7 @@ func (t *Timer) Due(value feel.Raw, now time.Time) (time.Time, error) {
 }
 
 // duration matches ISO 8601's, such as PT5S, P1DT2H or -PT1M: at least one part, and at least one after a T.
-var duration = regexp.MustCompile(`^(-)?P(?:(\d{1,9})Y)?(?:(\d{1,9})M)?(?:(\d{1,9})W)?(?:(\d{1,9})D)?(?:T(?:(\d{1,9}H)?(\d{1,9}M)?(\d{1,9}(?:\.\d{1,9})?S)?))?$`)
+var duration = regexp.MustCompile(`^(-)?P(?:(\d{1,8})Y)?(?:(\d{1,9})M)?(?:(\d{1,9})W)?(?:(\d{1,9})D)?(?:T(?:(\d{1,9}H)?(\d{1,9}M)?(\d{1,9}(?:\.\d{1,9})?S)?))?$`)
 
 // after returns the instant a duration after now; ok is false if text is no duration.
 func after(now time.Time, text string) (_ time.Time, ok bool) {
@@ -164,9 +164,9 @@ func after(now time.Time, text string) (_ time.Time, ok bool) {
 	for i := range n {
 		n[i], _ = strconv.Atoi(m[2+i]) // 0 if it is absent
 	}
-	clock, _ := time.ParseDuration("0s" + strings.ToLower(m[6]+m[7]+m[8]))
+	clock, err := time.ParseDuration("0s" + strings.ToLower(m[6]+m[7]+m[8]))
 	if m[1] == "-" {
 		n, clock = [4]int{-n[0], -n[1], -n[2], -n[3]}, -clock
 	}
-	return now.AddDate(n[0], n[1], 7*n[2]+n[3]).Add(clock), true
+	return now.AddDate(n[0], n[1], 7*n[2]+n[3]).Add(clock), err == nil
 }

@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
@@ -172,7 +173,7 @@ func (r *letterRow) letter() (*journal.DeadLetter, error) {
 	d.Record, d.ID, d.State, d.Fingerprint = r.record.V, r.id.V, journal.DeadLetterState(r.state.V), r.fingerprint.V
 	d.Team, d.Reason, d.CreatedAt = decision.Team(r.team.V), decision.Reason(r.reason.V), journal.FromMilli(r.at.V)
 	if d.Chance, d.Cents = r.chance.V, r.cents.V; r.deadline.V != journal.NoDeadline {
-		d.Deadline = journal.FromMilli(r.deadline.V)
+		d.Deadline = time.UnixMilli(r.deadline.V).UTC() // 0 is a deadline in 1970
 	}
 	return d, nil
 }

@@ -266,10 +266,16 @@ func (o *oracle) start(ctx context.Context, r *rapid.T) {
 
 // deadline returns one of a few, so that claims share them, or none.
 func (o *oracle) deadline(r *rapid.T) time.Time {
-	if hours := rapid.IntRange(0, 3).Draw(r, "deadline"); hours > 0 {
+	switch hours := rapid.IntRange(0, 5).Draw(r, "deadline"); hours {
+	case 0:
+		return time.Time{}
+	case 1: // what many write for none
+		return time.Unix(0, 0).UTC()
+	case 2:
+		return time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC)
+	default:
 		return o.now.Add(time.Duration(hours) * time.Hour).Truncate(time.Hour)
 	}
-	return time.Time{}
 }
 
 // brought returns a claim's context.

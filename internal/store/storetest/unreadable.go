@@ -80,7 +80,7 @@ func testUnreadableGates(t *testing.T, d *Database) {
 	core, told := observer.New(zap.ErrorLevel)
 	g := gate.New(gate.Options{Store: s, Memory: f.Journal, Engine: e, Clock: clock.Machine{}, Zone: time.UTC,
 		Hooks: gate.NoHooks(), Log: zap.New(core), Settings: func() gate.Settings {
-			return gate.Settings{Otherwise: fast}
+			return gate.Settings{Destinations: destination.Configured{Others: fast}}
 		}})
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup

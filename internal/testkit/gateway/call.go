@@ -97,9 +97,6 @@ func (g *Gateway) answer(ctx context.Context, key int64, a *Answer, effect func(
 		err := effect()
 		g.change(func() {
 			a.Settled = err == nil && c.Answers() && j.State.Settled()
-			if err == nil && c.Method == FailJob && !a.Settled {
-				g.counts.HandedBack++
-			}
 			note(err)
 		})
 		return err
@@ -109,7 +106,6 @@ func (g *Gateway) answer(ctx context.Context, key int64, a *Answer, effect func(
 			a.At = g.Now()
 			note(err)
 		}
-		a.Acked = a.Accepted() && err == nil && ctx.Err() == nil
 	})
 	return err
 }

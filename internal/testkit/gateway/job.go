@@ -63,7 +63,6 @@ type Record struct {
 type Activation struct {
 	At, Deadline time.Time
 	Worker       string
-	TimedOut     bool // nobody answered until the deadline
 }
 
 // Answer is a command about a job.
@@ -79,7 +78,6 @@ type Answer struct {
 	Code      codes.Code // the engine's, or that of the fault that stopped the command
 	Reached   bool       // no fault stopped the command
 	Settled   bool       // it settled the job
-	Acked     bool       // it took effect, and the worker knows
 
 	from string // the connection's name
 }
@@ -95,12 +93,10 @@ type Poll struct {
 
 // Counts are totals.
 type Counts struct {
-	HandedOut  int // activations
-	TimedOut   int // activations whose time ran out
-	HandedBack int // FailJob with retries left
-	Settled    int // jobs that need no worker any more
-	Held       int // active jobs
-	Waiting    int // polls that wait for a job
+	HandedOut int // activations
+	Settled   int // jobs that need no worker any more
+	Held      int // active jobs
+	Waiting   int // polls that wait for a job
 }
 
 // job is a job with its history, guarded by the gateway's mutex.
@@ -262,9 +258,6 @@ func (g *Gateway) record(e *engine.Event, at time.Time) {
 			g.counts.HandedOut++
 			g.move(j, Activated)
 		}
-	case "JOB TIMED_OUT":
-		j.Activations[len(j.Activations)-1].TimedOut = true
-		g.counts.TimedOut++
 	case "JOB TIMEOUT_UPDATED":
 		j.Activations[len(j.Activations)-1].Deadline = time.UnixMilli(v.Deadline)
 	case "JOB FAILED":

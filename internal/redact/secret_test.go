@@ -117,6 +117,7 @@ func TestWordsOfSecretsAreKept(t *testing.T) {
 		"WRONG_PASSWORD: 'x1'; TOKEN_EXPIRED: '2025a'", "482917 é o código da guia; este é o código de acesso", "1206 é senha inválida",
 		`secret "tiss-cert" not found; secrets "tiss-cert" is forbidden`,
 		"token expirado no request 8f14e45f-ceea-467f-a8a8-8a1c2d3e4f50; sessão do lote LOTE20250310000123; chave da nota 35200114200166000187550010000000046550010018",
+		"senha - 40301630 procedimento; senha - campo obrigatório",
 		"AUTH <password> called without any password; login --password <password> --user <user>",
 		"https://h/oauth/token/introspect /hooks/tiss/v4_01_00/retorno /webhooks/retornoLoteGuias /apikey/status /services/tissSolicitacaoProcedimentoV40100",
 		"seu código de prestador é 482913; Use o código 40301630 da tabela TUSS; código de acesso ao arquivo: 404; seu código é inválido; código do procedimento é 40301630; digite o código do procedimento 40301630 no campo",

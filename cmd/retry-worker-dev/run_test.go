@@ -3,13 +3,12 @@ package main
 import (
 	"bytes"
 	"crypto/rand"
-	"errors"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -98,29 +97,23 @@ func (p *process) sees(words string) (m []string) {
 	return m
 }
 
-// processes returns those of this run, by their programs' names; Linux only.
-func (p *process) processes() map[string]int {
-	all := make(map[string]int)
+// processes returns how many of this run there are; Linux only.
+func (p *process) processes() (n int) {
 	paths, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, path := range paths {
-		environ, err := os.ReadFile(path)
-		if err != nil || !bytes.Contains(environ, []byte(p.mark)) {
-			continue
-		}
-		if program, err := os.Readlink(filepath.Join(filepath.Dir(path), "exe")); err == nil {
-			name := strings.TrimSuffix(filepath.Base(program), " (deleted)") // another run has built it anew
-			all[name], _ = strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if environ, err := os.ReadFile(path); err == nil && bytes.Contains(environ, []byte(p.mark)) {
+			n++
 		}
 	}
-	return all
+	return n
 }
 
-// nothingLeft waits until no process of the run is there, and in the temporary folder only what others still use.
-func (p *process) nothingLeft(others int) {
+// nothingLeft waits until neither a process of the run is there nor anything in the temporary folder.
+func (p *process) nothingLeft() {
 	p.t.Helper()
 	wait.Until(p.t, "an end of all it started", func() bool {
 		files, _ := filepath.Glob(filepath.Join(p.temporary, "*"))
-		return len(p.processes()) == 0 && len(files) == others
+		return p.processes() == 0 && len(files) == 0
 	})
 }
 
@@ -142,7 +135,7 @@ func TestItEndsWithAllThatItStarted(t *testing.T) {
 				if code := p.exit(); code != want {
 					t.Errorf("exit code %d, expected %d; it printed:\n%s", code, want, p.out.Text())
 				}
-				p.nothingLeft(0)
+				p.nothingLeft()
 			})
 		}
 	}
@@ -205,33 +198,17 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestRealRun is `make run` as a newcomer meets it, twice at a time: what the first and the last line say, the pages, what a
-// person does there, and what is left of a run that Ctrl-C ends, and of one that is killed.
+// TestRealRun is `make run` as a newcomer meets it: what the first and the last line say, the pages, what a person does there,
+// and that a run which Ctrl-C ends leaves nothing.
 func TestRealRun(t *testing.T) {
-	temporary := t.TempDir()
-	makeRun := func() *process { return start(t, temporary, "make", "--no-print-directory", "-C", "../..", "run") }
-	const first = `(?m)^The console is at (http://127\.0\.0\.1:\d+)/dead-letters; `
-	killed, v := makeRun(), viewer{process: makeRun()}
-	v.console = v.sees(first)[1]
-	if other := killed.sees(first)[1]; other == v.console {
-		t.Errorf("both consoles are at %s", other)
-	}
-	killed.sees("moves the clock")
-	pid := killed.processes()["retry-worker-dev"]
-	if pid == 0 { // that would be this test's own group
-		t.Fatalf("the run is not among %v", killed.processes())
-	}
-	testkit.Must(t, syscall.Kill(pid, syscall.SIGKILL))
-	if killed.exit() == 0 {
-		t.Error("a run that was killed has exit code 0")
-	}
-	killed.nothingLeft(1)
+	v := viewer{process: start(t, t.TempDir(), "make", "--no-print-directory", "-C", "../..", "run")}
+	v.console = v.sees(`(?m)^The console is at (http://127\.0\.0\.1:\d+)/dead-letters; `)[1]
 	v.sees(`Console +` + regexp.QuoteMeta(v.console) + `/dead-letters: [^\n]*\n$`)
 	v.waitsAreMinutes()
 	v.reviews()
 	v.signal(syscall.SIGINT)
 	v.exit()
-	v.nothingLeft(0)
+	v.nothingLeft()
 	for _, want := range []string{
 		box, "What became of them:", "Nothing is kept", "Waiting for your review: 24 of SUB_06, 1 of WHATSAPP_MESSAGE.",
 		"\nSUB_06: 52 claims", "\nWHATSAPP_MESSAGE: 7 messages", "\nFAILED_JOB: 5 jobs", "\nJOB_QUEUE: 8 jobs",
@@ -267,32 +244,7 @@ func TestDataAreThereAfterAKill(t *testing.T) {
 	if code := v.exit(); code != exitDone || !strings.Contains(v.out.Text(), folder+" keeps engine and journal") {
 		t.Errorf("exit code %d, expected %d; it printed:\n%s", code, exitDone, v.out.Text())
 	}
-	v.nothingLeft(0)
-}
-
-// TestClockIsNotedWhole: whenever the program is killed, what it noted of its clock can be read.
-func TestClockIsNotedWhole(t *testing.T) {
-	s := &session{folder: t.TempDir()}
-	testkit.Must(t, s.saveAhead(time.Hour))
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for i := range 500 {
-			if err := s.saveAhead(time.Duration(i) * time.Hour); err != nil {
-				t.Error(err)
-			}
-		}
-	}()
-	for {
-		select {
-		case <-ended:
-			return
-		default:
-			if _, err := time.ParseDuration(testkit.Read(t, s.path("clock"))); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	v.nothingLeft()
 }
 
 // viewer reads what the program prints, and does what it asks for.
@@ -326,8 +278,7 @@ func (v *viewer) waitsAreMinutes() {
 	}
 }
 
-// reviews reads what is left, of which 20 have one cause, and decides on one of each other cause: all are sent again but one,
-// which is discarded. What follows shows.
+// reviews reads what is left, of which 20 have one cause, and sends one of another cause again. What follows shows.
 func (v *viewer) reviews() {
 	v.t.Helper()
 	if status, page := testkit.Get(v.t, v.console+"/dead-letters"); status != http.StatusOK {
@@ -337,31 +288,13 @@ func (v *viewer) reviews() {
 	if testkit.Must(v.t, v.asks("/dead-letters/groups", nil, &groups)); len(groups.Items) == 0 || groups.Items[0].Count != 20 {
 		v.t.Errorf("the causes are %+v, expected one with 20 dead letters first", groups.Items)
 	}
-	discarded := false
-	for _, d := range v.deadLetters() {
-		how, body := "/retry", map[string]any{"reason": "dados corrigidos"}
-		switch {
-		case strings.Contains(d.Error, "credencial"):
-			continue
-		case d.ForceNeeded:
-			err := v.asks("/dead-letters/"+d.ID+how, body, &api.DeadLetter{})
-			if no, is := errors.AsType[*api.Refused](err); !is || no.Status != http.StatusConflict || no.Failure.Error != "max_retries_exceeded" {
-				v.t.Errorf("%s at its limit: %v, expected 409 max_retries_exceeded", d.Subject.ID, err)
-			}
-			body["forceRetry"] = true
-		case !discarded:
-			discarded, how, body = true, "/discard", map[string]any{"reason": "não vale a pena"}
-		}
-		if err := v.asks("/dead-letters/"+d.ID+how, body, &api.DeadLetter{}); err != nil || d.Process != "waiting" {
-			v.t.Errorf("%s, for which %s waits: %v", d.Subject.ID, d.Process, err)
-		}
-		if how == "/discard" {
-			v.sees(`reviewed by local: "não vale a pena"; let go, and the process ends`)
-			continue
-		}
-		v.sees(`(?s)` + d.Subject.ID + ` +reviewed by local: "dados corrigidos"; the process goes on .*` + "accepted by [^\n]* after your review")
-		wait.Until(v.t, "recovered: "+d.Subject.ID, func() bool {
-			return v.asks("/dead-letters/"+d.ID, nil, &d) == nil && d.State == "recovered"
-		})
+	all := v.deadLetters()
+	d := all[slices.IndexFunc(all, func(d api.DeadLetter) bool { return !d.ForceNeeded && !strings.Contains(d.Error, "credencial") })]
+	if err := v.asks("/dead-letters/"+d.ID+"/retry", map[string]any{"reason": "dados corrigidos"}, &api.DeadLetter{}); err != nil || d.Process != "waiting" {
+		v.t.Errorf("%s, for which %s waits: %v", d.Subject.ID, d.Process, err)
 	}
+	v.sees(`(?s)` + d.Subject.ID + ` +reviewed by local: "dados corrigidos"; the process goes on .*` + "accepted by [^\n]* after your review")
+	wait.Until(v.t, "recovered: "+d.Subject.ID, func() bool {
+		return v.asks("/dead-letters/"+d.ID, nil, &d) == nil && d.State == "recovered"
+	})
 }

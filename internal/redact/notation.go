@@ -127,7 +127,7 @@ func (r *reader) notedAt(i int) int {
 		if !is(class, brief) {
 			within = maxNoted
 		}
-	case !isOption && !is(before, `?&|\/`) && !r.isWebToken(start) && !is(r.char(r.end(i)), ":-=\"^_"):
+	case !isOption && !is(before, `?&|\/`) && !r.isWebToken(start) && !is(r.char(r.end(i)), ":-=\"^_\\"):
 		return 0
 	}
 	rest := r.ahead(start, within)

@@ -107,14 +107,11 @@ func (c *cli) ladder(p *catalogue.Plan) error {
 	if p.FirstFailure != nil {
 		columns += " at closed"
 	}
-	limit, backoff := "none", p.Backoff
+	limit := "none"
 	if p.TotalLimit > 0 {
 		limit = p.TotalLimit.String() + " from the first failure"
 	}
-	if rows == nil {
-		backoff = "none"
-	}
-	fields := map[string]any{"description": p.Description, "destination": p.Destination, "backoff": backoff,
+	fields := map[string]any{"description": p.Description, "destination": p.Destination,
 		"maxRetries": p.MaxRetries, "totalLimit": limit, "retries": rows}
 	if p.NeverScheduled > 0 {
 		fields["neverScheduled"] = p.NeverScheduled

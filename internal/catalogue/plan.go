@@ -2,13 +2,9 @@ package catalogue
 
 import (
 	"math"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"retry-worker/internal/decision"
-	"retry-worker/internal/text"
 )
 
 // Plan is a policy's ladder: every retry of a failure that recurs at once after each of them. It is safe for concurrent
@@ -16,15 +12,11 @@ import (
 type Plan struct {
 	Policy      string `json:"policy"`
 	Description string `json:"description"`
-	// Catalogue is the version of the catalogue that the policy comes from.
-	Catalogue string `json:"catalogue"`
 	// Destination and FirstFailure are those that the plan was made for; empty if none were given.
 	Destination  string     `json:"destination,omitempty"`
 	FirstFailure *time.Time `json:"firstFailure,omitempty"`
 	// MaxRetries is the number of retries after the first try (R12).
 	MaxRetries int64 `json:"maxRetries"`
-	// Backoff describes the backoff in words.
-	Backoff string `json:"backoff"`
 	// TotalLimit is the time from the first failure (R20); 0 means no limit.
 	TotalLimit Duration `json:"totalLimit"`
 	// Retries in their order; never nil.
@@ -61,8 +53,7 @@ type Range struct {
 func PlanAt(policy *decision.Policy, own decision.OwnPolicy, destination string, first time.Time) *Plan {
 	maxRetries, backoff := policy.Limits(own)
 	p := &Plan{
-		Policy: policy.Name, Description: policy.Description, Catalogue: policy.Catalogue, MaxRetries: maxRetries,
-		Backoff:    Backoff(&backoff),
+		Policy: policy.Name, Description: policy.Description, MaxRetries: maxRetries,
 		TotalLimit: Duration(policy.TotalLimit), Retries: []PlannedRetry{},
 	}
 	var o decision.Opening
@@ -111,38 +102,4 @@ func opened(o decision.Opening, t time.Time, share float64) time.Time {
 		return t
 	}
 	return next.Add(time.Duration(share * float64(o.Room(next, time.Time{}))))
-}
-
-// Backoff describes a rule in words: exponential, constant or a list, with bounds, jitter and rounding.
-func Backoff(r *decision.BackoffRule) string {
-	clauses := []string{growthOf(r)}
-	if r.Factor > 1 && len(r.List) == 0 || len(r.List) > 0 && r.Max < slices.Max(r.List) {
-		clauses[0] += ", at most " + text.Duration(r.Max)
-	}
-	if r.Jitter > 0 {
-		clauses = append(clauses, "jitter ±"+strconv.FormatFloat(r.Jitter*100, 'g', 4, 64)+" %")
-	}
-	if r.Min > 0 && (r.Jitter > 0 || r.Min > r.Raw(0)) {
-		clauses = append(clauses, "at least "+text.Duration(r.Min))
-	}
-	if r.Rounding > time.Millisecond {
-		clauses = append(clauses, "rounded to "+text.Duration(r.Rounding))
-	}
-	return strings.Join(clauses, "; ")
-}
-
-func growthOf(r *decision.BackoffRule) string {
-	switch {
-	case len(r.List) > 0:
-		waits := make([]string, 0, len(r.List))
-		for _, d := range r.List {
-			waits = append(waits, text.Duration(d))
-		}
-		return "list: " + strings.Join(waits, ", ")
-	case r.Factor > 1:
-		return "exponential: " + text.Duration(r.Base) + ", each " + strconv.FormatFloat(r.Factor, 'g', -1, 64) +
-			" times the one before"
-	default:
-		return "constant: " + text.Duration(r.Base)
-	}
 }

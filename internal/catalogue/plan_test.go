@@ -149,18 +149,3 @@ func TestTimeInJSONIsSeconds(t *testing.T) {
 		}
 	}
 }
-
-func TestBackoffInWords(t *testing.T) {
-	claims := decisiontest.TISSSubmission().Backoff
-	for want, rule := range map[string]decision.BackoffRule{
-		"exponential: 5m, each 2 times the one before, at most 4h; jitter ±20 %; at least 5m; rounded to 1m": claims,
-		"constant: 1m":                               constant(time.Minute),
-		"list: 5s, 30s, at most 10s":                 {List: []time.Duration{5 * time.Second, 30 * time.Second}, Min: time.Second, Max: 10 * time.Second, Rounding: time.Millisecond},
-		"list: 5s, 30s; at least 10s":                {List: []time.Duration{5 * time.Second, 30 * time.Second}, Min: 10 * time.Second, Max: time.Minute, Rounding: time.Millisecond},
-		"constant: 10s; jitter ±12.5 %; at least 9s": {Base: 10 * time.Second, Factor: 1, Min: 9 * time.Second, Max: time.Minute, Jitter: 0.125, Rounding: time.Millisecond},
-	} {
-		if got := catalogue.Backoff(&rule); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}

@@ -1,7 +1,5 @@
 package classify
 
-import "retry-worker/internal/text"
-
 // automaton finds every needle in a text in one pass (Aho and Corasick, 1975). It works on the symbols of folded text:
 // letters, digits, and one symbol for every kind of gap. It is a trie of needles until build completes it.
 type automaton struct {
@@ -80,8 +78,8 @@ func (a *automaton) build() {
 	}
 }
 
-// each calls found for every needle in words: it begins at word from and ends before word to. Addresses are skipped.
-func (a *automaton) each(words *text.Words, found func(u use, from, to int)) {
+// each calls found for every needle in r: it begins at word from and ends before word to. Addresses are skipped.
+func (a *automaton) each(r *reading, found func(u use, from, to int)) {
 	state := int32(0)
 	step := func(symbol uint8, end int) {
 		state = a.next[state][symbol]
@@ -89,15 +87,15 @@ func (a *automaton) each(words *text.Words, found func(u use, from, to int)) {
 			found(u, end-u.length, end)
 		}
 	}
-	for i, t := range words.All {
+	for i, t := range r.words {
 		step(gapSymbol, i)
-		if t.IsAddress {
+		if t.isAddress {
 			state = 0
 			continue
 		}
-		for _, c := range words.Plain[t.From:t.To] {
+		for _, c := range r.plain[t.from:t.to] {
 			step(symbols[c], i+1)
 		}
 	}
-	step(gapSymbol, len(words.All))
+	step(gapSymbol, len(r.words))
 }

@@ -140,10 +140,10 @@ type Classifier struct {
 	rules []Rule
 	// matchers holds what each way of a rule to match says of a message, the strongest first; without Text.
 	matchers []Match
-	// words are searched in the text as read, codes in the original message (R3).
-	words, codes automaton
-	numbers      map[string]*numberRules
-	patterns     []pattern
+	// needles are searched in the message as read, codes in the original (R3).
+	needles, codes automaton
+	numbers        map[string]*numberRules
+	patterns       []pattern
 }
 
 // Rules returns the classifier's rules, the strongest first.
@@ -166,9 +166,7 @@ func (c *Classifier) Read(message string, status int) (Match, Said) {
 	if c == nil {
 		return NoMatch, Said{}
 	}
-	words := text.ReadWords(message)
-	defer words.Free()
-	s := c.search(words, status, false)
+	s := c.search(message, status, false)
 	defer s.free()
 	return s.result(), s.said
 }
@@ -178,9 +176,7 @@ func (c *Classifier) Explain(message string, status int) []Found {
 	if c == nil {
 		return nil
 	}
-	words := text.ReadWords(message)
-	defer words.Free()
-	s := c.search(words, status, true)
+	s := c.search(message, status, true)
 	defer s.free()
 	all := make([]Found, 0, len(s.found))
 	for _, f := range s.found {
@@ -216,7 +212,7 @@ func (s *search) result() Match {
 func (s *search) match(number int, where span) Match {
 	m := s.matchers[number]
 	if m.Text = strconv.Itoa(s.status); where != beside {
-		m.Text = s.Text[where.from:where.to]
+		m.Text = s.message[where.from:where.to]
 	}
 	return m
 }

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"retry-worker/internal/text"
 )
 
 // RuleError says, for people, what is wrong with a rule or the vocabulary.
@@ -62,7 +60,7 @@ func (r *Rule) each() (all []Rule) {
 // New compiles rules, in their order within each rank. It relies on the catalogue's schema for the form of ranks,
 // codes, statuses and codes of table 38. Anything else that is wrong is returned as Errors.
 func New(rules []Rule, vocabulary Vocabulary) (*Classifier, error) {
-	c := compiler{Classifier: &Classifier{words: newAutomaton(), codes: newAutomaton(),
+	c := compiler{Classifier: &Classifier{needles: newAutomaton(), codes: newAutomaton(),
 		numbers: make(map[string]*numberRules)}}
 	var pieces []piece
 	for i := range rules {
@@ -79,14 +77,14 @@ func New(rules []Rule, vocabulary Vocabulary) (*Classifier, error) {
 	c.addVocabulary(vocabulary)
 	for list, role := range sayings {
 		for _, phrase := range lists[list] {
-			c.words.add(phrase, use{role, none, 1})
+			c.needles.add(phrase, use{role, none, 1})
 		}
 	}
 	if c.wrong != nil {
 		return nil, c.wrong
 	}
 	slices.SortStableFunc(c.rules, func(a, b Rule) int { return int(a.Rank - b.Rank) })
-	c.words.build()
+	c.needles.build()
 	c.codes.build()
 	return c.Classifier, nil
 }
@@ -197,11 +195,11 @@ func (c *compiler) addVocabulary(v Vocabulary) {
 // addWords adds words as a needle; the last may end in * for any ending.
 func (c *compiler) addWords(s string, u use) (expected string) {
 	bare, isOpen := strings.CutSuffix(s, "*")
-	words := text.ReadWords(bare)
-	defer words.Free()
+	var r reading
+	r.read(bare)
 	needle := " "
-	for i := range words.All {
-		needle += words.At(i) + " "
+	for i := range r.words {
+		needle += r.at(i) + " "
 	}
 	if len(strings.Trim(needle, " ")) < shortest || strings.Contains(bare, "*") {
 		return "words of together at least 2 letters; only the last may end in *"
@@ -209,8 +207,8 @@ func (c *compiler) addWords(s string, u use) (expected string) {
 	if isOpen {
 		needle = needle[:len(needle)-1]
 	}
-	u.length = len(words.All)
-	c.words.add(needle, u)
+	u.length = len(r.words)
+	c.needles.add(needle, u)
 	return ""
 }
 

@@ -25,19 +25,19 @@ const (
 
 // readNumbers looks at the whole numbers of the message.
 func (s *search) readNumbers() {
-	eachNumber(s.Text, func(from, to int) {
-		if n := s.numbers[s.Text[from:to]]; n != nil && n[asItCame] != none {
+	eachNumber(s.message, func(from, to int) {
+		if n := s.numbers[s.message[from:to]]; n != nil && n[asItCame] != none {
 			s.add(n[asItCame], span{from, to}, "")
 		}
 	})
-	eachNumber(s.Plain, func(from, to int) {
-		n := s.numbers[string(s.Plain[from:to])]
+	eachNumber(s.plain, func(from, to int) {
+		n := s.numbers[string(s.plain[from:to])]
 		if n == nil {
 			return
 		}
 		where := s.inText(span{from, to})
-		if isStatus(s.Plain, from, to) {
-			if last := s.Plain[s.latest.from:s.latest.to]; !bytes.Equal(last, s.Plain[from:to]) {
+		if isStatus(s.plain, from, to) {
+			if last := s.plain[s.latest.from:s.latest.to]; !bytes.Equal(last, s.plain[from:to]) {
 				s.earlier = s.latest
 			}
 			s.latest = span{from, to}
@@ -48,7 +48,7 @@ func (s *search) readNumbers() {
 		if n[tissCode] == none && n[tissGroup] == none {
 			return
 		}
-		isCode, isDenial := isTISSCode(s.Plain, from, to)
+		isCode, isDenial := isTISSCode(s.plain, from, to)
 		if n[tissCode] != none && isCode {
 			s.add(n[tissCode], where, "")
 		}

@@ -1,10 +1,6 @@
 package classify
 
-import (
-	"regexp"
-
-	"retry-worker/internal/text"
-)
+import "regexp"
 
 // A refusal beside a lock, a time limit or a request to try again tells of a passing fault: "registro em uso
 // (bloqueado), tente novamente". A fault that somebody must correct, or that takes days, does not pass.
@@ -35,27 +31,27 @@ var (
 // passes reports whether the text beside a refusal says that it passes.
 func (s *search) passes(refusal *hit) bool {
 	beside := s.clauseOf(refusal)
-	isMomentary := momentary.MatchString(s.At(refusal.from))
+	isMomentary := momentary.MatchString(s.at(refusal.from))
 	return (holds.Match(beside) || isMomentary && requests.Match(beside)) && !tasks.Match(beside)
 }
 
 // clauseOf returns the clause of a hit, including courtesies after it.
 func (s *search) clauseOf(h *hit) []byte {
 	from, to := h.from, h.to
-	for n := 0; n < passingReach && s.GapBefore(from) != text.Clause; n++ {
+	for n := 0; n < passingReach && s.gapBefore(from) != clauseGap; n++ {
 		from--
 	}
-	for n := 0; n < passingReach && (s.GapBefore(to) != text.Clause || courtesies[s.At(to)]); n++ {
+	for n := 0; n < passingReach && (s.gapBefore(to) != clauseGap || courtesies[s.at(to)]); n++ {
 		to++
 	}
-	return s.Plain[s.All[from].From:s.All[to-1].To]
+	return s.plain[s.words[from].from:s.words[to-1].to]
 }
 
 // waits reports whether a message asks to try again, or tells of work in progress. Then a status, or a field's name, is
 // no refusal.
 func (s *search) waits() bool {
 	if s.waiting == nil {
-		message := s.Plain[:min(len(s.Plain), patternReach)]
+		message := s.plain[:min(len(s.plain), patternReach)]
 		answer := requests.Match(message) && !tasks.Match(message)
 		s.waiting = &answer
 	}
@@ -72,5 +68,5 @@ var (
 // authorises reports whether thing is a senha that means an authorisation's number, as its second rule has it.
 func (s *search) authorises(thing *hit) bool {
 	clause := s.clauseOf(thing)
-	return s.At(thing.from) == "senha" && authorised.Match(clause) && !accessed.Match(clause)
+	return s.at(thing.from) == "senha" && authorised.Match(clause) && !accessed.Match(clause)
 }

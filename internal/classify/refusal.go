@@ -3,8 +3,6 @@ package classify
 import (
 	"regexp"
 	"strings"
-
-	"retry-worker/internal/text"
 )
 
 // A refusal refers to the nearest thing in its clause: in "conexão recusada ao enviar o lote" the connection is
@@ -25,19 +23,19 @@ const (
 // negated reports whether the words [from, to) are negated: by a negation with at most others words between, or by
 // "false" or 0 after them. modal reports whether the negation forbids: "não pode ser negativo".
 func (s *search) negated(from, to, others int) (denied, modal bool) {
-	for i := 0; i < maxFillers && s.GapBefore(from) == text.Space; i++ {
+	for i := 0; i < maxFillers && s.gapBefore(from) == spaceGap; i++ {
 		from--
-		switch word := s.At(from); {
-		case quantifiers[word] || word == "longer" && negators[s.At(from-1)]:
+		switch word := s.at(from); {
+		case quantifiers[word] || word == "longer" && negators[s.at(from-1)]:
 			return true, modal
 		case i == 0 && word == "0", negators[word] && (word != "no" || i == 0),
-			word == "t" && strings.HasSuffix(s.At(from-1), "n"): // isn't
+			word == "t" && strings.HasSuffix(s.at(from-1), "n"): // isn't
 			return others >= 0 || s.isFalse(to), modal || word == "cannot"
 		case modals[word]:
 			modal = true
 		case word == "no": // "hash no XML inválido"
 			return s.isFalse(to), false
-		case fillers[word] || word == "e" && negators[s.At(from-1)]: // não é
+		case fillers[word] || word == "e" && negators[s.at(from-1)]: // não é
 		case alternatives[word]: // não recusada ou glosada
 			from = max(0, from-1)
 		case others == -subject || isInfinitive(word):
@@ -54,11 +52,11 @@ var knowing = regexp.MustCompile(`^(?:sab|sei$|soub|confir|inform|verifi|certeza
 
 // isDoubted reports whether the words at from only state a possible case: "verificar se a senha é inválida".
 func (s *search) isDoubted(from int) bool {
-	for i := 0; i < maxDistance && s.GapBefore(from) == text.Space; i++ {
+	for i := 0; i < maxDistance && s.gapBefore(from) == spaceGap; i++ {
 		from--
-		word := s.At(from)
-		last := s.At(from - 1)
-		isFirst := s.GapBefore(from) != text.Space || isInfinitive(last) || knowing.MatchString(last)
+		word := s.at(from)
+		last := s.at(from - 1)
+		isFirst := s.gapBefore(from) != spaceGap || isInfinitive(last) || knowing.MatchString(last)
 		if word == "whether" || word == "if" || conditions[word] && isFirst {
 			return true
 		}
@@ -68,15 +66,15 @@ func (s *search) isDoubted(from int) bool {
 
 // isFalse reports whether the words before to are said to be false: valid=false, recusadas: 0.
 func (s *search) isFalse(to int) bool {
-	word := s.At(to)
-	return s.GapBefore(to) == text.Pause && (word == "false" || word == "0" || word == "falso")
+	word := s.at(to)
+	return s.gapBefore(to) == pauseGap && (word == "false" || word == "0" || word == "falso")
 }
 
 // isLacking reports whether the thing at word from is said to be missing: sem vínculo, não possui cadastro.
 func (s *search) isLacking(from int) bool {
-	word := s.At(from - 1)
-	return s.GapBefore(from) == text.Space &&
-		(lacks[word] || (possession[word] || word == "such") && negators[s.At(from-2)])
+	word := s.at(from - 1)
+	return s.gapBefore(from) == spaceGap &&
+		(lacks[word] || (possession[word] || word == "such") && negators[s.at(from-2)])
 }
 
 // isInfinitive reports whether a word looks like a Portuguese infinitive, beyond which a negation does not reach: "não
@@ -134,14 +132,14 @@ func (s *search) presume(refusal *hit, matcher int, where span) {
 // negatesNext reports whether the refusal i only negates the one after it: "no longer rejected".
 func (s *search) negatesNext(i int) bool {
 	h := &s.hits[i]
-	return i+1 < len(s.hits) && s.hits[i+1].role == refusalRole && s.hits[i+1].from == h.to && negators[s.At(h.from)]
+	return i+1 < len(s.hits) && s.hits[i+1].role == refusalRole && s.hits[i+1].from == h.to && negators[s.at(h.from)]
 }
 
 // isEither reports whether the refusal i is one of two possible answers: "aceita ou recusada".
 func (s *search) isEither(i int) bool {
 	h := &s.hits[i]
 	isOther := func(j, end, first int) bool {
-		return s.hits[j].role == approvalRole && first == end+1 && alternatives[s.At(end)]
+		return s.hits[j].role == approvalRole && first == end+1 && alternatives[s.at(end)]
 	}
 	return h.role == refusalRole && (i > 0 && isOther(i-1, s.hits[i-1].to, h.from) ||
 		i+1 < len(s.hits) && isOther(i+1, h.to, s.hits[i+1].from))
@@ -163,10 +161,10 @@ func (s *search) thingOf(i int) *hit {
 			if distance > maxDistance {
 				break
 			}
-			if h.from > refusal.to && prepositions[s.At(h.from-1)] {
+			if h.from > refusal.to && prepositions[s.at(h.from-1)] {
 				distance += complement
 			}
-			if agents[s.At(h.from)] {
+			if agents[s.at(h.from)] {
 				distance = maxDistance
 			}
 			if h.role == thingRole && distance < least {
@@ -183,7 +181,7 @@ func (s *search) thingOf(i int) *hit {
 // head returns the thing that the thing i belongs to, unless i tells more: "número da carteira".
 func (s *search) head(i int) *hit {
 	t := &s.hits[i]
-	for j := i - 1; j >= max(0, i-maxDistance) && prepositions[s.At(t.from-1)]; j-- {
+	for j := i - 1; j >= max(0, i-maxDistance) && prepositions[s.at(t.from-1)]; j-- {
 		of := &s.hits[j]
 		if of.role == thingRole && of.to == t.from-1 && (of.matcher <= t.matcher || t.matcher == none) {
 			return s.head(j)
@@ -196,12 +194,12 @@ func (s *search) head(i int) *hit {
 func (s *search) distance(end, first int) int {
 	n := -1
 	for i := end; i <= first && n <= maxDistance; i++ {
-		switch s.GapBefore(i) {
-		case text.Clause:
+		switch s.gapBefore(i) {
+		case clauseGap:
 			return maxDistance + 1
-		case text.Pause:
+		case pauseGap:
 			n += 2
-		case text.Space:
+		case spaceGap:
 			n++
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"regexp"
 	"strconv"
 	"time"
-
-	"retry-worker/internal/text"
 )
 
 // Said is what a text tells besides its class.
@@ -32,14 +30,14 @@ func (s *search) hear(r role) {
 // conclude completes what the message tells, once its words are read.
 func (s *search) conclude() {
 	s.hear(ofStatus[strconv.Itoa(s.status)])
-	eachNumber(s.Plain, func(from, to int) {
-		if says, ok := ofStatus[string(s.Plain[from:to])]; ok && s.status == 0 && isStatus(s.Plain, from, to) {
+	eachNumber(s.plain, func(from, to int) {
+		if says, ok := ofStatus[string(s.plain[from:to])]; ok && s.status == 0 && isStatus(s.plain, from, to) {
 			s.hear(says)
 		}
 	})
 	s.said.Perhaps = s.said.Perhaps && !s.notSent
 	for _, to := range s.asks {
-		s.said.Wait = max(s.said.Wait, waitIn(clauseBehind(s.Words, to)))
+		s.said.Wait = max(s.said.Wait, waitIn(s.clauseBehind(to)))
 	}
 }
 
@@ -47,15 +45,15 @@ func (s *search) conclude() {
 const farthest = 10
 
 // clauseBehind returns the rest of a clause, from a word on.
-func clauseBehind(words *text.Words, from int) []byte {
+func (r *reading) clauseBehind(from int) []byte {
 	to := from
-	for to-from < farthest && words.GapBefore(to) != text.Clause {
+	for to-from < farthest && r.gapBefore(to) != clauseGap {
 		to++
 	}
 	if to == from {
 		return nil
 	}
-	return words.Plain[words.All[from].From-1 : words.All[to-1].To]
+	return r.plain[r.words[from].from-1 : r.words[to-1].to]
 }
 
 var (

@@ -6,14 +6,12 @@ import (
 	"sync"
 	"unicode"
 	"unicode/utf8"
-
-	"retry-worker/internal/text"
 )
 
 // search is the state of classifying one message.
 type search struct {
 	*Classifier
-	*text.Words
+	reading
 	status int
 	hits   []hit
 	// places holds the place in the message of each symbol of R3's form.
@@ -83,8 +81,8 @@ var searches = sync.Pool{New: func() any { return new(search) }}
 
 // search weighs the evidence in a message. If the message tells of several tries, earlier ones count only with ranks 1
 // and 2, and with what they tell. The caller frees the result.
-func (c *Classifier) search(words *text.Words, status int, explains bool) *search {
-	s := c.weigh(words, status, explains)
+func (c *Classifier) search(message string, status int, explains bool) *search {
+	s := c.weigh(message, status, explains)
 	if s.best != none && s.matchers[s.best].Rank <= TISS {
 		return s
 	}
@@ -92,7 +90,7 @@ func (c *Classifier) search(words *text.Words, status int, explains bool) *searc
 	if start == 0 {
 		return s
 	}
-	last := c.weigh(text.ReadWords(words.Text[words.Offsets[start]:]), status, explains)
+	last := c.weigh(message[s.offsets[start]:], status, explains)
 	if last.best == none {
 		last.free()
 		return s
@@ -103,12 +101,13 @@ func (c *Classifier) search(words *text.Words, status int, explains bool) *searc
 }
 
 // weigh searches a message without telling tries apart.
-func (c *Classifier) weigh(words *text.Words, status int, explains bool) *search {
+func (c *Classifier) weigh(message string, status int, explains bool) *search {
 	s := searches.Get().(*search)
-	*s = search{Classifier: c, Words: words, status: status, best: none, explains: explains,
+	*s = search{Classifier: c, reading: s.reading, status: status, best: none, explains: explains,
 		hits: s.hits[:0], places: s.places[:0], asks: s.asks[:0]}
+	s.read(message)
 	s.findCodes()
-	s.words.each(s.Words, s.take)
+	s.needles.each(&s.reading, s.take)
 	s.refuse()
 	if n := s.numbers[strconv.Itoa(status)]; n != nil && n[besideText] != none {
 		s.add(n[besideText], beside, "")
@@ -119,10 +118,13 @@ func (c *Classifier) weigh(words *text.Words, status int, explains bool) *search
 	return s
 }
 
+// mostKept is the longest message whose memory is recycled.
+const mostKept = 64 << 10
+
 // free gives the memory back.
 func (s *search) free() {
-	s.Classifier, s.Words, s.found = nil, nil, nil
-	if cap(s.places) < patternReach {
+	s.Classifier, s.message, s.found = nil, "", nil
+	if cap(s.plain) <= mostKept {
 		searches.Put(s)
 	}
 }
@@ -131,7 +133,7 @@ func (s *search) free() {
 // 0-9 as one gap.
 func (s *search) findCodes() {
 	state, last, next := int32(0), uint8(0), s.codes.next
-	for i, r := range s.Text {
+	for i, r := range s.message {
 		if r >= utf8.RuneSelf {
 			r = min(unicode.ToUpper(r), utf8.RuneSelf) // ſ is S
 		}
@@ -141,7 +143,7 @@ func (s *search) findCodes() {
 		}
 		last, state, s.places = symbol, next[state][symbol], append(s.places, int32(i))
 		for _, u := range s.codes.ends[state] {
-			_, size := utf8.DecodeRuneInString(s.Text[i:])
+			_, size := utf8.DecodeRuneInString(s.message[i:])
 			s.add(u.matcher, span{int(s.places[len(s.places)-u.length]), i + size}, "")
 		}
 	}
@@ -158,18 +160,18 @@ func (s *search) take(u use, from, to int) {
 			lost = "negated"
 		} else if s.matchers[u.matcher].Rank == Refusal && s.isDoubted(from) {
 			lost = "said of a case that may be"
-		} else if fieldNames[s.At(from)] && s.waits() {
+		} else if fieldNames[s.at(from)] && s.waits() {
 			lost = "beside what passes"
 		}
 		s.add(u.matcher, s.spanOf(from, to), lost)
 	case tryRole:
-		s.laterTry = s.All[from].From
+		s.laterTry = s.words[from].from
 	case contrastRole:
-		s.All[from].Before = text.Clause
+		s.words[from].before = clauseGap
 	case perhapsRole, notSentRole:
 		s.hear(u.role)
 	case waitRole:
-		if s.At(from-1) != "ao" { // as in "timeout ao aguardar"
+		if s.at(from-1) != "ao" { // as in "timeout ao aguardar"
 			s.asks = append(s.asks, to)
 		}
 	case thingRole:
@@ -213,17 +215,17 @@ func (s *search) readPatterns() {
 		if s.best != none && p.matcher > s.best && !s.explains {
 			continue
 		}
-		if at := p.FindIndex(s.Plain[:min(len(s.Plain), patternReach)]); at != nil {
+		if at := p.FindIndex(s.plain[:min(len(s.plain), patternReach)]); at != nil {
 			s.add(p.matcher, s.inText(span{at[0], at[1]}), "")
 		}
 	}
 }
 
 func (s *search) spanOf(from, to int) span {
-	return s.inText(span{s.All[from].From, s.All[to-1].To})
+	return s.inText(span{s.words[from].from, s.words[to-1].to})
 }
 
 // inText returns the span in the message of a span in plain.
 func (s *search) inText(plain span) span {
-	return span{int(s.Offsets[plain.from]), int(s.Offsets[plain.to])}
+	return span{int(s.offsets[plain.from]), int(s.offsets[plain.to])}
 }

@@ -27,12 +27,12 @@ func (s *search) lastTry() int {
 	if s.earlier.to == 0 {
 		return s.laterTry
 	}
-	between := string(s.Plain[s.earlier.to:s.latest.from])
+	between := string(s.plain[s.earlier.to:s.latest.from])
 	start := -1
 	for _, word := range lists["next try"] {
 		start = max(start, strings.LastIndex(between, word))
 	}
-	isBefore := func(word string) bool { return bytes.Contains(s.Plain[:s.earlier.to], []byte(word)) }
+	isBefore := func(word string) bool { return bytes.Contains(s.plain[:s.earlier.to], []byte(word)) }
 	if start < 0 && !slices.ContainsFunc(lists["several tries"], isBefore) {
 		return s.laterTry
 	}

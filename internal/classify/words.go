@@ -35,7 +35,7 @@ var (
 	alternatives, modals, conditions     = set("alternatives"), set("modals"), set("conditions")
 	lacks, possession, agents            = set("lacks"), set("possession"), set("agents")
 	prepositions, courtesies             = set("prepositions"), set("courtesies")
-	fieldNames                           = set("field names")
+	fieldNames, abbreviations            = set("field names"), set("abbreviations")
 	statusWords, statusFillers, units    = set("status words"), set("status fillers"), set("units")
 	tissElements, tissOpeners            = set("tiss elements"), set("tiss openers")
 	tissJoints, tissLists, tissUncounted = set("tiss joints"), set("tiss lists"), set("uncounted")

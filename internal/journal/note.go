@@ -121,6 +121,9 @@ func (b *batch) note(n *Note, h *History) (DeadLetter, error) {
 	d, until := h.DeadLetter, n.FollowUpAt.UTC().Truncate(time.Millisecond)
 	body := &noteBody{n.Verb, n.DeadLetter, storable(redact.Line(n.Text, maxReasonBytes)), bounded(n.By),
 		bounded(n.Assignee), until, RetryOptions{}}
+	if r := n.Retry; r != nil {
+		body.RetryOptions = RetryOptions{r.Force, r.Fresh, n.When, r.Deadline.UTC().Truncate(time.Millisecond)}
+	}
 	switch {
 	case d == nil || d.ID != n.DeadLetter:
 		return DeadLetter{}, ErrDeadLetterUnknown
@@ -128,7 +131,8 @@ func (b *batch) note(n *Note, h *History) (DeadLetter, error) {
 	case d.State != DeadLetterOpen || h.Episode.DeadLetter != d.ID:
 		return DeadLetter{}, d.Decided()
 	case n.Verb == Undo && (d.Later == Later{} || n.Undoes != 0 && n.Undoes != d.Later.Record),
-		n.Verb == d.Later.Verb && n.By == d.Later.By, n.Verb == Assign && d.Assigned.is(body):
+		n.Verb == d.Later.Verb && n.By == d.Later.By && body.RetryOptions == d.Later.RetryOptions,
+		n.Verb == Assign && d.Assigned.is(body):
 		return *d, nil
 	case n.Verb.later() && d.Later != Later{}:
 		return DeadLetter{}, d.Later.decided()
@@ -136,7 +140,6 @@ func (b *batch) note(n *Note, h *History) (DeadLetter, error) {
 		if _, err := n.Retry.judged(h, b.now.Add(UndoFor)); err != nil {
 			return DeadLetter{}, err
 		}
-		body.RetryOptions = RetryOptions{n.Retry.Force, n.Retry.Fresh, n.When, n.Retry.Deadline.UTC().Truncate(time.Millisecond)}
 	}
 	b.entry(h, n.Subject, NoteEntry, body, Happening{})
 	if n.Verb.later() {

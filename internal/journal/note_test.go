@@ -1,7 +1,9 @@
 package journal_test
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
@@ -23,6 +25,29 @@ func TestUndoIsOfItsDecision(t *testing.T) {
 	for _, undoes := range []struct{ record, stands int64 }{{first.Record, second.Record}, {second.Record, 0}} {
 		if left := note(journal.Note{Verb: journal.Undo, Undoes: undoes.record}); left.Record != undoes.stands {
 			t.Errorf("what undoes %d leaves %d, want %d", undoes.record, left.Record, undoes.stands)
+		}
+	}
+}
+
+// TestOneDecisionAtATime: who asks for the same again, as by two clicks, gets what was asked for first; who asks for something else
+// meanwhile is not told that it will be so.
+func TestOneDecisionAtATime(t *testing.T) {
+	f := testkit.New(t)
+	id, of := f.DieWaiting("tiss-submission", "CLM-1-1", "DUPLICATE_CLAIM", 0), testkit.Subject("tiss-submission", "CLM-1-1")
+	retry := func(when string, deadline time.Time) (journal.Later, error) {
+		r := &journal.Review{Subject: of, DeadLetter: id, Deadline: deadline, Reason: "x", By: "ana"}
+		d, err := f.Journal.Note(t.Context(), &journal.Note{Subject: of, DeadLetter: id, Verb: journal.RetryLater, Text: "x", By: "ana", Retry: r, When: when})
+		return d.Later, err
+	}
+	due := f.Now().Add(time.Hour)
+	first, err := retry("backoff", due)
+	testkit.Must(t, err)
+	if again, err := retry("backoff", due); err != nil || again.Record != first.Record {
+		t.Errorf("asked for again, it is %+v, %v; want the first", again, err)
+	}
+	for when, deadline := range map[string]time.Time{"now": due, "backoff": due.Add(time.Hour)} {
+		if _, err := retry(when, deadline); !errors.Is(err, journal.ErrInvalidRetryState) {
+			t.Errorf("%s with the deadline %s: %v, want that another is decided", when, deadline, err)
 		}
 	}
 }

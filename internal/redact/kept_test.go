@@ -144,6 +144,7 @@ var kept = []struct{ why, text string }{
 	{"carets, accounts and signatures of nobody", "40301630^HEMOGRAMA^TUSS; UTI^101^A; GLU^Glucose; NM1*PR*2*UNIMED*~; conta 88213 travada; assinado por Unimed Campinas; carteira da operadora fora do ar; https://h/x/{bad}"},
 	{"what no person did", "Criado por Rotina Automática em; negado por Porto Seguro; Autorizado por Auditoria Interna; Created by System; Assigned to Billing Team; Approved by: Automatic Rule; Dia Útil; usuário 12345678000195; Failed password for root from; Requisitante: Pronto Socorro; Cliente: Consulta Eletiva"},
 	{"roles' adjectives, files' and rejected nothing", `Paciente Particular; Paciente Pediátrico; pelo usuário TISSWEB; signed by DigiCert Global; {"field":"email","rejectedValue":null}; tokenUrl=https://h/oauth/token; HSR^Hospital Santa Rita^L; usuarioId=11987`},
+	{"staff, rows and folders of nobody", `Gerente Comercial ausente; Cirurgia Bariátrica; [CPF];Consulta Eletiva;1; TISS\lote.xml; HSR\app.config; paciente=nao_informado`},
 
 	// words
 	{"roles without a name", "Paciente não encontrado. PACIENTE NAO CADASTRADO. Beneficiário inválido. beneficiário sem cobertura. Titular com plano suspenso. Paciente, guia e lote."},

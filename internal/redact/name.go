@@ -288,7 +288,7 @@ func (r *reader) addressAt(i int) edit {
 	c := r.context.ofNumber()
 	isMeant := c.label == address && c.direct
 	isEnclosed := r.isOpened(start)
-	isStreet := is(class, "rR") && (r.size(i) > 1 || r.char(r.end(i)) == '.') || class == initial && r.has(start, "r.")
+	isStreet := is(class, "rR") && (r.size(i) > 1 || r.char(r.end(i)) == '.' || isMeant) || class == initial && r.has(start, "r.")
 	isAssigned := r.isBehind(i, assigning) && r.size(i) > 1 && is(class, capitals)
 	if r.tokens[i].path || !isEnclosed && !isStreet && !isAssigned {
 		return edit{}

@@ -122,7 +122,7 @@ func (r *reader) readTokens() {
 // readToken returns the datum that the token i begins or says that it follows.
 func (r *reader) readToken(i int) (e edit) {
 	c, k := r.classes[i], r.tokens[i].kind
-	isOwners := r.class(i-1) == ':' && isAlnum(r.char(r.start(i)-2)) && (k == cpf || c == number && r.size(i) == 11)
+	isOwners := is(r.class(i-1), ":;,") && isAlnum(r.char(r.start(i)-2)) && (k == cpf || c == number && r.size(i) == 11)
 	if isOwners || k == mail && r.class(i-1) == '<' { // ANA REIS:12345678900, Ana Reis <[E-MAIL]>
 		if owner := r.nameBefore(i - 1); owner.kind != none {
 			if c == number {
@@ -136,6 +136,11 @@ func (r *reader) readToken(i int) (e edit) {
 		return edit{}
 	case c == writer:
 		return r.nameBefore(i)
+	case is(c, capitals) && is(r.class(i-1), ";|,") && r.class(i-2) == mark: // [CPF];Ana Reis;
+		start, end := r.start(i), r.start(i+r.match(nameForms[0], i))
+		if k = r.guessed(start, end); k != none {
+			return edit{start, end, k}
+		}
 	}
 	if c == number || c == date || r.isWord(i) {
 		if e.end = r.notedAt(i); e.end > 0 {

@@ -151,6 +151,8 @@ func (r *reader) follow(w *way, i int) int {
 		switch c := r.classes[i]; {
 		case c == ' ', c == wide:
 			isSpaced = true
+		case c == '-' && isSpaced && r.class(i+1) == ' ': // senha - Abc123
+			w.words++
 		case c == ',', is(c, "\"'") && isListed && r.isWord(i+1):
 			isListed = true
 		case c == '`', c == '(':

@@ -330,6 +330,10 @@ var taken = []struct{ why, text, want string }{
 	{"a street's letter behind a person", "Endereço do beneficiário: R. Marechal Deodoro 1200", "Endereço do beneficiário: [ADDRESS]"},
 	{"a file of a given name", "Guia_88213_Maria_Prates.pdf", "Guia_88213_[NAME].pdf"},
 
+	{"staff and others", "dona Ondina Prates pediu; gerente Ondino Prates; testemunha: Ondina Prates; psicóloga Ondina Prates; Nome/Razão Social: Ondino Prates; pac=Ondina_Prates", "dona [NAME] pediu; gerente [NAME]; testemunha: [NAME]; psicóloga [NAME]; Nome/Razão Social: [NAME]; pac=[NAME]"},
+	{"rows without a header", "Linha 12: Ondina Prates;12345678900;1\n1;{bad.};ONDINA PRATES;150,00", "Linha 12: [NAME];1\n1;[CPF];[NAME];150,00"},
+	{"other forms of labels", `<given value="Ondina"/>; ENDERECO: R DAS ACACIAS 45; born on 1980-03-10; carteira de trabalho 1234567; HSR\ana.prates x`, `<given value="[NAME]"/>; ENDERECO: [ADDRESS]; born on [BIRTHDATE]; carteira de trabalho [CARD]; [USER] x`},
+
 	// the realistic whole
 	{"RN-BIL-005 §9.3", "INVALID_PATIENT_DATA - CPF inválido: {bad.}", "INVALID_PATIENT_DATA - CPF inválido: [CPF]"},
 	{"portal's answer", "Guia 12345678901234567890: beneficiário MARIA DA SILVA, carteira 00987654321, CPF {bad} - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00", "Guia 12345678901234567890: beneficiário [NAME], carteira [CARD], CPF [CPF] - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00"},

@@ -8,7 +8,7 @@ import (
 
 // Reading is a text as the characters that people see, each with its place in the text.
 type Reading struct {
-	Chars      []byte  // as Likeness returns them
+	Chars      []byte  // the ASCII character that each resembles, or Sign, Small or Letter
 	From, Till []int32 // the bytes of the text that each stands for
 }
 
@@ -50,7 +50,7 @@ func readChar(s string, i int, isNumber func(string) bool) (byte, int) {
 	case '%':
 		r, size = readPercent(s, i)
 	default:
-		r, size = Rune(s[i:])
+		r, size = readRune(s[i:])
 	}
 	if isNumber != nil && size > 1 && (s[i] == '%' || s[i] == '\\') {
 		digits := i + size
@@ -61,7 +61,7 @@ func readChar(s string, i int, isNumber func(string) bool) (byte, int) {
 			return s[i], 1
 		}
 	}
-	return Likeness(r), size
+	return likeness(r), size
 }
 
 // readPercent reads the percent-encoded character at s[i:]. Such text encodes no letters and digits, so they are

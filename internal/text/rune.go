@@ -10,10 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// Rune returns the first character of s, which must not be empty, and its length in bytes. It decodes HTML entities and
+// readRune returns the first character of s, which must not be empty, and its length in bytes. It decodes HTML entities and
 // JSON escapes, even if escaped again, and UTF-8 that was mistaken for Latin-1 or Windows-1252. A byte that is not
 // UTF-8 is read as Latin-1, which TISS messages use.
-func Rune(s string) (rune, int) {
+func readRune(s string) (rune, int) {
 	switch c := s[0]; {
 	case c == '&':
 		return readEntity(s)
@@ -141,17 +141,17 @@ func readMojibake(s string) (rune, int) {
 	return second, size + more
 }
 
-// Results of Likeness for characters that resemble no ASCII character.
+// Results of likeness for characters that resemble no ASCII character.
 const (
 	Sign   = 0xfd + iota
 	Small  // a lower-case letter
 	Letter // any other letter
 )
 
-// Likeness returns the ASCII character that r resembles, in r's case: the letter without its accent, a decimal digit of
+// likeness returns the ASCII character that r resembles, in r's case: the letter without its accent, a decimal digit of
 // any script, or plain spaces, hyphens and quotation marks. It returns 0 for invisible characters: controls, characters
 // of no width, lone accents.
-func Likeness(r rune) byte {
+func likeness(r rune) byte {
 	switch {
 	case ' ' <= r && r < 0x7f:
 		return byte(r)

@@ -1,0 +1,153 @@
+package classify
+
+import (
+	"bytes"
+	"strings"
+
+	"retry-worker/internal/text"
+)
+
+// reading is a message as people read it: in lower case without accents, with entities and escapes decoded.
+type reading struct {
+	// message is the original.
+	message string
+	// plain has one byte for each character, and one blank for each run of white space.
+	plain []byte
+	// offsets holds the place in message of each character of plain, and of its end.
+	offsets []int32
+	words   []word
+	chars   text.Reading // owns the memory of plain and offsets
+}
+
+// word is one word, or one whole address, which counts as unreadable.
+type word struct {
+	// from and to are its place in plain.
+	from, to int
+	// before is the gap between this word and the one before.
+	before    gap
+	isAddress bool
+}
+
+// gap is the strongest separator between two words.
+type gap uint8
+
+// The gaps, the weakest first.
+const (
+	spaceGap  gap = iota // a blank, a hyphen, a quotation mark
+	pauseGap             // a comma, a colon, a bracket
+	clauseGap            // the end of a sentence or of a line, or a semicolon
+)
+
+// read reads a message in place of the one before.
+func (r *reading) read(message string) {
+	r.chars.Read(message, nil)
+	chars, from := r.chars.Chars, r.chars.From
+	r.message, r.plain, r.offsets, r.words = message, chars[:0], from[:0], r.words[:0]
+	open, before := false, clauseGap // whether a word goes on
+	for i, char := range chars {
+		c, at := folded[char], len(r.plain)
+		switch inWord := symbols[c] != gapSymbol; {
+		case inWord && !open:
+			r.words = append(r.words, word{from: at, before: before})
+			open, before = true, spaceGap
+		case !inWord:
+			if open {
+				r.words[len(r.words)-1].to, open = at, false
+			}
+			if before = max(before, gapOf(c)); char == '\n' || c == '.' && r.endsSentence(chars[i+1:]) {
+				before = clauseGap
+			}
+		}
+		if c != ' ' || at == 0 || r.plain[at-1] != ' ' {
+			r.plain, r.offsets = append(r.plain, c), append(r.offsets, from[i])
+		}
+	}
+	if open {
+		r.words[len(r.words)-1].to = len(r.plain)
+	}
+	r.offsets = append(r.offsets, int32(len(message)))
+	r.joinAddresses()
+}
+
+// folded maps a character of a Reading to lower case, and to a blank if it resembles no ASCII character.
+var folded = func() (table [256]byte) {
+	for c := range table {
+		switch {
+		case c >= text.Sign || c <= ' ':
+			table[c] = ' '
+		case 'A' <= c && c <= 'Z':
+			table[c] = byte(c) | 0x20
+		default:
+			table[c] = byte(c)
+		}
+	}
+	return table
+}()
+
+func gapOf(c byte) gap {
+	switch c {
+	case ';', '|', '!', '?':
+		return clauseGap
+	case ',', ':', '(', ')', '[', ']', '{', '}', '=', '<', '>', '.':
+		return pauseGap
+	}
+	return spaceGap
+}
+
+// endsSentence reports whether the full stop before rest ends a sentence.
+func (r *reading) endsSentence(rest []byte) bool {
+	if len(rest) > 0 && rest[0] > ' ' && rest[0] != '"' && rest[0] != '<' {
+		return false
+	}
+	last := len(r.words) - 1
+	return last < 0 || !abbreviations[r.at(last)]
+}
+
+// joinAddresses joins the words of each URL and each e-mail address into one word.
+func (r *reading) joinAddresses() {
+	if !bytes.ContainsAny(r.plain, "@/") {
+		return
+	}
+	joins := func(a, b word) bool { return b.from == a.to+1 && strings.IndexByte("._+-", r.plain[a.to]) >= 0 }
+	all, rest := r.words[:0], r.words
+	for len(rest) > 0 {
+		t := rest[0]
+		rest = rest[1:]
+		switch behind := r.plain[t.to:]; {
+		case bytes.HasPrefix(behind, []byte("://")):
+			length := bytes.IndexAny(behind, " \"'<>()[]{}|;,")
+			if length < 0 {
+				length = len(behind)
+			}
+			for end := t.to + length; len(rest) > 0 && rest[0].from < end; rest = rest[1:] {
+				t.to, t.isAddress = rest[0].to, true
+			}
+		case len(rest) > 0 && behind[0] == '@' && rest[0].from == t.to+1:
+			for ; len(all) > 0 && joins(all[len(all)-1], t); all = all[:len(all)-1] {
+				t.from, t.before = all[len(all)-1].from, all[len(all)-1].before
+			}
+			t.to, t.isAddress = rest[0].to, true
+			for rest = rest[1:]; len(rest) > 0 && joins(t, rest[0]); rest = rest[1:] {
+				t.to = rest[0].to
+			}
+		}
+		all = append(all, t)
+	}
+	r.words = all
+}
+
+// at returns word i; empty if it is an address or out of range.
+func (r *reading) at(i int) string {
+	if i < 0 || i >= len(r.words) || r.words[i].isAddress {
+		return ""
+	}
+	return string(r.plain[r.words[i].from:r.words[i].to])
+}
+
+// gapBefore returns the gap between word i and the one before.
+func (r *reading) gapBefore(i int) gap {
+	if i <= 0 || i >= len(r.words) {
+		return clauseGap
+	}
+	return r.words[i].before
+}

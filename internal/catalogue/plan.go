@@ -12,8 +12,6 @@ import (
 type Plan struct {
 	Policy      string `json:"policy"`
 	Description string `json:"description"`
-	// Catalogue is the version of the catalogue that the policy comes from.
-	Catalogue string `json:"catalogue"`
 	// Destination and FirstFailure are those that the plan was made for; empty if none were given.
 	Destination  string     `json:"destination,omitempty"`
 	FirstFailure *time.Time `json:"firstFailure,omitempty"`
@@ -55,7 +53,7 @@ type Range struct {
 func PlanAt(policy *decision.Policy, own decision.OwnPolicy, destination string, first time.Time) *Plan {
 	maxRetries, backoff := policy.Limits(own)
 	p := &Plan{
-		Policy: policy.Name, Description: policy.Description, Catalogue: policy.Catalogue, MaxRetries: maxRetries,
+		Policy: policy.Name, Description: policy.Description, MaxRetries: maxRetries,
 		TotalLimit: Duration(policy.TotalLimit), Retries: []PlannedRetry{},
 	}
 	var o decision.Opening

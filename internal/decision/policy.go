@@ -131,7 +131,15 @@ func (ps Policies) GateVariables() []string {
 }
 
 // Variables lists the process variables that the policies read, each once, in alphabetical order.
-func (ps Policies) Variables() []string { return ps.list((*Policy).variableNames) }
+func (ps Policies) Variables() []string {
+	return ps.list(func(p *Policy) (names []string) {
+		p.Variables(func(name string) Value {
+			names = append(names, name)
+			return ""
+		})
+		return names
+	})
+}
 
 // list returns the names of all policies' variables, each once, in alphabetical order.
 func (ps Policies) list(names func(*Policy) []string) []string {

@@ -2,6 +2,8 @@ package journal_test
 
 import (
 	"errors"
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -207,4 +209,24 @@ func TestOutcomeByAClockBehind(t *testing.T) {
 			t.Errorf("changed %t, %v", c.Changed, err)
 		}
 	})
+}
+
+// TestSumsBoundWhatAProcessClaims: a count and a time that a process made up leave room in the sums for the other claims:
+// a sum that overflowed could be recorded no more, and with it no success of the policy.
+func TestSumsBoundWhatAProcessClaims(t *testing.T) {
+	f := testkit.New(t, testkit.At(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)))
+	for n := range 3 {
+		a := f.Analysis(decision.DefaultPolicy, fmt.Sprintf("CLM-%d-1", n), "TIMEOUT", math.MaxInt64)
+		a.Failure.LastSubmission = time.Date(1, 1, 1, 0, 0, 1, 0, time.UTC)
+		_, err := f.Journal.Analyze(t.Context(), a)
+		testkit.Must(t, err)
+		f.Succeed(decision.DefaultPolicy, fmt.Sprintf("CLM-%d-1", n))
+	}
+	all, err := f.Store.Sums(t.Context(), 0)
+	testkit.Must(t, err)
+	for _, s := range all {
+		if s.N < 0 || s.N > math.MaxInt64/1_000_000 || s.Bucket < 0 {
+			t.Errorf("%s of %d comes to %d", s.Name, s.Bucket, s.N)
+		}
+	}
 }

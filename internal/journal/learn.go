@@ -98,7 +98,7 @@ func (p *projection) countCase(policy string, e *Episode, a *Attempt, recovered 
 		return
 	}
 	add(SumCaseRecovered, 1)
-	add(SumCaseTime, max(recovered.Sub(e.FirstFailure), 0).Milliseconds())
+	add(SumCaseTime, e.tookUntil(recovered).Milliseconds())
 }
 
 // CauseSubject returns the Subject of a cause's records. It has no tenant. id is a Fingerprint.ID.

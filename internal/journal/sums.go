@@ -133,6 +133,18 @@ func (p *projection) countDecision(policy string, a *Attempt) {
 	}
 }
 
+// mostRetries and longestRecovery bound what one episode adds to a sum. A process may say any count and time, and a sum
+// that overflows cannot be recorded.
+const (
+	mostRetries     = 1000 // the most that a policy allows
+	longestRecovery = 10 * 366 * 24 * time.Hour
+)
+
+// tookUntil returns the time since the first failure.
+func (e *Episode) tookUntil(end time.Time) time.Duration {
+	return min(max(end.Sub(e.FirstFailure), 0), longestRecovery)
+}
+
 // countEnd counts an episode that ended or died (R19). It counts as closed once, whatever people decide afterwards.
 func (p *projection) countEnd(policy string, e *Episode, byLimit bool) {
 	retried, first := e.Scheduled > 0, !e.Counted
@@ -150,10 +162,10 @@ func (p *projection) countEnd(policy string, e *Episode, byLimit bool) {
 	case e.State == Accepted:
 		p.count(policy, SumAccepted, 1)
 	case e.State == Recovered && retried:
-		took := max(e.ClosedAt.Sub(e.FirstFailure), 0)
+		took := e.tookUntil(e.ClosedAt)
 		p.count(policy, SumRecoveredRetried, 1)
 		p.count(policy, SumRecoveryTime, took.Milliseconds())
-		p.count(policy, SumRecoveryRetries, e.Retries)
+		p.count(policy, SumRecoveryRetries, min(e.Retries, mostRetries))
 		seconds := int64((took + time.Second - 1) / time.Second) // rounded up: goals are whole minutes
 		p.sums.add(Sum{Slot: SlotOf(p.at), Name: SumRecoveryTimeBucket, Policy: policy, Bucket: seconds, N: 1})
 	}

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	_ "embed"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // notation is a way to write data that begins with a word: a line of notations.txt, which says how it is written.
@@ -13,6 +15,7 @@ type notation struct {
 	before string // what may stand right before the word
 	looks  func(v []byte) bool
 	form   *regexp.Regexp
+	begins *set // the characters that a match may begin with
 }
 
 //go:embed notations.txt
@@ -22,7 +25,8 @@ var notationLines string
 var notations = func() (all [256][]notation) {
 	for line := range strings.Lines(notationLines) {
 		if part := strings.Split(strings.TrimSpace(line), "\t"); len(part) == 4 {
-			n := notation{strings.Trim(part[1], "."), checks[part[2]], regular(part[3])}
+			form := regular(part[3])
+			n := notation{strings.Trim(part[1], "."), checks[part[2]], form, beginsOf(form)}
 			for _, c := range []byte(part[0]) {
 				all[c] = append(all[c], n)
 			}
@@ -30,6 +34,40 @@ var notations = func() (all [256][]notation) {
 	}
 	return all
 }()
+
+// beginsOf returns the characters that a match of form may begin with, so that form is tried on few words.
+func beginsOf(form *regexp.Regexp) *set {
+	parsed, err := syntax.Parse(form.String(), syntax.Perl)
+	if err != nil {
+		panic(err) // it was compiled
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		panic(err)
+	}
+	var begins set
+	seen := make([]bool, len(program.Inst))
+	var follow func(pc uint32)
+	follow = func(pc uint32) {
+		if seen[pc] {
+			return
+		}
+		seen[pc] = true
+		switch i := &program.Inst[pc]; i.Op {
+		case syntax.InstAlt, syntax.InstAltMatch:
+			follow(i.Out)
+			follow(i.Arg)
+		case syntax.InstCapture, syntax.InstEmptyWidth, syntax.InstNop:
+			follow(i.Out)
+		default:
+			for c := range begins {
+				begins[c] = begins[c] || i.Op == syntax.InstMatch || c >= utf8.RuneSelf || i.MatchRune(rune(c))
+			}
+		}
+	}
+	follow(uint32(program.Start))
+	return &begins
+}
 
 var checks = map[string]func(v []byte) bool{
 	"mixes":      mixes,
@@ -93,7 +131,7 @@ func (r *reader) isWebToken(i int) bool {
 
 const (
 	noted      = "yBbMlWqszmvJVErPF0SDOwoNK7LT1I" // the classes of words that begin a notation whatever stands around them
-	brief      = "SDOwoNK7LT1I"                   // those of short ones
+	brief      = "SDOwoNK7LT1Im"                  // those of short ones
 	privateKey = "BEGIN "
 	// Characters of a notation, but for a secret that goes on: of one that a known word begins, and of others.
 	maxNoted, maxUnknown = 640, 96
@@ -133,6 +171,9 @@ func (r *reader) notedAt(i int) int {
 	rest := r.ahead(start, within)
 	for k := range notations[class] {
 		n := &notations[class][k]
+		if !n.begins[rest[0]] {
+			continue
+		}
 		if n.before == "^" && !begins || n.before != "" && n.before != "^" && !(is(before, n.before) && (isOption || before != '-' || len(n.before) > 1)) {
 			continue
 		}

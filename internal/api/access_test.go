@@ -23,6 +23,27 @@ func (c *fixture) logIn(name string) func(*http.Request) {
 	return header("Cookie", cookie)
 }
 
+// A browser's session is taken by the API, from the console's own pages only, and ends with its token: what the gate holds
+// in internal/access, it holds here.
+func TestSessions(t *testing.T) {
+	c := open(t)
+	session, retry := c.logIn("otto"), call{http.MethodPost, "/dead-letters/" + c.permanent("CLM-001-1") + "/retry", `{"reason":"x"}`}
+	other := retry.to(t, c.url, session, header("Sec-Fetch-Site", "cross-site"))
+	other.refused(t, "another site", http.StatusForbidden, "forbidden_origin")
+	if a := retry.to(t, c.url, session, header("Sec-Fetch-Site", "same-origin")); a.status != http.StatusOK || a.body["review"].(map[string]any)["by"] != "otto" {
+		t.Errorf("the console's own page: got %d %s", a.status, a.text)
+	}
+	c.Memory.SetDown(true)
+	unknown := retry.to(t, c.url, session)
+	unknown.refused(t, "of which nobody can tell whether it has ended", http.StatusServiceUnavailable, "sessions_unavailable")
+	c.Memory.SetDown(false)
+	c.Tokens.Publish(map[string]access.Role{"otto": access.Operator}, now.AddDate(0, 0, -1))
+	gone := retry.to(t, c.url, session)
+	gone.refused(t, "whose token has ended", http.StatusUnauthorized, "login_required")
+	expired := retry.to(t, c.url, c.as("otto"))
+	expired.refused(t, "an expired token", http.StatusUnauthorized, "token_expired")
+}
+
 // What the gate takes for a page never reaches the API, nor the other way round.
 func TestPagesAndAPIAreApart(t *testing.T) {
 	var seen []string

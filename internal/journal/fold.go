@@ -295,8 +295,8 @@ func (b *outcomeBody) fold(p *projection, h *History) {
 		}
 		h.close(Recovered, b.At)
 		p.countEnd(h.subject.Policy, e, false)
-		if h.Last != nil {
-			p.countCause(h.subject.Policy, SumCauseRecovered, h.Last)
+		if a := h.Last; a != nil && (a.Episode == e.Number || d != nil && d.Fingerprint == a.Fingerprint) {
+			p.countCause(h.subject.Policy, SumCauseRecovered, a)
 		}
 		return
 	}

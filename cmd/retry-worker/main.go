@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -149,14 +148,10 @@ func (c *cli) root() *cobra.Command {
 	return root
 }
 
-// meantFlag returns the flag that was probably meant: one that continues name after a hyphen, or a similar one; empty
-// if there is none.
+// meantFlag returns the flag that was probably meant; empty if there is none.
 func meantFlag(flags *pflag.FlagSet, name string) string {
 	var known []string
 	flags.VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
-	if i := slices.IndexFunc(known, func(k string) bool { return strings.HasPrefix(k, name+"-") }); i >= 0 {
-		return known[i]
-	}
 	return text.Nearest(name, known)
 }
 

@@ -31,7 +31,7 @@ func TestUnfinishedStreams(t *testing.T) {
 	for name, open := range map[string]func(s *streams, id uint32) error{
 		"bodies that do not end": func(s *streams, id uint32) error {
 			if err := s.begin(id, false, [2]string{":method", "POST"}, [2]string{":path", "/login"},
-				[2]string{"content-type", "application/x-www-form-urlencoded"}, [2]string{"content-length", "65000"}); err != nil {
+				[2]string{"content-type", form}, [2]string{"content-length", "65000"}); err != nil {
 				return err
 			}
 			return s.framer.WriteData(id, false, []byte("token="))
@@ -42,7 +42,7 @@ func TestUnfinishedStreams(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := start(t)
+			w := startTLS(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			var all sync.WaitGroup
 			defer all.Wait()

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -57,7 +58,10 @@ func (r *reader) document(content []byte, doc *document) bool {
 	if root, ok = r.extended(root); !ok {
 		return false
 	}
-	r.validate(r.value(root, "", 1))
+	err := compiler().MustCompile(schemaName).Validate(r.value(root, "", 1))
+	if wrong, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
+		r.refuse(wrong)
+	}
 	if err := recovered(func() error { return root.Decode(doc) }); err != nil {
 		r.problemAt(1, fileField, "what cannot be read ("+oneSpace(err)+")", "a catalogue")
 	}

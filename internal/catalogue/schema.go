@@ -41,14 +41,7 @@ var compiler = sync.OnceValue(func() *jsonschema.Compiler {
 	return c
 })
 
-// validate reports each value that breaks the schema, and blanks it.
-func (r *reader) validate(catalogue any) {
-	err := compiler().MustCompile(schemaName).Validate(catalogue)
-	if wrong, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
-		r.refuse(wrong)
-	}
-}
-
+// refuse reports each value that breaks the schema, and blanks it.
 func (r *reader) refuse(e *jsonschema.ValidationError) {
 	path := r.path(e.InstanceLocation)
 	n, broken := r.at(path), compiler().MustCompile(e.SchemaURL)

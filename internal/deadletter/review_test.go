@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -152,43 +151,6 @@ func TestWhatPeopleWrite(t *testing.T) {
 		_, err := retry(w, deadletter.Command{ID: " " + strings.ToUpper(id) + "\n", Reason: reason})
 		testkit.Must(t, err)
 		want(t, "the reason that is kept", w.Item(id).Review.Reason, reason)
-	})
-}
-
-// TestTwoOperatorsAtOnce: one wins, the other is told who did what, and when; whatever they decide.
-func TestTwoOperatorsAtOnce(t *testing.T) {
-	testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {
-		for n, discards := range [][2]bool{{false, false}, {false, true}, {true, true}} {
-			id := w.DieWaiting(tiss, fmt.Sprintf("CLM-%d-1", n+1), "DUPLICATE_CLAIM", 1)
-			var errs [2]error
-			var both sync.WaitGroup
-			for i, name := range []string{"maria", "joão"} {
-				both.Go(func() {
-					c := deadletter.Command{ID: id, Action: journal.BulkRetry, Reason: "r", By: name}
-					if discards[i] {
-						c.Action = journal.BulkDiscard
-					}
-					_, errs[i] = w.DeadLetters.Decide(t.Context(), c)
-				})
-			}
-			both.Wait()
-			winner, loser := "maria", errs[1]
-			if errs[0] != nil {
-				winner, loser = "joão", errs[0]
-			}
-			if errs[0] == nil && errs[1] == nil {
-				t.Fatalf("both won: %v", discards)
-			}
-			r := refused(t, "the slower one", loser, deadletter.InvalidRetryState)
-			d := w.Item(id)
-			want(t, "who was faster", r.By, winner)
-			want(t, "when", r.At, d.Review.At)
-			want(t, "state", r.State, d.State)
-			if !strings.Contains(r.Message, winner) {
-				t.Errorf("the message does not say who: %q", r.Message)
-			}
-			want(t, "answers", len(w.Answers()), n+1)
-		}
 	})
 }
 

@@ -140,7 +140,11 @@ func Decide(f *Failure, p *Policy, past Past, now time.Time) Decision {
 	d.ErrorClassification, d.Reason, d.MatchedRule, d.MatchedText = match.Class, match.Reason, match.Name, match.Text
 	d.Taught = f.Taught
 	d.PossiblyAccepted = past.PossiblyAccepted || f.Said.Perhaps
-	if match.Presumed() && past.presumed(d.RetryCount) < p.PresumedRetries {
+	presumed := past.Presumed
+	if !past.Remembers {
+		presumed = d.RetryCount
+	}
+	if match.Presumed() && presumed < p.PresumedRetries {
 		d.ErrorClassification = Unknown
 	}
 
@@ -178,14 +182,6 @@ func (d *Decision) taught() string {
 		return ""
 	}
 	return "; taught of its cause"
-}
-
-// presumed returns how often the error was presumed permanent before; retries if the past is not remembered.
-func (p *Past) presumed(retries int64) int64 {
-	if p.Remembers {
-		return p.Presumed
-	}
-	return retries
 }
 
 // Rebase returns d as if it were made at now, with the same backoff. It gives up if the retry would come too late (R20,
@@ -281,11 +277,11 @@ func (d *Decision) open(p *Policy, f *Failure, wanted time.Time) (closed string)
 	if d.NextRetryTime.Equal(wanted) {
 		return ""
 	}
-	o := p.Opening(f.Destination)
+	c := p.Destinations.Of(f.Destination).Calendar
 	if p.Precision() == time.Second {
-		d.NextRetryTime = o.wholeMinutes(d.AnalysedAt, d.NextRetryTime, f.Deadline)
+		d.NextRetryTime = wholeMinutes(c, d.AnalysedAt, d.NextRetryTime, f.Deadline)
 	}
-	return "; closed at " + Instant(wanted) + ": " + o.Calendar.Why(wanted)
+	return "; closed at " + Instant(wanted) + ": " + c.Why(wanted)
 }
 
 // isMissed reports whether the next retry would come later than the claim's deadline.

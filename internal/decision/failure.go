@@ -52,15 +52,6 @@ func (p *Policy) ContextValues(get func(name string) Value) (values []Value) {
 	return values
 }
 
-func (p *Policy) variableNames() []string {
-	var names []string
-	p.Variables(func(name string) Value {
-		names = append(names, name)
-		return ""
-	})
-	return names
-}
-
 // Failure is one failed attempt: read, checked and classified. The error text alone is not checked, since R1 ignores it
 // at the limit.
 type Failure struct {

@@ -40,7 +40,7 @@ func (p *Policy) ReadOwn(v *Variables) (own OwnPolicy, refused *Rejection) {
 	if p.Own == nil {
 		return own, nil
 	}
-	own.MaxAttempts = optional(&refused, v.MaxAttempts, between(1, 1000), InvalidRetryPolicy, p.Own.MaxAttempts,
+	own.MaxAttempts = optional(&refused, v.MaxAttempts, Value.attempts, InvalidRetryPolicy, p.Own.MaxAttempts,
 		"a whole number from 1 to 1000, or none (no retry policy)")
 	own.Delay = optional(&refused, v.Delay, Value.duration, InvalidRetryPolicy, p.Own.Delay,
 		"an ISO 8601 duration such as PT30S, or milliseconds as a whole number, at most 366 days, or none")
@@ -68,6 +68,11 @@ func (p *Policy) Limits(own OwnPolicy) (maxRetries int64, backoff BackoffRule) {
 
 // NoDelay reports whether the job asks for retries without a delay. It gets leastDelay.
 func (own OwnPolicy) NoDelay() bool { return own.HasDelay && own.Delay == 0 }
+
+func (v Value) attempts() (int64, bool) {
+	n, ok := v.whole()
+	return n, ok && n >= 1 && n <= 1000
+}
 
 func (v Value) boolean() (is, ok bool) { return v == "true", v == "true" || v == "false" }
 

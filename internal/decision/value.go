@@ -88,14 +88,6 @@ func (v Value) whole() (int64, bool) {
 	return n.Num().Int64(), true
 }
 
-// between returns a reader of whole numbers in bounds.
-func between(least, most int64) func(Value) (int64, bool) {
-	return func(v Value) (int64, bool) {
-		n, ok := v.whole()
-		return n, ok && n >= least && n <= most
-	}
-}
-
 // instant returns the point in time that v holds, in UTC.
 func (v Value) instant() (time.Time, bool) {
 	if s, ok := v.text(); ok {

@@ -70,19 +70,6 @@ func TestBulkSteps(t *testing.T) {
 	}
 }
 
-// TestBulkRunUnknown: nothing is recorded of a step of a run that there is none of.
-func TestBulkRunUnknown(t *testing.T) {
-	c := openClinic(t)
-	for _, verb := range []journal.BulkVerb{journal.BulkPause, journal.BulkFinish} {
-		if _, err := c.step(verb, aRun("run")); !errors.Is(err, journal.ErrBulkRunUnknown) {
-			t.Errorf("%s: %v", verb, err)
-		}
-	}
-	if n := c.store.End().Record; n != 0 {
-		t.Errorf("%d records were made", n)
-	}
-}
-
 // TestBulkAudit: each step is one entry that says who did what, with nothing personal in it and of no subject.
 func TestBulkAudit(t *testing.T) {
 	c := openClinic(t)

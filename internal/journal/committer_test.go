@@ -146,20 +146,6 @@ func (b *bench) recorded(c chan answer) answer {
 	return a
 }
 
-func TestLoneCallerIsCommittedAtOnce(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		for i := range 3 {
-			if a := b.recorded(b.ask(t.Context(), failure(claim(i), 7))[0]); a.after != 0 {
-				t.Errorf("waited %s for others that never came", a.after)
-			}
-		}
-		b.wantSizes(1, 1, 1)
-		if !slices.Equal(b.committed, []int{1, 1, 1}) {
-			t.Errorf("told of commits of %v records", b.committed)
-		}
-	})
-}
-
 func TestWaitingCallersShareACommit(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.memory.Delay(10 * time.Millisecond)
@@ -178,21 +164,6 @@ func TestWaitingCallersShareACommit(t *testing.T) {
 		}
 		b.wantSizes(1, 256, 144)
 		testkit.Must(t, verifyLedger(b.memory))
-	})
-}
-
-func TestSubjectTwiceTakesTurns(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		b.memory.Delay(10 * time.Millisecond)
-		b.ask(t.Context(), failure(claim(1), 1))
-		// Four of one claim and two of others wait for the next commit.
-		answers := b.ask(t.Context(), failure(claim(2), 2), failure(claim(2), 3), failure(claim(3), 4), failure(claim(2), 5), failure(claim(4), 6), failure(claim(2), 7))
-		for i, number := range []int64{1, 2, 1, 3, 1, 4} {
-			if a := b.recorded(answers[i]); a.recorded.Attempt.Number != number {
-				t.Errorf("call %d became attempt %d of its claim, want %d", i, a.recorded.Attempt.Number, number)
-			}
-		}
-		b.wantSizes(1, 3, 1, 1, 1)
 	})
 }
 

@@ -165,23 +165,6 @@ func TestMarksAreGathered(t *testing.T) {
 	})
 }
 
-// TestMarkedOnce: a dead letter that is given again costs no second mark.
-func TestMarkedOnce(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		for _, how := range []journal.How{journal.Fresh, journal.Replayed} {
-			r := b.analyze(deadly(claim(1), 1))
-			if r.How != how {
-				t.Errorf("is %s, want %s", r.How, how)
-			}
-			b.journal.Answered(&r)
-			time.Sleep(2 * time.Second)
-		}
-		if n := len(b.memory.Transactions()); n != 3 { // two analyses, one mark
-			t.Errorf("%d transactions, want 3", n)
-		}
-	})
-}
-
 // TestRecoveryIsToldOnce: not a failure, and not what was told before.
 func TestRecoveryIsToldOnce(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {

@@ -12,21 +12,6 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-func TestStoreFailsOnceOrTwice(t *testing.T) {
-	for _, fault := range []testkit.Fault{{Kind: journal.Unavailable}, {Kind: journal.Ambiguous}} {
-		onBench(t, func(t *testing.T, b *bench) {
-			b.memory.Fail(2, fault)
-			a := b.recorded(b.ask(t.Context(), failure(claim(1), 1))[0])
-			if a.recorded.How != journal.Fresh || a.recorded.Attempt.Number != 1 || a.after != 500*time.Millisecond {
-				t.Errorf("%+v: %s attempt %d after %s, want the first, fresh, after two pauses of 500 ms", fault, a.recorded.How, a.recorded.Attempt.Number, a.after)
-			}
-			if n := b.memory.End().Record; n != 1 || len(b.open) > 0 {
-				t.Errorf("%+v: %d records, want 1; told %v", fault, n, b.open)
-			}
-		})
-	}
-}
-
 func TestStoreGoesDownAndComesBack(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.memory.SetDown(true)
@@ -79,19 +64,6 @@ func TestNobodyWaitsAnyMore(t *testing.T) {
 		}
 		if time.Sleep(time.Minute); b.memory.End().Record != 0 {
 			t.Error("it is recorded all the same")
-		}
-	})
-}
-
-func TestHangingStoreIsBounded(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		b.memory.Fail(3, testkit.Fault{Hang: true})
-		a := <-b.ask(t.Context(), failure(claim(1), 1))[0]
-		if want := 3*2500*time.Millisecond + 500*time.Millisecond; !errors.Is(a.err, journal.ErrUnavailable) || a.after != want {
-			t.Errorf("%v after %s, want unavailable after %s", a.err, a.after, want)
-		}
-		if !errors.Is(a.err, context.DeadlineExceeded) {
-			t.Errorf("%v, want the reason in it", a.err)
 		}
 	})
 }

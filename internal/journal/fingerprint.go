@@ -67,8 +67,8 @@ func (f *Fingerprint) name() string {
 func (f *Fingerprint) Add(o *Fingerprint) {
 	f.Pattern = cmp.Or(f.Pattern, o.Pattern)
 	f.Classification = min(f.Classification, o.Classification)
-	if !o.FirstSeen.Before(f.LastSeen.Add(Silence)) {
-		f.Began, f.Prior = o.FirstSeen, f.LastSeen
+	if !o.Began.Before(f.LastSeen.Add(Silence)) {
+		f.Began, f.Prior = o.Began, f.LastSeen
 	}
 	f.FirstSeen = slices.MinFunc([]time.Time{f.FirstSeen, o.FirstSeen}, time.Time.Compare)
 	f.LastSeen = slices.MaxFunc([]time.Time{f.LastSeen, o.LastSeen}, time.Time.Compare)

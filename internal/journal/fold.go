@@ -156,7 +156,7 @@ func (a *Attempt) fold(p *projection, h *History) {
 			e.Presumed++
 		}
 	} else {
-		p.countCase(h.subject.Policy, e, a, time.Time{})
+		p.countCase(h.subject.Policy, e, h.Last, d.Reason, time.Time{})
 		e.State, e.DeadLetter = Dead, a.DeadLetter
 		p.createDeadLetter(h, a.letter())
 	}
@@ -288,15 +288,15 @@ func (b *outcomeBody) fold(p *projection, h *History) {
 		return
 	case outcomeSuccess:
 		if h.Last != nil && e.State == Scheduled {
-			p.countCase(h.subject.Policy, e, h.Last, b.At)
+			p.countCase(h.subject.Policy, e, h.Last, "", b.At)
 		}
 		if d != nil {
 			p.settle(d, DeadLetterRecovered)
 		}
 		h.close(Recovered, b.At)
 		p.countEnd(h.subject.Policy, e, false)
-		if h.Last != nil {
-			p.countCause(h.subject.Policy, SumCauseRecovered, h.Last)
+		if a := h.Last; a != nil && (a.Episode == e.Number || d != nil && d.Fingerprint == a.Fingerprint) {
+			p.countCause(h.subject.Policy, SumCauseRecovered, a)
 		}
 		return
 	}

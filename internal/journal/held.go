@@ -272,8 +272,10 @@ func (p *projection) giveUp(h *History, b *GateBody) {
 	born := DeadLetter{ID: b.DeadLetter, State: DeadLetterOpen, Episode: e.Number, Outcome: decision.MaxRetriesExceeded,
 		Reason: b.GiveUp, Team: b.Team, RetryCount: b.Retries, MaxRetries: b.MaxRetries,
 		ProcessInstanceKey: b.ProcessInstanceKey, FirstFailure: e.FirstFailure, Context: b.Context, Deadline: b.Deadline}
-	if a := h.Last; a != nil && !b.Opens {
+	if a := h.Last; a != nil && a.Episode == e.Number {
 		born.Fingerprint = a.Fingerprint
+	} else if d := h.letter(); d != nil { // nothing has failed since a person sent it again
+		born.Fingerprint = d.Fingerprint
 	}
 	p.die(h, born, true)
 }

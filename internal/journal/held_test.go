@@ -180,6 +180,55 @@ func TestReportedFailureIsOfTheClaim(t *testing.T) {
 	}
 }
 
+// TestWhatIsGivenUpAtAGateHasNoCause: a claim that failed and recovered comes anew, and its gate gives it up before it has failed.
+// What a person then sends again has nothing to do with the cause of the failure before, however it ends.
+func TestWhatIsGivenUpAtAGateHasNoCause(t *testing.T) {
+	for name, end := range map[string]func(f *testkit.Fixture, of journal.Subject, giveUp func()){
+		"it succeeds":          func(f *testkit.Fixture, of journal.Subject, _ func()) { f.Succeed(of.Policy, of.ID) },
+		"it is given up again": func(_ *testkit.Fixture, _ journal.Subject, giveUp func()) { giveUp() },
+		"its process gives up": func(f *testkit.Fixture, of journal.Subject, _ func()) {
+			_, err := f.Journal.Conclude(t.Context(), &journal.Outcome{Subject: of, ProcessInstanceKey: 5})
+			testkit.Must(t, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := testkit.New(t, testkit.At(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)))
+			of, key := testkit.Subject(decision.DefaultPolicy, "CLM-1-1"), int64(7)
+			giveUp := func() {
+				key++
+				testkit.Must(t, f.Journal.Hold(t.Context(), &journal.Arrival{Subject: of, JobKey: key, ProcessInstanceKey: 5, Destination: "portal",
+					Policy: f.Policies()[of.Policy]}))
+				_, err := f.Journal.Depart(t.Context(), &journal.Departure{Subject: of, JobKey: key, GiveUp: decision.ReasonDeadline})
+				testkit.Must(t, err)
+			}
+			letters := func() []journal.DeadLetter {
+				told, _, err := f.Memory.Story(t.Context(), of)
+				testkit.Must(t, err)
+				return told.DeadLetters
+			}
+			f.Fail(of.Policy, of.ID, "TIMEOUT", 0)
+			f.Succeed(of.Policy, of.ID)
+			giveUp()
+			letter := letters()[0].ID
+			f.Await(letter)
+			_, err := f.Journal.Review(t.Context(), &journal.Review{Subject: of, DeadLetter: letter, Reason: "x", By: "ana"})
+			testkit.Must(t, err)
+			f.Advance(time.Hour)
+			end(f, of, giveUp)
+			for _, d := range letters() {
+				if d.Fingerprint != "" {
+					t.Errorf("a dead letter is said to be of the cause %s", d.Fingerprint)
+				}
+			}
+			causes, err := f.Store.Causes(t.Context(), journal.CauseFilter{}, nil, 9)
+			testkit.Must(t, err)
+			if len(causes) != 1 || causes[0].Failures != 1 || causes[0].Recovered != 1 {
+				t.Errorf("the causes are %+v, want one that failed and recovered once", causes)
+			}
+		})
+	}
+}
+
 // TestOrdersAreFollowed: what a person ordered stands until a state follows it. One that was on its way does not, nor does an
 // order take the place of the one before.
 func TestOrdersAreFollowed(t *testing.T) {

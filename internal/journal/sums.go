@@ -177,13 +177,13 @@ func (p *projection) cause(policy string, a *Attempt) {
 	f := p.causes[a.Fingerprint]
 	if f == nil {
 		f = CauseOf(policy, a.MatchedRule, a.Error)
-		f.ID, f.Classification, f.FirstSeen, f.LastSeen, f.Began = a.Fingerprint, a.ErrorClassification, p.at, p.at, p.at
+		f.ID, f.Classification, f.FirstSeen, f.LastSeen, f.Began = a.Fingerprint, a.ErrorClassification, a.At, a.At, a.At
 		p.causes[f.ID] = f
 	}
 	if f.Pattern == "" { // removed by an erasure
 		f.Pattern = pattern(a.Error)
 	}
-	f.Add(&Fingerprint{FirstSeen: p.at, LastSeen: p.at, Classification: a.Decision.ErrorClassification})
+	f.Add(&Fingerprint{FirstSeen: a.At, LastSeen: a.At, Began: a.At, Classification: a.Decision.ErrorClassification})
 }
 
 // grow moves what was collected into the changes.

@@ -30,6 +30,8 @@ func TestDeadLetterID(t *testing.T) {
 		"another tenant":           {false, func(j *worker.Job) { j.TenantID = "hospital-b" }},
 		"another claim":            {false, func(j *worker.Job) { j.Variables = `{"claimId":"CLM-001-124",` + inputs + `}` }},
 		"another error":            {false, func(j *worker.Job) { j.Variables = claim(`"submissionError":"HTTP 503","retryCount":5`) }},
+		"an error with a CPF":      {false, func(j *worker.Job) { j.Variables = claim(`"submissionError":"TIMEOUT 111.444.777-35","retryCount":5`) }},
+		"with another CPF":         {false, func(j *worker.Job) { j.Variables = claim(`"submissionError":"TIMEOUT 123.456.789-09","retryCount":5`) }},
 		"another count":            {false, func(j *worker.Job) { j.Variables = claim(`"submissionError":"TIMEOUT","retryCount":6`) }},
 		"a submission time": {false, func(j *worker.Job) {
 			j.Variables = claim(inputs + `,"lastSubmissionTime":"2025-01-12T10:00:00Z"`)

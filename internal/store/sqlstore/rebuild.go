@@ -73,8 +73,8 @@ func (r *rebuild) run(record func(journal.Head) (*journal.Changes, error)) error
 	return r.save(head, c)
 }
 
-// messages deletes forged messages from the outbox, records them and missing ones as removed, and sends lost answers to
-// processes again.
+// messages deletes forged messages from the outbox, records them and missing ones as removed, and makes lost ones again
+// that carry out what people decided: answers to processes, and decisions that can still be undone.
 func (r *rebuild) messages(c *journal.Changes, head journal.Head) error {
 	b, kept, known := &batch{Dialect: r.Dialect}, map[string]bool{}, journal.Runs{}
 	err := stream(&r.snapshot, selectMessages+"ORDER BY sequence", nil, readMessage, func(m *journal.Message) error {
@@ -83,7 +83,7 @@ func (r *rebuild) messages(c *journal.Changes, head journal.Head) error {
 			return nil
 		}
 		known.Add(journal.Run{First: m.Sequence, Last: m.Sequence})
-		if m.Queue == journal.ReviewQueue {
+		if m.Queue == journal.ReviewQueue || m.Queue == journal.LaterQueue {
 			kept[m.ID] = true
 		}
 		return nil
@@ -96,12 +96,17 @@ func (r *rebuild) messages(c *journal.Changes, head journal.Head) error {
 	}
 	c.Link.LetGo = known.Missing(head.Message)
 	letters, err := collect(&r.snapshot, "SELECT "+letterColumns+", d.subject FROM dead_letters d JOIN subjects s "+
-		"ON s.key = d.subject WHERE (d.body ->> 'answer') IS NOT NULL ORDER BY d.record", nil,
+		"ON s.key = d.subject WHERE (d.body ->> 'answer') IS NOT NULL OR (d.body ->> 'later') IS NOT NULL "+
+		"ORDER BY d.record", nil,
 		func(scan scanner, k *journal.KeyedDeadLetter) error {
 			return scanDeadLetter(scan, &k.Subject, &k.DeadLetter, &k.Key)
 		})
 	for i := range letters {
-		if m := letters[i].Answer(c.Link.At); !kept[m.ID] {
+		m := letters[i].Answer(c.Link.At)
+		if letters[i].DeadLetter.Answer == 0 {
+			m = letters[i].Later()
+		}
+		if !kept[m.ID] {
 			c.Outbox = append(c.Outbox, m)
 		}
 	}

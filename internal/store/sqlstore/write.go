@@ -232,9 +232,9 @@ const (
 
 // addFingerprint is journal.Fingerprint.Add in SQL.
 var addFingerprint = fmt.Sprintf(`
-		began = CASE WHEN excluded.first_seen >= fingerprints.last_seen + %[1]d
-			THEN excluded.first_seen ELSE fingerprints.began END,
-		prior = CASE WHEN excluded.first_seen >= fingerprints.last_seen + %[1]d
+		began = CASE WHEN excluded.began >= fingerprints.last_seen + %[1]d
+			THEN excluded.began ELSE fingerprints.began END,
+		prior = CASE WHEN excluded.began >= fingerprints.last_seen + %[1]d
 			THEN fingerprints.last_seen ELSE fingerprints.prior END,
 		pattern = CASE fingerprints.pattern WHEN '' THEN excluded.pattern ELSE fingerprints.pattern END,
 		classification = CASE WHEN fingerprints.classification < excluded.classification

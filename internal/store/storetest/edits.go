@@ -156,6 +156,9 @@ func testForged(t *testing.T, d *Database) {
 		return all
 	}
 	wantSame(t, "what is said", said(), want)
+	later := w.die("CLM-10-1", 10)
+	_, err = w.DeadLetters.Note(t.Context(), deadletter.Command{ID: later, Reason: "paga em mãos", By: "ana"}, journal.DiscardLater)
+	testkit.Must(t, err)
 	where := func(letter string) string { return " WHERE queue = 'reviews' AND id LIKE '" + letter + "%'" }
 	for what, edits := range map[string][]string{
 		"an answer turned round": {"UPDATE outbox SET body = replace(body, 'discard', 'reprocess')" + where(letters[0])},
@@ -184,6 +187,14 @@ func testForged(t *testing.T, d *Database) {
 		testkit.Must(t, audit.Rebuild(t.Context(), s, at(9), false, nil, nil))
 		Verify(t, s)
 		wantSame(t, "what is said once it is rebuilt after "+what, said(), want)
+		if waits := pending(t, s, journal.LaterQueue, 9); len(waits) != 1 || waits[0].Key != later || waits[0].Held() != nil {
+			t.Errorf("rebuilt after %s, what can be undone is %+v", what, waits)
+		}
+	}
+	w.Advance(journal.UndoFor)
+	testkit.Must(t, w.DeadLetters.DecideDue(t.Context(), s))
+	if d := w.Item(later); d.State != journal.DeadLetterDiscarded {
+		t.Errorf("what was to be discarded is %s", d.State)
 	}
 	w.Deliver(true)
 	if left := said(); len(left) != 0 {

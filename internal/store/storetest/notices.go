@@ -124,13 +124,17 @@ func testTellCause(t *testing.T, s Store) {
 	if once.Load() != 1 {
 		t.Errorf("%d told of it, want one", once.Load())
 	}
+	_, err := w.analyze("CLM-2-1", 90, "TIMEOUT", 0)
+	testkit.Must(t, err)
 	seen := fails("TIMEOUT")
 	first := seen.News
 	second, told := tell(fails("DUPLICATE_CLAIM"), first.At.Add(-time.Hour))
 	if !told || !second.At.After(first.At) {
 		t.Errorf("the second was told of at %v (%t), the first at %v", second.At, told, first.At)
 	}
-	w.Set(w.Now().Add(journal.Silence))
+	w.Set(w.Now().Add(journal.Silence - time.Hour))
+	w.succeeds("CLM-2-1") // which is no failure
+	w.Set(w.Now().Add(time.Hour))
 	back := fails("TIMEOUT")
 	wantSame(t, "what was told before", back.News, first)
 	if !back.Prior.Equal(seen.LastSeen) || !back.Began.Equal(w.Now()) {

@@ -156,6 +156,9 @@ var kept = []struct{ why, text string }{
 	{"access logs of services", "10.2.0.15 - - [07/Jun/2024:09:41:10 -0300] 10.2.0.15 - svc.tiss [07/Jun/2024:09:41:10 -0300]; POST /x - 443 - 10.2.0.15 Mozilla/5.0"},
 	{"an amount beside a card", `<guia carteira="[CARD]" dtAtend="2024-05-17" valor="450.00"/>`},
 
+	{"colleagues' words before things", "falei com a central; pede pra operadora mandar; passei pro financeiro ver; segundo turno; obrigada pessoal; valeu, galera; boa tarde grupo; encaminhado para análise; atendente informou; aberto por Portal; doutor não atendeu; @everyone @Portal"},
+	{"nothing told in passing", "me liga no ramal 2231; ligar para protocolo 2025-1234; caiu dia 12/03/1980; o user é obrigatório; usuário da rede caiu"},
+
 	// words
 	{"roles without a name", "Paciente não encontrado. PACIENTE NAO CADASTRADO. Beneficiário inválido. beneficiário sem cobertura. Titular com plano suspenso. Paciente, guia e lote."},
 	{"English genitive", "the patient's chart is missing, patients' charts"},

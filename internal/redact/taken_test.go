@@ -345,6 +345,10 @@ var taken = []struct{ why, text, want string }{
 	{"users in access logs", "10.2.0.15 - ana.reis [07/Jun/2024:09:41:10 -0300] \"POST /x\"; POST /x - 443 ana.reis 10.2.0.15 Mozilla/5.0", "10.2.0.15 - [USER] [07/Jun/2024:09:41:10 -0300] \"POST /x\"; POST /x - 443 [USER] 10.2.0.15 Mozilla/5.0"},
 	{"HL7's address, whatever the street's word", "ACK AE|MSH|^~\\&|HIS|HOSP|PID|1||448120^^^HSC||GUIMARAES^SOLANGE^M||19630214|F|||TV DAS ACACIAS 77^^PELOTAS^RS^96010-140||(53)91234-5678", "ACK AE|MSH|^~\\&|HIS|HOSP|PID|1||[ID]^^^HSC||[NAME]||[BIRTHDATE]|F|||[ADDRESS]||[PHONE]"},
 
+	{"colleagues' words before a given name", "falei com o joaquim da central; pede pra Jussara mandar; passei pro Valmir ver; segundo a Jussara, o lote voltou; obrigada denise; valeu, Valmir; boa tarde jussara a guia voltou; encaminhado para Denise; atendente denise informou", "falei com o [NAME] da central; pede pra [NAME] mandar; passei pro [NAME] ver; segundo a [NAME], o lote voltou; obrigada [NAME]; valeu, [NAME]; boa tarde [NAME] a guia voltou; encaminhado para [NAME]; atendente [NAME] informou"},
+	{"who said so, and whom they mean", "Denise Prates comentou:; o Valmir pediu para reenviar; @Denise consegue ver; o paciente se chama joão prates; com o doutor Pedro Prates", "[NAME] comentou:; o [NAME] pediu para reenviar; @[NAME] consegue ver; o paciente se chama [NAME]; com o doutor [NAME]"},
+	{"told in passing", "me liga no 91234 5678; liga pra ela no 3234-5678; ela nasceu dia 12/03/1980; o user é pedro.prates; usuário dela pedro.prates", "me liga no [PHONE]; liga pra ela no [PHONE]; ela nasceu dia [BIRTHDATE]; o user é [USER]; usuário dela [USER]"},
+
 	// the realistic whole
 	{"RN-BIL-005 §9.3", "INVALID_PATIENT_DATA - CPF inválido: {bad.}", "INVALID_PATIENT_DATA - CPF inválido: [CPF]"},
 	{"portal's answer", "Guia 12345678901234567890: beneficiário MARIA DA SILVA, carteira 00987654321, CPF {bad} - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00", "Guia 12345678901234567890: beneficiário [NAME], carteira [CARD], CPF [CPF] - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00"},

@@ -156,7 +156,7 @@ func (a *Attempt) fold(p *projection, h *History) {
 			e.Presumed++
 		}
 	} else {
-		p.countCase(h.subject.Policy, e, a, time.Time{})
+		p.countCase(h.subject.Policy, e, h.Last, d.Reason, time.Time{})
 		e.State, e.DeadLetter = Dead, a.DeadLetter
 		p.createDeadLetter(h, a.letter())
 	}
@@ -288,7 +288,7 @@ func (b *outcomeBody) fold(p *projection, h *History) {
 		return
 	case outcomeSuccess:
 		if h.Last != nil && e.State == Scheduled {
-			p.countCase(h.subject.Policy, e, h.Last, b.At)
+			p.countCase(h.subject.Policy, e, h.Last, "", b.At)
 		}
 		if d != nil {
 			p.settle(d, DeadLetterRecovered)

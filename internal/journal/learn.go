@@ -83,11 +83,11 @@ func WeekOf(t time.Time) int64 {
 	return slot - slot%WeekSlots
 }
 
-// countCase counts a retried episode that recovered at an instant; at the zero time, one that was lost with the failure
-// a. An episode given up for its deadline says nothing about retries and is not counted.
-func (p *projection) countCase(policy string, e *Episode, a *Attempt, recovered time.Time) {
+// countCase counts an episode that was retried after the failure a and recovered at an instant; at the zero time, one
+// that was lost for that reason. An episode given up for its deadline says nothing about retries and is not counted.
+func (p *projection) countCase(policy string, e *Episode, a *Attempt, lost decision.Reason, recovered time.Time) {
 	retried := e.Retried
-	if e.Retried = false; !retried || e.State == Dead || a.Decision.Reason == decision.ReasonDeadline {
+	if e.Retried = false; !retried || a == nil || e.State == Dead || lost == decision.ReasonDeadline {
 		return
 	}
 	add := func(name SumName, n int64) {

@@ -160,6 +160,23 @@ func TestOutcomesComeBack(t *testing.T) {
 	}
 }
 
+// TestLostIsWhatWasRetried: claims are retried after a time-out and then refused. It is the retry after the time-out that came to
+// nothing; of the refusal, which is never retried, nothing is learnt, and nobody is told how many of its retries succeeded.
+func TestLostIsWhatWasRetried(t *testing.T) {
+	c := open(t)
+	for n := range 40 {
+		id := fmt.Sprintf("CLM-%04d-1", n)
+		c.Set(c.Fail(decision.DefaultPolicy, id, "TIMEOUT", 0).Decision.NextRetryTime)
+		c.Fail(decision.DefaultPolicy, id, "DUPLICATE_CLAIM", 1)
+	}
+	c.learn()
+	for text, want := range map[string]journal.Prospects{"TIMEOUT": {Lost: 40}, "DUPLICATE_CLAIM": {}} {
+		if got := c.Learner.Prospects(journal.CauseOf(decision.DefaultPolicy, text, text)); got != want {
+			t.Errorf("%s: %+v, want %+v", text, got, want)
+		}
+	}
+}
+
 // TestFedOutcomes: whoever feeds outcomes can neither raise a limit, nor stop or move a retry.
 func TestFedOutcomes(t *testing.T) {
 	p := catalogue.Default().Policies[decision.DefaultPolicy]

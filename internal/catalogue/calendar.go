@@ -14,7 +14,6 @@ import (
 	_ "time/tzdata" // for containers without a zone database
 
 	"retry-worker/internal/calendar"
-	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/smallfile"
 )
@@ -102,39 +101,18 @@ func withFiles(source string, content []byte) []byte {
 	return content
 }
 
-// openings gives each policy the calendars of its destinations, or its own.
+// openings gives each policy its destinations, or a calendar of its own.
 func (b *builder) openings(doc *document) {
-	c := b.catalogue
-	for name, p := range c.Policies {
+	for name, p := range b.catalogue.Policies {
 		path := join("policies", name) + ".calendar"
 		switch own := doc.Policies[name].Calendar; {
 		case own != nil && p.Destination != nil:
 			b.problem(path, "a calendar of a policy with destinations", "it below destinations, for default or one of them")
 		case own != nil:
-			p.Openings = map[string]decision.Opening{"": opening(b.calendar(path, own), destination.Defaults().Pace)}
+			p.Destinations.Others = destination.Defaults()
+			p.Destinations.Others.Calendar = b.calendar(path, own)
 		case p.Destination != nil:
-			p.Openings = c.openings()
+			p.Destinations = b.catalogue.Destinations
 		}
 	}
-}
-
-// openings returns the openings of all destinations; nil if none has a calendar.
-func (c *Catalogue) openings() map[string]decision.Opening {
-	others := c.Destinations.Others
-	all, closes := map[string]decision.Opening{"": opening(others.Calendar, others.Pace)}, others.Calendar != nil
-	for name, s := range c.Destinations.Named {
-		all[name] = opening(s.Calendar, s.Pace)
-		closes = closes || s.Calendar != nil
-	}
-	if !closes {
-		return nil
-	}
-	return all
-}
-
-// opening returns the opening of a calendar. Waiting retries are spread over the time that 600 claims take at pace p,
-// at most an hour.
-func opening(c *calendar.Calendar, p destination.Pace) decision.Opening {
-	const claims = 600
-	return decision.Opening{Calendar: c, Spread: min(time.Hour, time.Duration(claims/p.Most*float64(time.Minute)))}
 }

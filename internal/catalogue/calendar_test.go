@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"retry-worker/internal/decision"
 )
 
 // TestCalendars: what a file's calendars become, for destinations and for policies.
@@ -29,20 +27,16 @@ func TestCalendars(t *testing.T) {
 		}
 	}
 	tiss := c.Policies["tiss-submission"]
-	for name, want := range map[string]decision.Opening{
-		"unimed-sp": {Calendar: unimed, Spread: 30 * time.Minute},
-		"amil":      {Calendar: c.Destinations.Others.Calendar, Spread: 10 * time.Minute},
-		"lisboa":    {Calendar: c.Destinations.Of("lisboa").Calendar, Spread: 10 * time.Minute},
-	} {
-		if got := tiss.Opening(name); got != want || got.Calendar == nil {
-			t.Errorf("%s: %+v, want %+v", name, got, want)
+	for _, name := range []string{"unimed-sp", "amil", "lisboa"} {
+		if got := tiss.Destinations.Of(name).Calendar; got == nil || got != c.Destinations.Of(name).Calendar {
+			t.Errorf("the policy knows another calendar of %s: %+v", name, got)
 		}
 	}
 	tuesday := time.Date(2026, 3, 3, 12, 0, 0, 0, time.UTC)
-	if own := c.Policies["failed-job"].Opening("").Calendar; own.Why(tuesday) != "outside mon" {
+	if own := c.Policies["failed-job"].Destinations.Of("").Calendar; own.Why(tuesday) != "outside mon" {
 		t.Errorf("the policy's own: %q", own.Why(tuesday))
 	}
-	if c.Policies["whatsapp-message"].Openings != nil || Default().Policies["tiss-submission"].Openings != nil {
+	if c.Policies["whatsapp-message"].Destinations.Of("").Calendar != nil || Default().Policies["tiss-submission"].Destinations.Of("tiss").Calendar != nil {
 		t.Error("a calendar that nobody gave")
 	}
 }

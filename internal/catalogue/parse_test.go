@@ -55,7 +55,7 @@ func TestEveryKey(t *testing.T) {
 	mustDo(t, err)
 	p := c.Policies["tiss-submission"]
 	got := *p
-	got.Rules = nil
+	got.Rules, got.Destinations = nil, destination.Configured{}
 	want := decision.Policy{
 		Name: "tiss-submission", Description: "Every key", Catalogue: c.Version,
 		IDVariable: "claimId", ErrorVariable: "submissionError", HTTPStatusVariable: "httpStatus",

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
 )
 
 // Plan is a policy's ladder: every retry of a failure that recurs at once after each of them. It is safe for concurrent
@@ -48,58 +49,58 @@ type Range struct {
 }
 
 // PlanAt returns the plan of policy for a first failure at an instant (zero: any time) of a job that brings own (zero:
-// nothing). A retry that falls into closed hours of the destination is made when it opens (R29). Closed hours do not
-// count toward the total limit (R27).
-func PlanAt(policy *decision.Policy, own decision.OwnPolicy, destination string, first time.Time) *Plan {
+// nothing) and goes to the destination of that name. A retry that falls into its closed hours is made when it opens
+// (R29). Closed hours do not count toward the total limit (R27).
+func PlanAt(policy *decision.Policy, own decision.OwnPolicy, name string, first time.Time) *Plan {
 	maxRetries, backoff := policy.Limits(own)
 	p := &Plan{
 		Policy: policy.Name, Description: policy.Description, MaxRetries: maxRetries,
 		TotalLimit: Duration(policy.TotalLimit), Retries: []PlannedRetry{},
 	}
-	var o decision.Opening
+	var to destination.Settings
 	if !first.IsZero() {
-		if o = policy.Opening(destination); o.Calendar != nil {
-			first = first.In(o.Calendar.Zone())
+		if to = policy.Destinations.Of(name); to.Calendar != nil {
+			first = first.In(to.Calendar.Zone())
 		}
-		p.Destination, p.FirstFailure = destination, &first
+		p.Destination, p.FirstFailure = name, &first
 		if p.TotalLimit > 0 {
-			p.TotalLimit = Duration(policy.TimeLimit(destination, first).Sub(first))
+			p.TotalLimit = Duration(policy.TimeLimit(name, first).Sub(first))
 		}
 	}
-	p.climb(&backoff, o, first)
+	p.climb(&backoff, &to, first)
 	p.NeverScheduled = maxRetries - int64(len(p.Retries))
 	return p
 }
 
 // climb adds the retries that the total limit allows (R20).
-func (p *Plan) climb(backoff *decision.BackoffRule, o decision.Opening, first time.Time) {
+func (p *Plan) climb(backoff *decision.BackoffRule, to *destination.Settings, first time.Time) {
 	var sum Range
 	for n := range p.MaxRetries {
 		wait := func(draw float64) Duration { return Duration(backoff.After(draw, n).Delay) }
 		r := PlannedRetry{Number: n + 1, Wait: Range{wait(0), wait(0.5), wait(math.Nextafter(1, 0))}}
 		after := func(sum, wait Duration) time.Time { return first.Add(time.Duration(sum)).Add(time.Duration(wait)) }
 		wanted := after(sum.Nominal, r.Wait.Nominal)
-		at := opened(o, wanted, 0.5)
+		at := opened(to, wanted, 0.5)
 		sum = Range{
-			Duration(opened(o, after(sum.Earliest, r.Wait.Earliest), 0).Sub(first)), Duration(at.Sub(first)),
-			Duration(opened(o, after(sum.Latest, r.Wait.Latest), 1).Sub(first)),
+			Duration(opened(to, after(sum.Earliest, r.Wait.Earliest), 0).Sub(first)), Duration(at.Sub(first)),
+			Duration(opened(to, after(sum.Latest, r.Wait.Latest), 1).Sub(first)),
 		}
 		if p.TotalLimit > 0 && sum.Earliest > p.TotalLimit {
 			return
 		}
 		r.FromFirst, r.MayPassLimit = sum, p.TotalLimit > 0 && sum.Latest > p.TotalLimit
 		if p.FirstFailure != nil {
-			r.At, r.Why = &at, o.Calendar.Why(wanted)
+			r.At, r.Why = &at, to.Calendar.Why(wanted)
 		}
 		p.Retries = append(p.Retries, r)
 	}
 }
 
 // opened returns t or, if the destination is closed then, a time in its next opening: at that share of the spread.
-func opened(o decision.Opening, t time.Time, share float64) time.Time {
-	next := o.Calendar.Next(t)
+func opened(to *destination.Settings, t time.Time, share float64) time.Time {
+	next := to.Calendar.Next(t)
 	if next.Equal(t) {
 		return t
 	}
-	return next.Add(time.Duration(share * float64(o.Room(next, time.Time{}))))
+	return next.Add(time.Duration(share * float64(to.Room(next, time.Time{}))))
 }

@@ -287,8 +287,12 @@ func TestAPageIsSentAgainOnlyWhenItChanged(t *testing.T) {
 		tag := s.get(address).Header().Get("ETag")
 		s.header.Set("If-None-Match", tag)
 		s.world.Advance(7 * time.Second) // ages change
-		if w := s.get(address); tag == "" || w.Code != http.StatusNotModified || w.Body.Len() > 0 {
+		w := s.get(address)
+		if tag == "" || w.Code != http.StatusNotModified || w.Body.Len() > 0 {
 			t.Errorf("%s is sent again (%d)", address, w.Code)
+		}
+		if date := w.Header().Get("Date"); date != s.world.Now().UTC().Format(http.TimeFormat) {
+			t.Errorf("%s was answered at %q, which is not the worker's time", address, date)
 		}
 	}
 	s.header.Del("If-None-Match")

@@ -277,11 +277,11 @@ func (d *Decision) open(p *Policy, f *Failure, wanted time.Time) (closed string)
 	if d.NextRetryTime.Equal(wanted) {
 		return ""
 	}
-	o := p.Opening(f.Destination)
+	c := p.Destinations.Of(f.Destination).Calendar
 	if p.Precision() == time.Second {
-		d.NextRetryTime = o.wholeMinutes(d.AnalysedAt, d.NextRetryTime, f.Deadline)
+		d.NextRetryTime = wholeMinutes(c, d.AnalysedAt, d.NextRetryTime, f.Deadline)
 	}
-	return "; closed at " + Instant(wanted) + ": " + o.Calendar.Why(wanted)
+	return "; closed at " + Instant(wanted) + ": " + c.Why(wanted)
 }
 
 // isMissed reports whether the next retry would come later than the claim's deadline.

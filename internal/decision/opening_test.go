@@ -11,6 +11,7 @@ import (
 	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
+	"retry-worker/internal/destination"
 	"retry-worker/internal/testkit"
 )
 
@@ -23,7 +24,7 @@ func office(t testing.TB) *decision.Policy {
 	testkit.Must(t, err)
 	p := *decisiontest.TISSSubmission()
 	p.Destination = &decision.DestinationVariable{Variable: "operadora", Default: "tiss"}
-	p.Openings = map[string]decision.Opening{"unimed-sp": {Calendar: c, Spread: 10 * time.Minute}}
+	p.Destinations.Named = map[string]destination.Settings{"unimed-sp": {Calendar: c, Pace: destination.Defaults().Pace}}
 	return &p
 }
 
@@ -105,10 +106,6 @@ func TestR29Spread(t *testing.T) {
 			t.Fatalf("%s comes at %s, then at %s", id, next, again)
 		}
 		count[next.Truncate(time.Minute)]++
-	}
-	o := decision.Opening{Calendar: p.Openings["unimed-sp"].Calendar, Spread: 9 * time.Hour}
-	if room := o.Room(at(28, 8, 0), time.Time{}); room != 5*time.Hour {
-		t.Errorf("they come in %s, want half of the day", room)
 	}
 	if len(count) != 10 {
 		t.Errorf("they come in %d minutes, want 10", len(count))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"retry-worker/internal/classify"
+	"retry-worker/internal/destination"
 )
 
 // Policy says how the failures of one kind of work are retried. It is a value: built once by the catalogue, shared, and
@@ -27,8 +28,8 @@ type Policy struct {
 	Destination *DestinationVariable
 	// Context lists what people see with a claim.
 	Context []ContextField
-	// Openings holds the opening of each destination by name; "" holds that of all others.
-	Openings map[string]Opening
+	// Destinations says when claims can be sent. A policy without destinations has its own calendar in Others.
+	Destinations destination.Configured
 	// Stretch makes retries wait until a destination that is down is expected back.
 	Stretch bool
 	// Own names the variables in which a job brings a retry policy of its own (R15); nil if it cannot.

@@ -23,6 +23,20 @@ type Settings struct {
 	Calendar *calendar.Calendar
 }
 
+// Room returns how long after the opening at next a waiting retry may be made: the time that 600 claims take at the
+// pace, at most an hour, half of the opening, and what is left until then (zero: no limit).
+func (s *Settings) Room(next, until time.Time) time.Duration {
+	const claims = 600
+	room := min(time.Hour, time.Duration(claims/s.Pace.Most*float64(time.Minute)))
+	if end := s.Calendar.OpenUntil(next); !end.IsZero() {
+		room = min(room, end.Sub(next)/2)
+	}
+	if !until.IsZero() {
+		room = min(room, until.Sub(next))
+	}
+	return max(room, 0)
+}
+
 // Threshold is the share of failed admissions at which a destination counts as down.
 type Threshold struct {
 	// Failures is a fraction above 0.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"retry-worker/internal/classify"
-	"retry-worker/internal/decision"
 )
 
 // slots is how many slots a window has. Counts are forgotten a slot at a time.
@@ -90,7 +89,7 @@ func (e *Evidence) opens(t Threshold, now time.Time) bool {
 }
 
 // down are the reasons that the destination is down. SERVER_ERROR is not among them: it may be due to the one claim.
-var down = []decision.Reason{"TIMEOUT", "CONNECTION_ERROR", "SERVICE_UNAVAILABLE", "NETWORK_ERROR", "503", "504"}
+var down = []classify.Reason{"TIMEOUT", "CONNECTION_ERROR", "SERVICE_UNAVAILABLE", "NETWORK_ERROR", "503", "504"}
 
 // TellsOf returns what a failure says about the destination. retryAfter is how long it asked to wait. A destination
 // that refuses a claim works.
@@ -100,7 +99,7 @@ func TellsOf(m *classify.Match, retryAfter time.Duration) Tells {
 		return TellsFailed
 	case m.Reason == "RATE_LIMIT" || retryAfter > 0:
 		return TellsRateLimited
-	case m.Class == decision.Permanent && m.Reason != "INVALID_CERTIFICATE": // without which there is no connection
+	case m.Class == classify.Permanent && m.Reason != "INVALID_CERTIFICATE": // without which there is no connection
 		return TellsAnswered
 	}
 	return ""

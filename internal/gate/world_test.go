@@ -115,7 +115,7 @@ func (w *world) start() *replica {
 				Named: map[string]destination.Settings{portal: w.settings}, Others: destination.Defaults()}}
 		}})
 	tiss := *catalogue.Default().Policies[decision.DefaultPolicy]
-	tiss.Openings = map[string]decision.Opening{portal: {Calendar: w.settings.Calendar, Spread: 10 * time.Minute}}
+	tiss.Destinations.Named = map[string]destination.Settings{portal: {Calendar: w.settings.Calendar, Pace: destination.Defaults().Pace}}
 	policies := func() decision.Policies { return decision.Policies{decision.DefaultPolicy: &tiss} }
 	no, log := worker.NoHooks(), zap.NewNop()
 	r.handle = map[string]worker.Handler{

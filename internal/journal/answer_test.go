@@ -11,6 +11,7 @@ import (
 
 	"retry-worker/internal/calendar"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
@@ -80,12 +81,12 @@ func TestOneOfTwoOperatorsWins(t *testing.T) {
 	})
 }
 
-// opensAtNine returns a policy whose destinations take claims from 09:00 to 10:00.
+// opensAtNine returns a policy whose destinations take claims from 09:00 to 10:00, any number at once.
 func opensAtNine(t *testing.T) *decision.Policy {
 	t.Helper()
 	c, err := calendar.New(time.UTC, []calendar.Window{{Hours: "09:00-10:00"}}, nil)
 	testkit.Must(t, err)
-	return &decision.Policy{Openings: map[string]decision.Opening{"": {Calendar: c}}}
+	return &decision.Policy{Destinations: destination.Configured{Others: destination.Settings{Calendar: c, Pace: destination.Pace{Most: 1e18}}}}
 }
 
 // TestAnswerInTheContractsWords: exactly those variables, whatever a person writes.

@@ -15,6 +15,7 @@ import (
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
+	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/redact"
 	"retry-worker/internal/statistics"
@@ -28,9 +29,9 @@ type clinic struct {
 	j     *journal.Journal
 	now   time.Time
 	key   int64
-	// openings of the claims' destinations, and the longest backoff of their policy.
-	openings map[string]decision.Opening
-	longest  time.Duration
+	// destinations of the claims, and the longest backoff of their policy.
+	destinations destination.Configured
+	longest      time.Duration
 	// submitted is when claims were sent last, as their processes say; the zero time where they do not.
 	submitted time.Time
 }
@@ -69,7 +70,7 @@ func (c *clinic) fails(id, text string, count int) journal.Recorded {
 	if !c.submitted.IsZero() {
 		submitted = decision.Text(c.submitted.Format(time.RFC3339))
 	}
-	p.Backoff.Max, p.Openings, p.Context = c.longest, c.openings, []decision.ContextField{{Variable: "value", Type: decision.ContextMoney}}
+	p.Backoff.Max, p.Destinations, p.Context = c.longest, c.destinations, []decision.ContextField{{Variable: "value", Type: decision.ContextMoney}}
 	f, r := p.Read(decision.Variables{ID: decision.Text(id), Error: decision.Text(text), RetryCount: decision.Value(strconv.Itoa(count)),
 		LastSubmissionTime: submitted, Destination: decision.Text("unimed"), Context: []decision.Value{"10.5"}})
 	if r != nil {

@@ -56,7 +56,7 @@ func TestClosedHoursAbandonNothing(t *testing.T) {
 	for name, want := range map[string]int64{"always open": 2, "open for an hour a day": 1} {
 		c := openClinic(t)
 		if want == 1 {
-			c.openings = opensAtNine(t).Openings
+			c.destinations = opensAtNine(t).Destinations
 		}
 		c.fails("CLM-a-1", "TIMEOUT", 0)
 		c.now = c.now.Add(5*24*time.Hour - 30*time.Minute)

@@ -334,6 +334,17 @@ var taken = []struct{ why, text, want string }{
 	{"rows without a header", "Linha 12: Ondina Prates;12345678900;1\n1;{bad.};ONDINA PRATES;150,00", "Linha 12: [NAME];1\n1;[CPF];[NAME];150,00"},
 	{"other forms of labels", `<given value="Ondina"/>; ENDERECO: R DAS ACACIAS 45; born on 1980-03-10; carteira de trabalho 1234567; HSR\ana.prates x`, `<given value="[NAME]"/>; ENDERECO: [ADDRESS]; born on [BIRTHDATE]; carteira de trabalho [CARD]; [USER] x`},
 
+	// the eighth set's kinds
+	{"whom a chat's line is to, or from", "Denise, o acesso mudou\nValmir: pessoal, a guia voltou\nDENISE PRATES, segue a guia", "[NAME], o acesso mudou\n[NAME]: pessoal, a guia voltou\n[NAME], segue a guia"},
+	{"small letters behind a courtesy", "a guia da dona iracema pontes de lucca voltou; o seu joaquim ligou; da sra marlene; do sr. osvaldo cunha, cpf", "a guia da dona [NAME] voltou; o seu [NAME] ligou; da sra [NAME]; do sr. [NAME], cpf"},
+	{"a field, and both values in the next sentence", "Campo 'Nome da mãe' divergente. Informado: Ondina Prates / Cadastro operadora: Ondina S. Prates. Guia 1; Field motherName mismatch. Sent: Ondina Prates; on file: Zora T. Prates", "Campo 'Nome da mãe' divergente. Informado: [NAME] / Cadastro operadora: [NAME]. Guia 1; Field motherName mismatch. Sent: [NAME]; on file: [NAME]"},
+	{"a user's name beside the name", "Iniciado por: Ana Prates (login: aprates); usuário aprates - Ana Prates", "Iniciado por: [NAME] (login: [USER]); usuário [USER] - [NAME]"},
+	{"what was expected, and what came", `beneficiário: esperado 'Genésio Alves', recebido 'Getúlio Alves'; paciente: expected "Ondina Prates", got "Ondina T. Prates"; nome: informado 'Ondina Prates', cadastrado 'Ondino Prates'; patient name: expected 'Ondina Prates' but found 'Zora Prates'`,
+		`beneficiário: esperado '[NAME]', recebido '[NAME]'; paciente: expected "[NAME]", got "[NAME]"; nome: informado '[NAME]', cadastrado '[NAME]'; patient name: expected '[NAME]' but found '[NAME]'`},
+	{"people of payments", "favorecido: Ondina Prates; Favorecido Ondino Prates, banco 237; pagador: ONDINA PRATES cpf; sacado: Ondino Prates; cedente: Ondina Prates; depositante Ondina Prates; sócia Ondina Prates", "favorecido: [NAME]; Favorecido [NAME], banco 237; pagador: [NAME] cpf; sacado: [NAME]; cedente: [NAME]; depositante [NAME]; sócia [NAME]"},
+	{"users in access logs", "10.2.0.15 - ana.reis [07/Jun/2024:09:41:10 -0300] \"POST /x\"; POST /x - 443 ana.reis 10.2.0.15 Mozilla/5.0", "10.2.0.15 - [USER] [07/Jun/2024:09:41:10 -0300] \"POST /x\"; POST /x - 443 [USER] 10.2.0.15 Mozilla/5.0"},
+	{"HL7's address, whatever the street's word", "ACK AE|MSH|^~\\&|HIS|HOSP|PID|1||448120^^^HSC||GUIMARAES^SOLANGE^M||19630214|F|||TV DAS ACACIAS 77^^PELOTAS^RS^96010-140||(53)91234-5678", "ACK AE|MSH|^~\\&|HIS|HOSP|PID|1||[ID]^^^HSC||[NAME]||[BIRTHDATE]|F|||[ADDRESS]||[PHONE]"},
+
 	// the realistic whole
 	{"RN-BIL-005 §9.3", "INVALID_PATIENT_DATA - CPF inválido: {bad.}", "INVALID_PATIENT_DATA - CPF inválido: [CPF]"},
 	{"portal's answer", "Guia 12345678901234567890: beneficiário MARIA DA SILVA, carteira 00987654321, CPF {bad} - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00", "Guia 12345678901234567890: beneficiário [NAME], carteira [CARD], CPF [CPF] - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00"},

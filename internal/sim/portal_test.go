@@ -159,11 +159,16 @@ func (s *sim) changeHours(name string, deadline time.Time) {
 		hours = fmt.Sprintf("is closed from %s to %s each day", from, until)
 	}
 	s.reload(func(p *decision.Policy) {
-		p.Openings = maps.Clone(p.Openings)
-		p.Openings[name] = decision.Opening{Calendar: w.calendar, Spread: spread}
+		p.Destinations.Named = maps.Clone(p.Destinations.Named)
+		p.Destinations.Named[name] = w.settings()
 	})
 	s.configure()
 	s.say("%s %s from now on", name, hours)
+}
+
+// settings are what the policy knows of the portal: its pace makes spread of the time for those who wait for it.
+func (w *portal) settings() destination.Settings {
+	return destination.Settings{Calendar: w.calendar, Pace: destination.Defaults().Pace}
 }
 
 // hoursChanged reports whether somebody may not know yet when the portal is open now.

@@ -19,6 +19,7 @@ import (
 	"retry-worker/internal/clock"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
 	"retry-worker/internal/events"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
@@ -211,7 +212,7 @@ func newSim(p plan) *sim {
 			s.rates[f] *= 3
 		}
 	}
-	openings := map[string]decision.Opening{}
+	destinations := map[string]destination.Settings{}
 	for i := range 1 + s.draw("portals").IntN(3) {
 		w, at := &portal{probed: s.draw("probed").IntN(4) == 0, slowest: []int{20, 20, 120}[s.draw("slowest").IntN(3)]}, s.began
 		name := fmt.Sprintf("portal-%d", i)
@@ -233,10 +234,10 @@ func newSim(p plan) *sim {
 			w.shut(dice, s.began, p.horizon)
 			s.say("%s is closed %v", name, w.closed)
 		}
-		s.portals[name], openings[name] = w, decision.Opening{Calendar: w.calendar, Spread: spread}
+		s.portals[name], destinations[name] = w, w.settings()
 	}
 	policy := *s.policies[decision.DefaultPolicy]
-	policy.Openings, policy.Stretch = openings, s.draw("stretch").IntN(3) == 0
+	policy.Destinations.Named, policy.Stretch = destinations, s.draw("stretch").IntN(3) == 0
 	s.limit = []time.Duration{48 * time.Hour, 48 * time.Hour, 3 * time.Hour, 100 * time.Minute}[s.draw("limit").IntN(4)]
 	policy.TotalLimit, policy.Context = s.limit, []decision.ContextField{{Variable: worth, Type: decision.ContextMoney}, {Variable: remark, Type: decision.ContextText}}
 	s.policies = decision.Policies{decision.DefaultPolicy: &policy}

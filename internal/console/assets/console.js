@@ -56,7 +56,7 @@
     $("live-text").textContent = text;
   };
   const clock = () => new Intl.DateTimeFormat(document.documentElement.lang,
-    { timeStyle: "medium", hourCycle: "h23", timeZone: words.zone }).format(new Date()); // as the page has its times
+    { timeStyle: "medium", hourCycle: "h23", timeZone: words.zone }).format(Date.now() + skew); // as the page has its times
 
   const on = () => (ends - Date.now() - skew < 300000 ? say("held", words.liveEnds) : say("on", words.liveOn + " " + clock()));
 

@@ -169,17 +169,6 @@ func (f *fixture) state(id string) journal.BulkRun {
 	return run
 }
 
-// counts returns a run's counts that are not 0, as text.
-func (f *fixture) counts(id string) string {
-	run, text := f.state(id), ""
-	for _, o := range journal.BulkOutcomes() {
-		if n := run.Counts[o]; n > 0 {
-			text += fmt.Sprintf("%s %d ", o, n)
-		}
-	}
-	return fmt.Sprintf("%s: %s", run.State, text)
-}
-
 func (f *fixture) done(id string) func() bool {
 	return func() bool { return f.state(id).State == journal.BulkDone }
 }

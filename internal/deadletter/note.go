@@ -108,7 +108,8 @@ func (s *Service) decideLater(ctx context.Context, m *journal.Message) error {
 		_, err = s.record(ctx, &d, wanted)
 	}
 	if why := RefusalOf(err); why != nil {
-		_, err = s.note(ctx, d.ID, &journal.Note{Verb: journal.Undo, Text: why.Message, By: asked.By, Undoes: asked.Record})
+		_, err = s.note(ctx, d.ID, &journal.Note{Verb: journal.Undo, Text: why.Message, By: journal.SettledBy,
+			Undoes: asked.Record})
 	}
 	return err
 }

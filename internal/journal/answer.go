@@ -70,9 +70,11 @@ const (
 	answerAccepted  = "accepted"
 )
 
+// SettledBy is the name by which the worker itself settles a dead letter or undoes a decision.
+const SettledBy = "retry-worker"
+
 // The texts for a process whose dead letter was settled without a person. Hospital staff read them.
 const (
-	settledBy        = "retry-worker"
 	reasonRecovered  = "Encerrado automaticamente: um reenvio já teve sucesso"
 	reasonSuperseded = "Encerrado automaticamente: outra falha mais recente tomou o lugar desta"
 	reasonAccepted   = "Encerrado automaticamente: já consta do outro lado"
@@ -118,7 +120,7 @@ func (d *DeadLetter) variables(now time.Time) variables {
 	switch d.State {
 	case DeadLetterDiscarded:
 		if !note.Discard { // by nobody
-			v.Reason, v.By = reasonExpired, settledBy
+			v.Reason, v.By = reasonExpired, SettledBy
 		}
 	case DeadLetterAccepted:
 		if d.Accepts {
@@ -127,12 +129,12 @@ func (d *DeadLetter) variables(now time.Time) variables {
 		if a := note.Accepted; a != nil {
 			v.Protocol = a.Protocol
 		} else { // by nobody
-			v.Reason, v.By = reasonAccepted, settledBy
+			v.Reason, v.By = reasonAccepted, SettledBy
 		}
 	case DeadLetterRecovered:
-		v.Reason, v.By = reasonRecovered, settledBy
+		v.Reason, v.By = reasonRecovered, SettledBy
 	case DeadLetterSuperseded:
-		v.Reason, v.By = reasonSuperseded, settledBy
+		v.Reason, v.By = reasonSuperseded, SettledBy
 	case DeadLetterReprocessing:
 		v.Decision = answerReprocess
 		delay := (max(note.NextRetryTime.Sub(now), 0) + time.Second - 1).Truncate(time.Second)

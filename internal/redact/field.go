@@ -76,6 +76,9 @@ func (r *reader) fieldBefore(i, start, end int) kind {
 			return none
 		case is(c, "L78NP"):
 			from, to := r.start(r.nameStart(j)), r.keyEnd(r.end(j))
+			if r.char(to) == '=' && is(r.char(to+1), `"'`) { // a value of its own
+				return none
+			}
 			k := r.fieldKind(from, to)
 			if k == id && !r.suits(start, end, k) && bytes.IndexByte(r.Chars[from:to], '_') >= 0 { // nm_paciente
 				return name

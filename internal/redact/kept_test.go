@@ -146,6 +146,19 @@ var kept = []struct{ why, text string }{
 	{"roles' adjectives, files' and rejected nothing", `Paciente Particular; Paciente Pediátrico; pelo usuário TISSWEB; signed by DigiCert Global; {"field":"email","rejectedValue":null}; tokenUrl=https://h/oauth/token; HSR^Hospital Santa Rita^L; usuarioId=11987`},
 	{"staff, rows and folders of nobody", `Gerente Comercial ausente; Cirurgia Bariátrica; [CPF];Consulta Eletiva;1; TISS\lote.xml; HSR\app.config; paciente=nao_informado`},
 
+	// beside the eighth set's kinds
+	{"lines that begin with a place, a program or a label", "Santa Casa: fila parada\nPorto Alegre, fila parada\nVitória: fila parada\nVitória da Conquista, fila parada\nIRIS: timeout\nSenha: inválida\nPrezados, segue"},
+	{"courtesy words before things", "dona da guia; seu lote; seu cadastro; sr. usuario; seu protocolo; seu ambiente; dona do cadastro trocou"},
+	{"other fields and both values", "Campo 'Status' divergente. Informado: Consulta Eletiva / Cadastro operadora: Consulta Normal. Guia 1"},
+	{"other values that were expected", "guia: esperado 'Consulta Eletiva', recebido 'Outra Coisa'; paciente '[NAME]', guia inválida 'Lote Tiss'"},
+	{"users of services beside names", "Iniciado por: Rotina (login: admin); usuário tissapp - Unimed Campinas; usuário bloqueado - Portal Tiss"},
+	{"nobody in payments", "favorecido inválido; pagador: Unimed Campinas; Cedente Unimed Campinas; sacado não encontrado; sócio ausente"},
+	{"access logs of services", "10.2.0.15 - - [07/Jun/2024:09:41:10 -0300] 10.2.0.15 - svc.tiss [07/Jun/2024:09:41:10 -0300]; POST /x - 443 - 10.2.0.15 Mozilla/5.0"},
+	{"an amount beside a card", `<guia carteira="[CARD]" dtAtend="2024-05-17" valor="450.00"/>`},
+
+	{"colleagues' words before things", "falei com a central; pede pra operadora mandar; passei pro financeiro ver; segundo turno; obrigada pessoal; valeu, galera; boa tarde grupo; encaminhado para análise; atendente informou; aberto por Portal; doutor não atendeu; @everyone @Portal"},
+	{"nothing told in passing", "me liga no ramal 2231; ligar para protocolo 2025-1234; caiu dia 12/03/1980; o user é obrigatório; usuário da rede caiu"},
+
 	// words
 	{"roles without a name", "Paciente não encontrado. PACIENTE NAO CADASTRADO. Beneficiário inválido. beneficiário sem cobertura. Titular com plano suspenso. Paciente, guia e lote."},
 	{"English genitive", "the patient's chart is missing, patients' charts"},

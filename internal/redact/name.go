@@ -81,7 +81,7 @@ func (r *reader) nameBehind(i int, l *lead) edit {
 			return edit{}
 		case c == '-':
 			l.dash = !l.sign
-		case is(c, ",)]}|"):
+		case is(c, ")]}|"), c == ',' && l.trigger != nameMark:
 			l.foreign = true
 		case is(c, "aqKTXVW784"), c == nameMark && l.trigger == nameMark:
 			l.words++
@@ -115,7 +115,7 @@ func (r *reader) nameFrom(i int, l *lead) edit {
 		l.trigger == kin && (l.tight || l.below) && !l.filled
 	switch t := l.trigger; {
 	case isPerson && (t == kin || !l.dash), is(t, "TX") && isGiven && l.sign,
-		t == nameMark && isEnclosed && isGiven: // informado [NAME], cadastrado 'Maria'
+		t == nameMark && isEnclosed && (isGiven || l.filled): // informado [NAME], cadastrado 'Maria'
 		least = 1
 	case isPerson, is(t, "VW") && !l.filled, t == '8', t == kin && (isGiven || isTitled),
 		t == staff && (isCapital || isGiven), t == worker && (isGiven || l.sign && isCapital):

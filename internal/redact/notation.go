@@ -165,7 +165,8 @@ func (r *reader) notedAt(i int) int {
 		if !is(class, brief) {
 			within = maxNoted
 		}
-	case !isOption && !is(before, `?&|\/`) && !r.isWebToken(start) && !is(r.char(r.end(i)), ":-=\"^_\\"):
+	case begins && class == given:
+	case !isOption && !is(before, `?&|\/@`) && !r.isWebToken(start) && !is(r.char(r.end(i)), ":-=\"^_\\"):
 		return 0
 	}
 	rest := r.ahead(start, within)
@@ -202,14 +203,14 @@ func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read i
 		if end == start+within { // it goes on
 			over := bytes.IndexAny(r.Chars[end:], " \n\"'")
 			if r.has(start, privateKey) {
-				over = bytes.Index(r.Chars[end:], []byte("-----END"))
+				end, over = from, bytes.Index(r.Chars[from:], []byte("-----END"))
 			}
 			if end += over; over < 0 {
 				end = len(r.Chars)
 			}
 		}
 		switch group {
-		case "value":
+		case "value", "other":
 			switch k = r.suited(from, end, field); field {
 			case none:
 				k = r.guessed(from, end)
@@ -220,10 +221,14 @@ func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read i
 			read = r.takeList(from, end, r.fieldBefore(i, from, from))
 		case "items":
 			read = r.takeList(from, end, none)
-		case "person", "people":
+		case "person", "people", "given":
 			words, isGiven := 0, false
 			end, words, isGiven = r.wordsEnd(from, end)
-			if isGiven || words > 1 && !endsAsMessage(r.Chars[from:end]) || group == "person" && words > 0 && r.isTitled(from) {
+			if group == "given" {
+				if first, _ := r.lookup(from); first.class == given && first.kind == none {
+					k = name
+				}
+			} else if isGiven || words > 1 && !endsAsMessage(r.Chars[from:end]) || group == "person" && words > 0 && r.isTitled(from) {
 				k = name
 			}
 		}
@@ -282,7 +287,8 @@ func (r *reader) guessed(start, end int) kind {
 // says how many they are, and whether a given name is among them.
 func (r *reader) wordsEnd(start, end int) (last, words int, isGiven bool) {
 	for w, at := range r.words(start, end) {
-		if !isName[w.class] || words == 0 && w.class == saint { // Santa Casa
+		isMessages := w.class == unknown && isSmall(r.Chars[at.start]) && endsAsMessage(r.Chars[at.start:at.end])
+		if !isName[w.class] || isMessages || words == 0 && w.class == saint { // ana voltou, Santa Casa
 			break
 		}
 		if w.class != article {

@@ -141,7 +141,7 @@ func (r *reader) textAt(i int) edit {
 
 // verbs say that the secret comes: "a senha é …".
 var verbs = strings.Fields("e es is sendo foi era was ser alterada trocada resetada definida redefinida mudada atualizada " +
-	"changed reset como as")
+	"changed reset como as mudou trocou passou virou ficou agora")
 
 // follow goes from the token i, behind a secret's name, over words of messages, to where its secret would begin; 0
 // where it cannot be.
@@ -168,13 +168,13 @@ func (r *reader) follow(w *way, i int) int {
 			for i = r.end(i); is(r.char(i), " \n"); i++ {
 			}
 			return i
-		case w.words < near && !r.isMixed(r.start(i)) && (isMessage[c] || r.tokens[i].kind == id && is(c, "uU") ||
+		case w.words < near && !r.isMixed(r.start(i)) && (isMessage[c] || r.tokens[i].kind == id && is(c, "uUk") ||
 			w.words > 0 && is(c, "uUk") && is(r.char(r.end(i)), ":=") && r.char(r.end(i)+1) != '/'):
 			// senha antiga …, password for user admin: …
 			if c != quoting {
 				w.words++
 				said := string(r.Chars[r.start(i):r.end(i)])
-				w.told = slices.Contains(verbs, said) || w.told && (said == "para" || said == "to")
+				w.told = slices.Contains(verbs, said) || w.told && (said == "para" || said == "pra" || said == "to")
 				w.far = (w.far || !connects[c] && r.tokens[i].kind != id) && !w.told
 			}
 			isSpaced, isListed = false, false

@@ -110,7 +110,7 @@ func TestNewCausesAreShown(t *testing.T) {
 	s.lang = "pt-BR"
 	at := "/causes/" + fail(5)
 	d := s.page("/")
-	d.mustSay("Causas novas ou que voltaram", "5 falhas em 5 guias", "Nunca tinha acontecido.")
+	d.mustSay("Causas novas ou que voltaram", "5 falhas em 5 guias (12:00).", "Nunca tinha acontecido.")
 	if !strings.Contains(d.raw, `href="`+at+`"`) {
 		t.Errorf("the overview does not lead to %s", at)
 	}

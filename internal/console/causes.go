@@ -224,7 +224,11 @@ func (v *visit) adviceOn(o *open, d *journal.DeadLetter) (*advice, error) {
 
 // news says what was reported of a cause that was new, or had come back (R34).
 func (v *visit) news(n *journal.News) string {
-	says := v.T("cause.news", v.Number(n.Failures), v.Count("cause.news.claims", n.Claims), v.brief(n.First), v.brief(n.Last))
+	when := v.brief(n.First)
+	if last := v.brief(n.Last); last != when {
+		when = v.T("time.from_to", when, last)
+	}
+	says := v.T("cause.news", v.Number(n.Failures), v.Count("cause.news.claims", n.Claims), when)
 	if n.Destination != "" {
 		says += " " + v.T("cause.news.portal", v.portal(n.Destination))
 	}

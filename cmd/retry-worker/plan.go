@@ -8,6 +8,7 @@ import (
 
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/text"
 )
 
 type planFlags struct{ policy, maxAttempts, delay, destination, at string }
@@ -75,6 +76,9 @@ func (c *cli) plan(f *planFlags, file string) error {
 	}
 	if c.json() {
 		return c.print(all)
+	}
+	if _, named := from.Destinations.Named[f.destination]; !named && f.destination != "" {
+		fmt.Fprintf(c.out, "%s is not in the policies file: it goes by the default's settings.\n\n", text.Inert(f.destination))
 	}
 	for i, p := range all.Plans {
 		if i > 0 {

@@ -82,7 +82,11 @@ func (b *builder) policy(name string, doc *policy) *decision.Policy {
 // team reports a name that is not one of the catalogue's teams.
 func (b *builder) team(path string, name decision.Team) {
 	b.named[name] = true
-	if _, ok := b.catalogue.Teams[name]; !ok && name != "" {
+	switch _, ok := b.catalogue.Teams[name]; {
+	case ok || name == "":
+	case len(b.teams) == 0:
+		b.mismatch(path, "one of the teams, of which there are none")
+	default:
 		b.mismatch(path, "one of the teams "+oneOf(string(name), b.teams))
 	}
 }

@@ -74,7 +74,7 @@ func (r *reader) parse(content []byte) (root *yaml.Node, ok bool) {
 	var doc, next yaml.Node
 	switch err := recovered(func() error { return decoder.Decode(&doc) }); {
 	case errors.Is(err, io.EOF), err == nil && isNull(doc.Content[0]):
-		r.problemAt(1, fileField, "nothing", `a catalogue, which begins with "version: 1"`)
+		r.problemAt(1, fileField, "nothing", `a catalogue, which begins with "extends: built-in" or "version: 1"`)
 		return nil, false
 	case err != nil:
 		r.notYAML(err)

@@ -14,6 +14,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"go.yaml.in/yaml/v3"
+
+	"retry-worker/internal/text"
 )
 
 //go:embed catalogue.schema.json
@@ -41,6 +43,20 @@ var compiler = sync.OnceValue(func() *jsonschema.Compiler {
 	return c
 })
 
+// missing says what is expected where a key of path is not there. Who forgot the extends, or wrote a built-in policy's
+// name wrong, misses many keys of one cause.
+func (r *reader) missing(path, key string) string {
+	if path == "" && key == "version" {
+		return "1; or \"extends: " + builtIn + "\", where the file holds only what differs"
+	}
+	if policy, ok := strings.CutPrefix(path, "policies."); ok && r.effective != nil {
+		if near := text.Nearest(policy, builtInPolicies()); near != "" {
+			return "this key of a new policy (did you mean " + near + "?)"
+		}
+	}
+	return "this key, which must be there"
+}
+
 // refuse reports each value that breaks the schema, and blanks it.
 func (r *reader) refuse(e *jsonschema.ValidationError) {
 	path := r.path(e.InstanceLocation)
@@ -48,7 +64,7 @@ func (r *reader) refuse(e *jsonschema.ValidationError) {
 	switch k := e.ErrorKind.(type) {
 	case *kind.Required:
 		for _, key := range k.Missing {
-			r.problem(join(path, key), "nothing", "this key, which must be there")
+			r.problem(join(path, key), "nothing", r.missing(path, key))
 		}
 	case *kind.AdditionalProperties:
 		for _, key := range k.Properties {

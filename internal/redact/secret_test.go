@@ -120,7 +120,7 @@ func TestWordsOfSecretsAreKept(t *testing.T) {
 		"https://h/cb?code=503&state=ok",
 		`auth_method="openid-connect" auth_type="openid-connect" auth_mode=kerberos-spnego token_type="Bearer" grant_type=password authMethod: 'basic', auth=none`,
 		"senha nova: inválida; a senha agora é obrigatória; a senha mudou pra melhor; o código que chegou não entra; token é 404; senha do wifi não funciona; credenciais / certificado2024; credenciais invalidas 401",
-		"key=hex: valor inválido; base64: dado truncado; mkdir -p /var/x1; tar -P /etc/x2; unzip -P; redis-cli -a; smbclient -U ana%; -passin env:PASS; ssh -p 2222",
+		"key=hex: valor inválido; base64: dado truncado; mkdir -p /var/x1; tar -P /etc/x2; unzip -P; redis-cli -a; smbclient -U ana%; -passin env:PASS; ssh -p 2222; docker run -p 8080:80/tcp x",
 		"password expired; token expired", `"token_type":"bearer"`,
 		"WRONG_PASSWORD: 'x1'; TOKEN_EXPIRED: '2025a'", "482917 é o código da guia; este é o código de acesso", "1206 é senha inválida",
 		`secret "tiss-cert" not found; secrets "tiss-cert" is forbidden`,

@@ -158,6 +158,8 @@ var kept = []struct{ why, text string }{
 
 	{"colleagues' words before things", "falei com a central; pede pra operadora mandar; passei pro financeiro ver; segundo turno; obrigada pessoal; valeu, galera; boa tarde grupo; encaminhado para análise; atendente informou; aberto por Portal; doutor não atendeu; @everyone @Portal"},
 	{"nothing told in passing", "me liga no ramal 2231; ligar para protocolo 2025-1234; caiu dia 12/03/1980; o user é obrigatório; usuário da rede caiu"},
+	{"kin and colleagues without a name", "a mãe ligou; filho de titular; responsavel com cpf errado; quem abriu foi a central; ass: digital\nRosa (timeout)\nVitória - faturamento\nConceição do hospital\nSanta Rita - faturamento"},
+	{"users by a given name in our own words", "it is reprocessing since 10:00:00Z by ana; vera has the role ana; tentativa extra, por marta.lima , hoje"},
 
 	// words
 	{"roles without a name", "Paciente não encontrado. PACIENTE NAO CADASTRADO. Beneficiário inválido. beneficiário sem cobertura. Titular com plano suspenso. Paciente, guia e lote."},

@@ -159,7 +159,7 @@ func (r *reader) notedAt(i int) int {
 		return 0
 	case class == date && !begins:
 		return 0
-	case is(class, "PNK7L") && r.char(r.end(i)) != '/' && !is(r.char(r.end(behind)), "_-"): // paciente: Ana_Souza.pdf
+	case is(class, "PN7L") && r.char(r.end(i)) != '/' && !is(r.char(r.end(behind)), "_-"): // paciente: Ana_Souza.pdf
 		return 0
 	case isNoted[class]:
 		if !is(class, brief) {

@@ -89,7 +89,7 @@ var secrets = []struct{ why, text, want string }{
 	{"options of clients", `redis-cli -h h -a Girass0l ping; sqlplus -s ana/Girass0l@x; smbclient //h/x -U ana%Girass0l; unzip -P Girass0l x`, `redis-cli -h h -a [SECRET] ping; sqlplus -s [USER]@x; smbclient //h/x -U [USER]; unzip -P [SECRET] x`},
 	{"options of clients that take no other", `sshpass -p 'girassol' ssh x; openssl x -passin pass:girassol x; keytool -list -storepass changeit -keypass changeit`, `sshpass -p '[SECRET]' ssh x; openssl x -passin pass:[SECRET] x; keytool -list -storepass [SECRET] -keypass [SECRET]`},
 	{"a private key whose end is far away", "-----BEGIN PRIVATE KEY-----\nMIIEabcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJ\n-----END PRIVATE KEY-----\nexit 1", "-----BEGIN PRIVATE KEY-----[SECRET]-----END PRIVATE KEY-----\nexit 1"},
-	{"told by a colleague", "a senha do portal agora é girassol77 anota; senha nova: Girassol@77; a senha mudou pra Girassol77; o código que chegou no sms foi 482913; o token é 482913", "a senha do portal agora é [SECRET] anota; senha nova: [SECRET]; a senha mudou pra [SECRET]; o código que chegou no sms foi [SECRET]; o token é [SECRET]"},
+	{"told by a colleague", "a senha do portal agora é girassol77 anota; senha nova: Girassol@77; a senha mudou pra Girassol77; o código que chegou no sms foi 482913; o token é 482913; senha do wifi girassol77; a senha que funcionou foi Girassol77; credenciais: ana.prates / Girassol77", "a senha do portal agora é [SECRET] anota; senha nova: [SECRET]; a senha mudou pra [SECRET]; o código que chegou no sms foi [SECRET]; o token é [SECRET]; senha do wifi [SECRET]; a senha que funcionou foi [SECRET]; credenciais: [USER] / [SECRET]"},
 	{"personal data beside it", "senha=abc CPF {bad} nome: Ana senha: {cpf}", "senha=[SECRET] CPF [CPF] nome: [NAME] senha: [SECRET]"},
 }
 
@@ -119,8 +119,8 @@ func TestWordsOfSecretsAreKept(t *testing.T) {
 		"opaquetype: bearer",
 		"https://h/cb?code=503&state=ok",
 		`auth_method="openid-connect" auth_type="openid-connect" auth_mode=kerberos-spnego token_type="Bearer" grant_type=password authMethod: 'basic', auth=none`,
-		"senha nova: inválida; a senha agora é obrigatória; a senha mudou pra melhor; o código que chegou não entra; token é 404",
-		"key=hex: valor inválido; base64: dado truncado; mkdir -p /var/x1; tar -P /etc/x2; unzip -P; redis-cli -a; smbclient -U ana%; -passin env:PASS; ssh -p 2222",
+		"senha nova: inválida; a senha agora é obrigatória; a senha mudou pra melhor; o código que chegou não entra; token é 404; senha do wifi não funciona; credenciais / certificado2024; credenciais invalidas 401",
+		"key=hex: valor inválido; base64: dado truncado; mkdir -p /var/x1; tar -P /etc/x2; unzip -P; redis-cli -a; smbclient -U ana%; -passin env:PASS; ssh -p 2222; docker run -p 8080:80/tcp x",
 		"password expired; token expired", `"token_type":"bearer"`,
 		"WRONG_PASSWORD: 'x1'; TOKEN_EXPIRED: '2025a'", "482917 é o código da guia; este é o código de acesso", "1206 é senha inválida",
 		`secret "tiss-cert" not found; secrets "tiss-cert" is forbidden`,

@@ -270,7 +270,7 @@ func (p *projection) giveUp(h *History, b *GateBody) {
 	}
 	e.ProcessInstanceKey = b.ProcessInstanceKey
 	born := DeadLetter{ID: b.DeadLetter, State: DeadLetterOpen, Episode: e.Number, Outcome: decision.MaxRetriesExceeded,
-		Reason: b.GiveUp, Team: b.Team, RetryCount: b.Retries, MaxRetries: b.MaxRetries,
+		Reason: b.GiveUp, Team: b.Team, RetryCount: b.Retries, MaxRetries: b.MaxRetries, Destination: b.Destination,
 		ProcessInstanceKey: b.ProcessInstanceKey, FirstFailure: e.FirstFailure, Context: b.Context, Deadline: b.Deadline}
 	if a := h.Last; a != nil && a.Episode == e.Number {
 		born.Fingerprint = a.Fingerprint

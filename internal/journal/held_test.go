@@ -141,6 +141,27 @@ func TestTheLimitOfAnAbandonedEpisodeGivesUpNothing(t *testing.T) {
 	}
 }
 
+// TestGivenUpAtAGateKeepsToItsHours: a claim that never failed, and that a person sends on, goes when the destination at whose gate
+// it was given up opens (R29).
+func TestGivenUpAtAGateKeepsToItsHours(t *testing.T) {
+	f := testkit.New(t, testkit.At(time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)))
+	of := testkit.Subject(decision.DefaultPolicy, "CLM-1-1")
+	testkit.Must(t, f.Journal.Hold(t.Context(), &journal.Arrival{Subject: of, JobKey: 7, ProcessInstanceKey: 5, Destination: "portal",
+		Deadline: f.Now().Add(30 * time.Hour), Policy: f.Policies()[of.Policy]}))
+	_, err := f.Journal.Depart(t.Context(), &journal.Departure{Subject: of, JobKey: 7, GiveUp: decision.ReasonDeadline})
+	testkit.Must(t, err)
+	told, _, err := f.Memory.Story(t.Context(), of)
+	testkit.Must(t, err)
+	letter := told.DeadLetters[0].ID
+	f.Await(letter)
+	done, err := f.Journal.Review(t.Context(), &journal.Review{Subject: of, DeadLetter: letter, Reason: "x", By: "ana",
+		Policy: opensAtNine(t)})
+	testkit.Must(t, err)
+	if at, want := done.Episode.NextRetryTime, f.Now().Add(9*time.Hour); !at.Equal(want) {
+		t.Errorf("it is sent at %s, want %s", at, want)
+	}
+}
+
 // TestReportedFailureIsOfTheClaim: a process that gives up by itself leaves a dead letter that tells of the claim what its last
 // failure did, or where none came since, the dead letter that a person sent again, though it had never failed.
 func TestReportedFailureIsOfTheClaim(t *testing.T) {

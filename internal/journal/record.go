@@ -184,6 +184,8 @@ type DeadLetter struct {
 	Chance int64 `json:"-"`
 	// Deadline is the claim's own (R29); the zero time for none.
 	Deadline time.Time `json:"-"`
+	// Destination is the one at whose gate the claim was given up; empty where it failed.
+	Destination string `json:"destination,omitempty"`
 	// ProcessInstanceKey is the failed process's.
 	ProcessInstanceKey int64 `json:"processInstanceKey,string"`
 	// FirstFailure is its episode's.

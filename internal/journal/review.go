@@ -100,10 +100,14 @@ func (r *Review) next(h *History, now time.Time) time.Time {
 		precision = time.Second
 	}
 	at := now.UTC().Truncate(precision).Add(r.Delay)
-	if r.Policy == nil || h.Last == nil {
+	destination, known := h.DeadLetter.Destination, h.DeadLetter.Destination != ""
+	if h.Last != nil && !known {
+		destination, known = h.Last.Destination, true
+	}
+	if r.Policy == nil || !known {
 		return at
 	}
-	return r.Policy.Open(h.Last.Destination, r.Subject.ID, h.DeadLetter.retries(r.Fresh), at, r.until(h.DeadLetter))
+	return r.Policy.Open(destination, r.Subject.ID, h.DeadLetter.retries(r.Fresh), at, r.until(h.DeadLetter))
 }
 
 // until returns the deadline that the retry must keep; zero for none (R29).

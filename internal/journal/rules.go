@@ -131,7 +131,8 @@ func another(a *Analysis, h *History, now time.Time) ruling {
 	}
 	own := begin(a, h, now, Superseded)
 	if l := h.Last; l != nil && e.State == Scheduled && given == l.AnalysedCount && l.Decision.NextRetryTime.After(now) &&
-		own.decision.ShouldRetry() && own.decision.ErrorClassification == l.Decision.ErrorClassification {
+		own.decision.ShouldRetry() && own.decision.ErrorClassification == l.Decision.ErrorClassification &&
+		own.decision.PossiblyAccepted == l.Decision.PossiblyAccepted { // or else the doubt would be forgotten (R33)
 		return ruling{how: Replayed, attempt: l, decision: l.Decision}
 	}
 	return own

@@ -127,7 +127,7 @@ func (s *sim) checkEpisode(a *journal.Attempt, before []*journal.Attempt) {
 	joins := e.state.Open() && (e.process == a.ProcessInstanceKey || e.state != journal.Dead && given == e.retries)
 	l := s.last[a.Decision.SubjectID]
 	if e.state == journal.Scheduled && l != nil && l.Revision == 0 && e.process != a.ProcessInstanceKey && given == l.AnalysedCount && l.NextRetryTime.Sub(a.At) > clocksApart &&
-		a.ShouldRetry() && a.ErrorClassification == l.ErrorClassification {
+		a.ShouldRetry() && a.ErrorClassification == l.ErrorClassification && a.PossiblyAccepted == l.PossiblyAccepted {
 		s.fail("%s asks what another process was told, and is told something else than that its retry is at %s", a.Decision.SubjectID, l.NextRetryTime)
 	}
 	if joins != (a.Episode == e.number) || !joins && (a.Episode != e.number+1 || a.AnalysedCount != given) {

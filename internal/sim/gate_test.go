@@ -219,7 +219,7 @@ func (s *sim) checkGate(r *journal.Record) {
 	case b.Action == journal.GateReleased && b.Kind == destination.Test:
 		s.checkCanary(b.Destination, j)
 	case b.Action == journal.GateGivenUp:
-		d := journal.DeadLetter{ID: b.DeadLetter, Episode: b.Episode, Outcome: decision.MaxRetriesExceeded, Reason: b.GiveUp, Team: b.Team,
+		d := journal.DeadLetter{ID: b.DeadLetter, Episode: b.Episode, Outcome: decision.MaxRetriesExceeded, Reason: b.GiveUp, Team: b.Team, Destination: b.Destination,
 			RetryCount: b.Retries, MaxRetries: b.MaxRetries, Context: b.Context, Deadline: b.Deadline, ProcessInstanceKey: b.ProcessInstanceKey,
 			FirstFailure: s.tally.episodes[r.Subject.ID].first}
 		if a := s.last[r.Subject.ID]; a != nil && !b.Opens {

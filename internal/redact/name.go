@@ -109,7 +109,7 @@ func (r *reader) nameFrom(i int, l *lead) edit {
 	isCapital, isGiven := is(c, capitals), is(c, "gG")
 	isEnclosed := is(before, `"'(`) && r.char(start-2) == ' ' && isAlnum(r.char(start-3))
 	if isAlnum(before) || isMark(before) || before == '_' || r.tokens[i].path || l.line && !l.sign ||
-		l.foreign && !(isEnclosed && isGiven) || l.filled && !isEnclosed {
+		l.foreign && !(isEnclosed && isGiven) || l.filled && !isEnclosed && !(l.sign && isCapital) {
 		return edit{} // nomeArquivo, nome_arquivo
 	}
 	least, isAny := 2, l.sign || l.trigger == nameMark
@@ -132,7 +132,8 @@ func (r *reader) nameFrom(i int, l *lead) edit {
 		isAny, least = true, 1
 	}
 	end := r.nameEnd(i, isAny, isPerson && isCapital)
-	isUnlike := l.trigger == worker && !isPerson && !isGiven && endsAsMessage(r.Chars[start:r.start(end)])
+	isUnlike := l.trigger == worker && !isPerson && !isGiven && endsAsMessage(r.Chars[start:r.start(end)]) ||
+		l.filled && !isEnclosed && r.guessed(start, r.start(end)) != name // nome informado: Ana Reis
 	if r.countParts(i, end) < least || isUnlike {
 		return edit{}
 	}
@@ -186,7 +187,7 @@ func (r *reader) countParts(i, end int) (n int) {
 // beginsLine reports whether nothing but labels stands on the line before the token i.
 func (r *reader) beginsLine(i int) bool {
 	for i--; i >= 0 && !is(r.classes[i], "\n"+assigning); i-- {
-		if r.isRead(i) && !is(r.classes[i], "PNqKTXa") {
+		if r.isRead(i) && !is(r.classes[i], "PNqKTXa0") { // 10 - Nome
 			return false
 		}
 	}
@@ -297,9 +298,6 @@ func (r *reader) isStreetAndNumber(i int) bool {
 // addressAt returns the address that the word i begins: all of what is quoted or tagged, or from a street's word on.
 func (r *reader) addressAt(i int) edit {
 	class, start := r.classes[i], r.start(i)
-	if r.context.label != address && !is(class, "rR") {
-		return edit{}
-	}
 	c := r.context.ofNumber()
 	isMeant := c.label == address && c.direct
 	isEnclosed := r.isOpened(start)

@@ -164,7 +164,7 @@ func (r *reader) notedAt(i int) int {
 			within = maxNoted
 		}
 	case begins && class == given:
-	case !isOption && !is(before, `?&|\/@`) && !r.isWebToken(start) && !is(r.char(r.end(i)), ":-=\"^_\\"):
+	case !isOption && !is(before, `?&|\/@`) && !r.isWebToken(start) && !is(r.char(r.end(i)), ":-=\"'^_\\"):
 		return 0
 	}
 	rest := r.ahead(start, within)

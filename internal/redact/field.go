@@ -25,11 +25,8 @@ func (r *reader) quotedBehind(i int) (start, end int) {
 // quotedAt returns the value that the word i, "value" or "valor", says is quoted next, if its field is personal: The
 // value 'MARIA' of element 'ans:nomeBeneficiario' is not valid.
 func (r *reader) quotedAt(i int) edit {
-	if r.tokens[i].path {
-		return edit{}
-	}
 	start, end := r.quotedBehind(i)
-	if end == 0 {
+	if end == 0 || r.tokens[i].path {
 		return edit{}
 	}
 	k := r.fieldBehind(i+1, start, end)
@@ -101,7 +98,7 @@ func (r *reader) fieldKind(start, end int) kind {
 		before = w.class
 		switch {
 		case w.class == article:
-		case k == name && is(w.class, keeping+"xpd"): // nomeProcedimento
+		case k == name && is(w.class, keeping+"xpdt"): // nomeProcedimento
 			return none
 		case k == secret && w.class == stop: // PASSWORD_FILE
 			return none
@@ -146,7 +143,7 @@ func (r *reader) suits(start, end int, k kind) bool {
 	case secret:
 		return !bytes.Contains(v, []byte("://"))
 	case mail, address, user:
-		return letters
+		return letters || k == address && digits == kinds[k].least // a CEP
 	case name:
 		w, _ := r.lookup(start)
 		return letters && (isName[w.class] || looks[r.Chars[start]] != isLetter)

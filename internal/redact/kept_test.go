@@ -161,6 +161,15 @@ var kept = []struct{ why, text string }{
 	{"kin and colleagues without a name", "a mãe ligou; filho de titular; responsavel com cpf errado; quem abriu foi a central; ass: digital\nRosa (timeout)\nVitória - faturamento\nConceição do hospital\nSanta Rita - faturamento"},
 	{"users by a given name in our own words", "it is reprocessing since 10:00:00Z by ana; vera has the role ana; tentativa extra, por marta.lima , hoje"},
 
+	// beside the ninth set's kinds
+	{"lines of labels and states below a name's label", "Nome do beneficiário\nNúmero da Guia\nNome do beneficiário\nData de Nascimento\nNome\nTipo de Plano\nPaciente\nNão Encontrado\nPaciente\nDado Inválido\nBeneficiário\nAtendimento Eletivo\nBeneficiário\nRegime Domiciliar\nNome do titular\nInformações Adicionais"},
+	{"participles without leaders", "Nome da mãe inválido: caractere não permitido; nome informado: campo obrigatório"},
+	{"servers and kinds of workers", `servidor Oracle Database; servidor: Microsoft IIS; Nome do servidor: SRVPROD; {"nomeServidor":"SRVPROD"}; servidor WebLogic Server parou; contribuinte Individual Autônomo; Empregado Doméstico`},
+	{"no person behind a number", "Carteira [CARD] de Santa Casa; guia 12 de Porto Alegre; lote 3 de MAIO; carteira [CARD] da Unimed Campinas; [CARD] do Plano Ouro; CPF [CPF] DO BENEFICIARIO INVALIDO; [CARD] DO MES ANTERIOR; guia 12 de São José; CPF [CPF] da Receita Federal"},
+	{"numbers of documents for a purpose", "Protocolo de recebimento: 898001234567891; PROTOCOLO DE RECEBIMENTO: 898001234567891; lote de retorno: 898001234567891; recibo de entrega: 898001234567891; comprovante 898001234567891; Guia de consulta: 898001234567891"},
+	{"members behind a personal one, of something else", `{"guia":"1","informado":"Consulta Eletiva"} {"nome":"[NAME]","valor":"150,00"} {"nome":"[NAME]","expected":"string","received":"number"} {"carteira":"[CARD]","valor":"Consulta Eletiva"}`},
+	{"dumps and binds of things", "[usuario] => sistema; map[user:tiss_app]; 1=>'CONSULTA ELETIVA' 2=>'0012277880043' (NR_GUIA); columns (ID, NR) VALUES (1, '96010140')"},
+
 	// words
 	{"roles without a name", "Paciente não encontrado. PACIENTE NAO CADASTRADO. Beneficiário inválido. beneficiário sem cobertura. Titular com plano suspenso. Paciente, guia e lote."},
 	{"English genitive", "the patient's chart is missing, patients' charts"},

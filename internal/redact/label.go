@@ -121,7 +121,7 @@ func (r *reader) meetsWord(c *context, i int) {
 		if isQuery || c.label == birth { // no date
 			c.label = none
 		}
-	case !connects[class] && class != paper && !r.isPrefix(i):
+	case !connects[class] && class != paper && !r.isPrefix(i) && !(c.kept == keepOne && r.isPurpose(i)):
 		c.kept = 0
 	default:
 		c.since++
@@ -152,4 +152,11 @@ func (r *reader) isPrefix(i int) bool {
 		next++
 	}
 	return is(r.classes[i], "uUk") && r.size(i) <= maxPrefix && looks[r.char(next)] == isDigit
+}
+
+// isPurpose reports whether the word i says what a document is for, and its number comes: protocolo de recebimento:.
+func (r *reader) isPurpose(i int) bool {
+	v, w := r.Chars[r.start(i):r.end(i)], r.entry(r.start(i), r.end(i))
+	return (w.class == stop || w.class == unknown && (isSmall(v[0]) || endsAsMessage(v))) &&
+		r.class(i+1) == ':' && r.class(r.before(i)) == article
 }

@@ -36,6 +36,8 @@ type lead struct {
 // nameAt returns the name that the word i begins, or says that it follows.
 func (r *reader) nameAt(i int) edit {
 	switch c := r.classes[i]; {
+	case is(c, capitals) && r.isOwner(i):
+		return r.nameFrom(i, &lead{trigger: staff})
 	case is(c, capitals):
 		return r.surnameFirstAt(i)
 	case !isTrigger[c], r.tokens[i].path, r.has(r.end(i), "()"), c == nameMark && !is(r.char(r.start(i)-1), " \"'("),
@@ -77,6 +79,7 @@ func (r *reader) nameBehind(i int, l *lead) edit {
 		case c == '|' && j == i+1: // Paciente|Ana Reis
 		case is(c, assigning):
 			l.sign, l.line, l.dash, l.tight = true, false, false, l.tight || l.words == 0
+			l.filled = l.filled && !is(r.class(j-1), ".:") // leaders: Nome informado.: Ana
 		case c == '.' && l.size > maxShort+2 && r.isWord(j+1) && !is(r.class(j+1), capitals): // Patient.birthDate
 			return edit{}
 		case c == '-':
@@ -199,7 +202,8 @@ var (
 func (r *reader) isNameLine(i int) bool {
 	end := i + r.match(nameLine, i)
 	return end > i && (end == len(r.classes) || r.classes[end] == '\n') &&
-		(bytes.ContainsAny(r.classes[i:end], "gG") || r.countParts(i, end) > 1 && !r.sounds(i, end, 0))
+		(bytes.ContainsAny(r.classes[i:end], "gG") || r.countParts(i, end) > 1 && (!r.sounds(i, end, 0) ||
+			isSmall(r.char(r.start(i)+1)) && fullName.Match(bytes.TrimRight(r.Chars[r.start(i):r.start(end)], " "))))
 }
 
 // isLowerName reports whether the words from i on, in small letters, are rather a name than a message: a given name,
@@ -233,6 +237,17 @@ func endsAsMessage(word []byte) bool {
 		}
 	}
 	return false
+}
+
+// isOwner reports whether a person's number, or any before a given name, and "de" or "of" stand before the word i:
+// carteira [CARD] de RUTH REIS, guia 1 de Ana Reis.
+func (r *reader) isOwner(i int) bool {
+	if i < 4 || r.classes[i-2] != article && !r.has(r.start(i-2), "of ") {
+		return false
+	}
+	behind, k, word := r.classes[i-4], r.tokens[i-4].kind, r.classes[i]
+	return behind == number && word == 'G' && r.tokens[i].kind == none || behind == mark &&
+		(k < mail || k == id) && word != 'H' && !r.sounds(i, i+1, maxShort+1)
 }
 
 var surnameFirst = regexp.MustCompile("^[UH](?: (?:a )?[UH]){0,3}, G(?: (?:a )?[UHG]){0,4}")

@@ -130,8 +130,8 @@ func (r *reader) isWebToken(i int) bool {
 }
 
 const (
-	noted      = "yBbMlWqszmvJVErPF0SDOwoNK7LT1I" // the classes of words that begin a notation whatever stands around them
-	brief      = "SDOwoNK7LT1Im"                  // those of short ones
+	noted      = "yBbMlWqszmvJVErPF0SDOwoNK7LT1It" // the classes of words that begin a notation whatever stands around them
+	brief      = "SDOwoNK7LT1Im"                   // those of short ones
 	privateKey = "BEGIN "
 	// Characters of a notation, but for a secret that goes on: of one that a known word begins, and of others.
 	maxNoted, maxUnknown = 640, 96
@@ -155,11 +155,9 @@ func (r *reader) notedAt(i int) int {
 		behind++
 	}
 	switch {
-	case class == number && !is(next, "ei'=N$") && !isAlnum(next): // 482917 é sua senha, :1='Ana Souza'
-		return 0
-	case class == date && !begins:
-		return 0
-	case is(class, "PN7L") && r.char(r.end(i)) != '/' && !is(r.char(r.end(behind)), "_-"): // paciente: Ana_Souza.pdf
+	case class == number && !is(next, "ei'=N$>") && !isAlnum(next), // 482917 é sua senha, :1='Ana Souza'
+		class == date && !begins,
+		is(class, "PN7L") && r.char(r.end(i)) != '/' && !is(r.char(r.end(behind)), "_-"): // paciente: Ana_Souza.pdf
 		return 0
 	case isNoted[class]:
 		if !is(class, brief) {
@@ -172,10 +170,8 @@ func (r *reader) notedAt(i int) int {
 	rest := r.ahead(start, within)
 	for k := range notations[class] {
 		n := &notations[class][k]
-		if !n.begins[rest[0]] {
-			continue
-		}
-		if n.before == "^" && !begins || n.before != "" && n.before != "^" && !(is(before, n.before) && (isOption || before != '-' || len(n.before) > 1)) {
+		if !n.begins[rest[0]] || n.before == "^" && !begins ||
+			n.before != "" && n.before != "^" && !(is(before, n.before) && (isOption || before != '-' || len(n.before) > 1)) {
 			continue
 		}
 		if m := n.form.FindSubmatchIndex(rest); m != nil && (n.looks == nil || n.looks(rest[m[2]:m[3]])) {

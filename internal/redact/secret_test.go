@@ -90,6 +90,7 @@ var secrets = []struct{ why, text, want string }{
 	{"options of clients that take no other", `sshpass -p 'girassol' ssh x; openssl x -passin pass:girassol x; keytool -list -storepass changeit -keypass changeit`, `sshpass -p '[SECRET]' ssh x; openssl x -passin pass:[SECRET] x; keytool -list -storepass [SECRET] -keypass [SECRET]`},
 	{"a private key whose end is far away", "-----BEGIN PRIVATE KEY-----\nMIIEabcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJ\n-----END PRIVATE KEY-----\nexit 1", "-----BEGIN PRIVATE KEY-----[SECRET]-----END PRIVATE KEY-----\nexit 1"},
 	{"told by a colleague", "a senha do portal agora é girassol77 anota; senha nova: Girassol@77; a senha mudou pra Girassol77; o código que chegou no sms foi 482913; o token é 482913; senha do wifi girassol77; a senha que funcionou foi Girassol77; credenciais: ana.prates / Girassol77", "a senha do portal agora é [SECRET] anota; senha nova: [SECRET]; a senha mudou pra [SECRET]; o código que chegou no sms foi [SECRET]; o token é [SECRET]; senha do wifi [SECRET]; a senha que funcionou foi [SECRET]; credenciais: [USER] / [SECRET]"},
+	{"alone on the line below", "segue a senha\nGirassol77\nsenha nova\nXk92mmLp\npassword\n\nab#cd1", "segue a senha\n[SECRET]\nsenha nova\n[SECRET]\npassword\n\n[SECRET]"},
 	{"personal data beside it", "senha=abc CPF {bad} nome: Ana senha: {cpf}", "senha=[SECRET] CPF [CPF] nome: [NAME] senha: [SECRET]"},
 }
 
@@ -118,6 +119,7 @@ func TestWordsOfSecretsAreKept(t *testing.T) {
 		"(using password: YES), senha: sim, mongodb://h/x?authSource=admin&x=1",
 		"opaquetype: bearer",
 		"https://h/cb?code=503&state=ok",
+		"a senha\nGuia voltou\nsenha\nERR_4012\nsenha\nCBO-2231\na senha\n1206\na senha venceu\nXk92mmLp\nsenha\nTISS4.01\nesqueci a senha\nlote 2025a",
 		`auth_method="openid-connect" auth_type="openid-connect" auth_mode=kerberos-spnego token_type="Bearer" grant_type=password authMethod: 'basic', auth=none`,
 		"senha nova: inválida; a senha agora é obrigatória; a senha mudou pra melhor; o código que chegou não entra; token é 404; senha do wifi não funciona; credenciais / certificado2024; credenciais invalidas 401",
 		"key=hex: valor inválido; base64: dado truncado; mkdir -p /var/x1; tar -P /etc/x2; unzip -P; redis-cli -a; smbclient -U ana%; -passin env:PASS; ssh -p 2222; docker run -p 8080:80/tcp x",

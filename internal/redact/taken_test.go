@@ -350,6 +350,16 @@ var taken = []struct{ why, text, want string }{
 	{"told in passing", "me liga no 91234 5678; liga pra ela no 3234-5678; ela nasceu dia 12/03/1980; o user é pedro.prates; usuário dela pedro.prates", "me liga no [PHONE]; liga pra ela no [PHONE]; ela nasceu dia [BIRTHDATE]; o user é [USER]; usuário dela [USER]"},
 	{"kin and colleagues in small letters", "bebê da Neusa; a mãe neusa ligou; esposa dele, Neusa, ligou; marido dela é o pedro; responsavel neusa prates; quem abriu foi a Neusa; ass: Neusa Prates\nNeusa (faturamento)\nNeusa Prates - Faturamento; moro na rua das acacias 77", "bebê da [NAME]; a mãe [NAME] ligou; esposa dele, [NAME], ligou; marido dela é o [NAME]; responsavel [NAME]; quem abriu foi a [NAME]; ass: [NAME]\n[NAME] (faturamento)\n[NAME] - Faturamento; moro na [ADDRESS]"},
 
+	// the ninth set's kinds
+	{"a name on the line below its label, whatever it ends in", "Nome do beneficiário\nAldrovando Pizzutti Neto\n\nPaciente\n\nGumercindo Bellini\nNome da mãe\nClotilde da Bellida", "Nome do beneficiário\n[NAME]\n\nPaciente\n\n[NAME]\nNome da mãe\n[NAME]"},
+	{"leaders behind a participle", "Nome da mãe informado.: Clotilde Bellido; Nome informado....: Clotilde Bellido", "Nome da mãe informado.: [NAME]; Nome informado....: [NAME]"},
+	{"workers", "trabalhador Gumercindo Bellini; O empregado Gumercindo Bellini não consta; colaboradora: Clotilde Bellini; contribuinte CLOTILDE BELLINI sem; servidora Clotilde Bellini; servidor público Ana Bellini", "trabalhador [NAME]; O empregado [NAME] não consta; colaboradora: [NAME]; contribuinte [NAME] sem; servidora [NAME]; servidor público [NAME]"},
+	{"a person behind a number", "Carteira 7 0031 884412 55-9 de MARLISE KOCHENBORGER inexistente; CPF {bad} da Clotilde Bellido; guia 1 de Ana Bellini; card 0031884412 of Clotilde Bellido not found", "Carteira [CARD] de [NAME] inexistente; CPF [CPF] da [NAME]; guia 1 de [NAME]; card [CARD] of [NAME] not found"},
+	{"columns of postcodes", "INSERT INTO T (ID, CEP) VALUES (1, '96010140'), (2, '96010-140')", "INSERT INTO T (ID, CEP) VALUES (1, '[ADDRESS]'), (2, '[ADDRESS]')"},
+	{"members behind a personal one", `{"nomeMae":"Clotilde Bellido","informado":"clotilde bellida"} {"patientName":"Ana","expected":"clotilde","received":"Clotilde B."}`, `{"nomeMae":"[NAME]","informado":"[NAME]"} {"patientName":"[NAME]","expected":"[NAME]","received":"[NAME]"}`},
+	{"dumps of forms", `[usuario] => nadir.alves {:user=>"nadir.alves"} map[guia:1 user:nadir.alves] {guia=1, user=nadir.alves}`, `[usuario] => [USER] {:user=>"[USER]"} map[guia:1 user:[USER]] {guia=1, user=[USER]}`},
+	{"binds by their numbers alone", "binds: 1=>'RAIMUNDA NONATA CORDOVIL' 2=>'0012277880043' (NR_CARTEIRA) 3=>'A'", "binds: 1=>'[NAME]' 2=>'[CARD]' (NR_CARTEIRA) 3=>'A'"},
+
 	// the realistic whole
 	{"RN-BIL-005 §9.3", "INVALID_PATIENT_DATA - CPF inválido: {bad.}", "INVALID_PATIENT_DATA - CPF inválido: [CPF]"},
 	{"portal's answer", "Guia 12345678901234567890: beneficiário MARIA DA SILVA, carteira 00987654321, CPF {bad} - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00", "Guia 12345678901234567890: beneficiário [NAME], carteira [CARD], CPF [CPF] - 1206 CPF/CNPJ inválido. Protocolo {prot}, R$ 1.504,00"},

@@ -136,8 +136,8 @@ func (r *reader) readToken(i int) (e edit) {
 		return edit{}
 	case c == writer:
 		return r.nameBefore(i)
-	case is(c, capitals) && (is(r.class(i-1), ";|,") && r.class(i-2) == mark || // [CPF];Ana Reis;
-		r.class(i-2) == '-' && r.class(i-4) == mark && r.tokens[i-4].kind <= card): // CPF [CPF] - Ana Reis
+	case is(c, capitals) && r.class(r.before(i)) == mark && (is(r.class(i-1), ";|,") ||
+		r.isBehind(i, ",(-") && r.tokens[r.before(i)].kind <= card): // [CPF];Ana Reis; CPF [CPF] - Ana Reis
 		start, end := r.start(i), r.start(i+r.match(nameForms[0], i))
 		if k = r.guessed(start, end); k != none {
 			return edit{start, end, k}

@@ -90,7 +90,7 @@ var secrets = []struct{ why, text, want string }{
 	{"options of clients that take no other", `sshpass -p 'girassol' ssh x; openssl x -passin pass:girassol x; keytool -list -storepass changeit -keypass changeit`, `sshpass -p '[SECRET]' ssh x; openssl x -passin pass:[SECRET] x; keytool -list -storepass [SECRET] -keypass [SECRET]`},
 	{"a private key whose end is far away", "-----BEGIN PRIVATE KEY-----\nMIIEabcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJ\n-----END PRIVATE KEY-----\nexit 1", "-----BEGIN PRIVATE KEY-----[SECRET]-----END PRIVATE KEY-----\nexit 1"},
 	{"told by a colleague", "a senha do portal agora é girassol77 anota; senha nova: Girassol@77; a senha mudou pra Girassol77; o código que chegou no sms foi 482913; o token é 482913; senha do wifi girassol77; a senha que funcionou foi Girassol77; credenciais: ana.prates / Girassol77", "a senha do portal agora é [SECRET] anota; senha nova: [SECRET]; a senha mudou pra [SECRET]; o código que chegou no sms foi [SECRET]; o token é [SECRET]; senha do wifi [SECRET]; a senha que funcionou foi [SECRET]; credenciais: [USER] / [SECRET]"},
-	{"alone on the line below", "segue a senha\nGirassol77\nsenha nova\nXk92mmLp\npassword\n\nab#cd1", "segue a senha\n[SECRET]\nsenha nova\n[SECRET]\npassword\n\n[SECRET]"},
+	{"alone on the line below", "segue a senha\nGirassol77\nsenha nova\nXk92mmLp\npassword\n\nab#cd1\n> *senha de acesso:*\n> Xk92mmLp", "segue a senha\n[SECRET]\nsenha nova\n[SECRET]\npassword\n\n[SECRET]\n> *senha de acesso:*\n> [SECRET]"},
 	{"personal data beside it", "senha=abc CPF {bad} nome: Ana senha: {cpf}", "senha=[SECRET] CPF [CPF] nome: [NAME] senha: [SECRET]"},
 }
 

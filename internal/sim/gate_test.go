@@ -258,7 +258,9 @@ func (s *sim) heldWell(of journal.Subject, b *journal.GateBody, j *job) {
 	if n := len(told.Episodes) - 1; n >= 0 {
 		switch e := &told.Episodes[n]; e.State {
 		case journal.Reprocessing, journal.Scheduled:
-			want.Limit, want.Retries = w.openFor(s.limit, e.FirstFailure), e.Retries
+			if !b.Since.After(w.openFor(s.limit, e.NextRetryTime)) { // else it is abandoned, and begins anew
+				want.Limit, want.Retries = w.openFor(s.limit, e.FirstFailure), e.Retries
+			}
 			if e.State != journal.Reprocessing {
 				break
 			}

@@ -243,10 +243,11 @@ func endsAsMessage(word []byte) bool {
 // isOwner reports whether a person's number, or any before a given name, and "de" or "of" stand before the word i:
 // carteira [CARD] de RUTH REIS, guia 1 de Ana Reis.
 func (r *reader) isOwner(i int) bool {
-	if i < 4 || r.classes[i-2] != article && !r.has(r.start(i-2), "of ") {
+	behind := r.class(i - 4)
+	if behind != number && behind != mark || r.classes[i-2] != article && !r.has(r.start(i-2), "of ") {
 		return false
 	}
-	behind, k, word := r.classes[i-4], r.tokens[i-4].kind, r.classes[i]
+	k, word := r.tokens[i-4].kind, r.classes[i]
 	return behind == number && word == 'G' && r.tokens[i].kind == none || behind == mark &&
 		(k < mail || k == id) && word != 'H' && !r.sounds(i, i+1, maxShort+1)
 }

@@ -2,7 +2,8 @@ package redact
 
 import "regexp"
 
-// isNumber reports whether the digits that begin s prove to be somebody's, or are as many as a CPF's.
+// isNumber reports whether s begins with a number whose check digits prove it somebody's, or with as many digits as a
+// CPF has.
 func isNumber(s string) bool {
 	n := 0
 	for n < len(s) && n < maxRun && looks[s[n]] == isDigit {
@@ -38,7 +39,7 @@ func isCNPJ(d []byte) bool {
 	return checkDigit(d[:12], 9) == d[12] && checkDigit(d[:13], 9) == d[13]
 }
 
-// checkDigit returns the digit that is to follow d, modulo 11: weights from 2 to most from the right, over and over.
+// checkDigit returns the check digit of d, modulo 11. The weights go from 2 to most, from the right, over and over.
 func checkDigit(d []byte, most int) byte {
 	sum := 0
 	for i, c := range d {
@@ -47,7 +48,8 @@ func checkDigit(d []byte, most int) byte {
 	return '0' + byte(sum*10%11%10)
 }
 
-// isCNS checks 15 digits of a Cartão Nacional de Saúde: 1 and 2 are definitive, 7, 8, 9 provisional.
+// isCNS checks 15 digits of a Cartão Nacional de Saúde. A definitive card begins with 1 or 2, a provisional one with 7,
+// 8 or 9.
 func isCNS(d []byte) bool {
 	sum := 0
 	for i, c := range d {
@@ -74,12 +76,12 @@ func isLuhn(d []byte) bool {
 	return all != 0 && sum%10 == 0
 }
 
-// timestamp is 20250112104000, with or without milliseconds.
+// timestamp is a date and time without separators, 20250112104000; milliseconds may follow.
 var timestamp = regexp.MustCompile(`^(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])` +
 	`(?:[01]\d|2[0-3])[0-5]\d(?:[0-5]\d|60)`)
 
-// brazilian is a telephone number with an area code (DDD) in use, and perhaps 0 or 55 before it: nine digits from 9 on
-// for a mobile, eight from 2 on for a land line (from 6 on: a mobile as of old).
+// brazilian is a telephone number with an area code (DDD) in use, and perhaps 0 or 55 before it. A mobile has nine
+// digits, the first of them 9; a land line has eight, from 2 on; so had mobiles, from 6 on.
 var brazilian = regexp.MustCompile(`^(?:55|0)?(?:[14689][1-9]|2[12478]|3[1-578]|5[1345]|7[134579])` +
 	`(?:9\d{8}|[2-9]\d{7})$`)
 

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// What columns tell of: the header of a table, the columns of an INSERT, the fields of a key. They label the values
-// below or behind them by their place.
+// The header of a table, the columns of an INSERT and the fields of a key label the values below or behind them by their
+// place in the list.
 
 const (
 	maxHeader  = 1 << 12 // characters of a header before and behind a label
-	maxBetween = 24      // characters between two lists and of their signs: ") VALUES ("
-	columnar   = byte(0) // separates columns: a tab, or several blanks
+	maxBetween = 24      // characters between two lists, their brackets included: ") VALUES ("
+	columnar   = byte(0) // the separator that is a tab or several blanks
 )
 
 // readColumns finds the data that the names of columns label.
@@ -24,8 +24,8 @@ func (r *reader) readColumns() {
 	}
 }
 
-// columnsAt reads the list that the label at i may be a column of, and the lists of values behind it. It returns where
-// they end.
+// columnsAt reads the list around the label at `at`, if it is one of columns, and the lists of values behind it. It
+// looks back no further than from, and returns where the last list ends.
 func (r *reader) columnsAt(at, from int) int {
 	i, end := at, at
 	for end-i < maxHeader && isOfHeader(r.char(end)) {
@@ -87,7 +87,7 @@ func (r *reader) columnsAt(at, from int) int {
 	}
 }
 
-// isText reports whether the cell c holds words that are in no column's name: paciente desconhecida.
+// isText reports whether the cell c holds a word that no column's name has: paciente desconhecida.
 func (r *reader) isText(c *edit) bool {
 	for w, at := range r.words(c.start, c.end) {
 		if w.class == unknown && at.end-at.start > maxShort {
@@ -99,11 +99,11 @@ func (r *reader) isText(c *edit) bool {
 
 func isOfHeader(c byte) bool { return isAlnum(c) || is(c, " _.,;|\"`") }
 
-// leadsToRow stands between a header and a row, or two rows: "guia;nome" => "1;Ana", (nome) VALUES (. One column is
-// one of a key: (nome)=(Ana).
+// leadsToRow stands between a header and a row, or between two rows: "guia;nome" => "1;Ana", (nome) VALUES (. A list of
+// one column counts only with an equals sign, as in a key: (nome)=(Ana).
 var leadsToRow = regular(`\n|\)[A-Za-z \n,]{0,20}(=? ?)\(|" ?(?:[=-]>|:) ?"`)
 
-// cells returns the cells of the list at i, without kinds, and where it ends. A value may be quoted.
+// cells returns the cells of the list at i, their kinds unset, and where the list ends. A value may be quoted.
 func (r *reader) cells(i int, separator, closer byte) ([]edit, int) {
 	var all []edit
 	if separator == columnar {
@@ -136,7 +136,8 @@ func (r *reader) isWide(i int) bool {
 	return r.Chars[i] == ' ' && (r.char(i+1) == ' ' || is(r.in[r.From[i]], "\t\\"))
 }
 
-// trimmed returns the cell from start to end without quotation marks and blanks, and what a colon ends before it.
+// trimmed returns the cell from start to end without a label that a colon ends, and without the quotation marks and
+// blanks around its value.
 func (r *reader) trimmed(start, end int) edit {
 	const around = " \"'`"
 	start += bytes.LastIndex(r.Chars[start:end], []byte(": ")) + 1
@@ -145,8 +146,8 @@ func (r *reader) trimmed(start, end int) edit {
 	return edit{start: start, end: start + len(bytes.Trim(v, around))}
 }
 
-// readCell takes the value v if it is such as its column, of kind k, holds. What stands before it says nothing of any
-// other.
+// readCell takes the value v if it suits its column's kind k. The sign before v becomes an endTag, so that no label
+// before it reaches v or what follows.
 func (r *reader) readCell(v edit, k kind) {
 	taken := r.suited(v.start, v.end, k)
 	if taken != none {

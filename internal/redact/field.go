@@ -6,13 +6,13 @@ import (
 )
 
 const (
-	maxQuoted   = 220 // characters of a word and a quoted value, and to the name of its element
-	leastQuoted = 4   // digits that a quoted number has at least
+	maxQuoted   = 220 // characters of a word and its quoted value, and from there to its field's name
+	leastQuoted = 4   // the fewest digits of a quoted number
 )
 
 var quoted = regexp.MustCompile(`^\w+ ?[:=]? ?(?:'%?([^'%\n]+)%?'|"([^"\n]+)")`)
 
-// quotedBehind returns what is quoted right behind the word i.
+// quotedBehind returns where the quoted value right behind the word i begins and ends; 0, 0 for none.
 func (r *reader) quotedBehind(i int) (start, end int) {
 	at := r.start(i)
 	m := quoted.FindSubmatchIndex(r.ahead(at, maxQuoted))
@@ -22,8 +22,8 @@ func (r *reader) quotedBehind(i int) (start, end int) {
 	return at + max(m[2], m[4]), at + max(m[3], m[5])
 }
 
-// quotedAt returns the value that the word i, "value" or "valor", says is quoted next, if its field is personal: The
-// value 'MARIA' of element 'ans:nomeBeneficiario' is not valid.
+// quotedAt returns the value quoted behind the word i, "value" or "valor", if the sentence names a personal field for
+// it: The value 'MARIA' of element 'ans:nomeBeneficiario' is not valid.
 func (r *reader) quotedAt(i int) edit {
 	start, end := r.quotedBehind(i)
 	if end == 0 || r.tokens[i].path {
@@ -41,8 +41,8 @@ func (r *reader) quotedAt(i int) edit {
 	return edit{start, end, k}
 }
 
-// fieldBehind returns the kind of the element, attribute, type or label that the rest of the sentence names, from the
-// token i on, of the value from start to end.
+// fieldBehind returns the kind of the element, attribute, type or label that the sentence, from the token i on, names
+// for the value from start to end.
 func (r *reader) fieldBehind(i, start, end int) kind {
 	for ; i < len(r.classes) && r.start(i)-end < maxQuoted; i++ {
 		c := r.classes[i]
@@ -64,8 +64,8 @@ func (r *reader) fieldBehind(i, start, end int) kind {
 	return none
 }
 
-// fieldBefore returns the kind of the label that stands some words before the token i, whose value is from start to
-// end.
+// fieldBefore returns the kind of the nearest label some words before the token i, for the value from start to end. It
+// is none if the label has a value of its own.
 func (r *reader) fieldBefore(i, start, end int) kind {
 	for j, words := i-1, 0; j >= 0 && words <= 2*near; j-- {
 		switch c := r.classes[j]; {
@@ -88,8 +88,8 @@ func (r *reader) fieldBefore(i, start, end int) kind {
 	return none
 }
 
-// fieldKind returns the kind of the field whose name is from start to end: st_CPF, numeroCarteira. Its namespace does
-// not count.
+// fieldKind returns the kind of the field whose name is from start to end: st_CPF, numeroCarteira. A namespace or path
+// before the name does not count.
 func (r *reader) fieldKind(start, end int) kind {
 	start += bytes.LastIndexAny(r.Chars[start:end], ":}/") + 1
 	k, before := none, class(unknown)
@@ -118,8 +118,8 @@ func (r *reader) fieldKind(start, end int) kind {
 	return k
 }
 
-// suited returns k if the characters from start to end may be a datum of it; none otherwise. What a person's field
-// holds is a number or a name.
+// suited returns k if the characters from start to end may be a datum of kind k, and name if a person's field holds a
+// name for a number; none otherwise.
 func (r *reader) suited(start, end int, k kind) kind {
 	switch {
 	case r.suits(start, end, k):

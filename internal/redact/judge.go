@@ -2,7 +2,8 @@ package redact
 
 import "regexp"
 
-// readNumber returns the datum that the number i begins: the end of what stays where it is none.
+// readNumber returns the datum that begins with the number i. An edit without a kind says that the text stays up to its
+// end.
 func (r *reader) readNumber(i int) edit {
 	start := r.start(i)
 	c := r.context.ofNumber()
@@ -46,8 +47,8 @@ func (r *reader) readNumber(i int) edit {
 	return edit{start, end, k}
 }
 
-// judge says what the number begins with: a datum of so many groups, or with none so many groups that stay; 0 groups
-// where there is nothing to say.
+// judge returns the kind of the datum that the cluster n begins with, and of how many groups it is. Groups of kind none
+// stay; 0 groups leave the question open.
 func (r *reader) judge(i int, c *context, n *cluster) (kind, int) {
 	size := n.size(0)
 	switch {
@@ -73,7 +74,8 @@ func (r *reader) judge(i int, c *context, n *cluster) (kind, int) {
 	return n.personal(c)
 }
 
-// personal goes from the certain to the likely. A label that leaves the kind open comes last.
+// personal is judge for what may be a person's. It tries the certain shapes, the label right before, the likely shapes.
+// Labels of phone and id, which allow many lengths, and labels further away come last.
 func (n *cluster) personal(c *context) (kind, int) {
 	if c.kept == offset && c.label == none && n.size(0) == 11 {
 		return none, 1
@@ -86,7 +88,7 @@ func (n *cluster) personal(c *context) (kind, int) {
 			return c.label, groups
 		}
 	}
-	if string(n.all[:4]) == "0800" || c.kept == counter && c.label == none { // everybody's, an offset's
+	if string(n.all[:4]) == "0800" || c.kept == counter && c.label == none { // toll-free, a count
 		return none, 1
 	}
 	if k, groups := n.likelyFirst(false); k != none {
@@ -95,7 +97,7 @@ func (n *cluster) personal(c *context) (kind, int) {
 	return c.label, n.labelled(c.label, c.direct)
 }
 
-// inPath takes from a URL's path what a label stands before: /cpf/123…, and nothing else.
+// inPath is judge for a URL's path, where only a number right behind its label is taken: /cpf/123….
 func (n *cluster) inPath(c *context) (kind, int) {
 	switch {
 	case !c.direct:
@@ -109,7 +111,7 @@ func (n *cluster) inPath(c *context) (kind, int) {
 	return c.label, n.labelled(c.label, true)
 }
 
-// dialled returns the telephone number that n is behind a '+' or '('.
+// dialled returns the telephone number that the cluster n begins with, behind a '+' or the '(' of its area code.
 func (r *reader) dialled(i int, n *cluster) edit {
 	start := r.start(i) - 1
 	isArea := r.char(start) == '('
@@ -133,11 +135,11 @@ func (r *reader) dialled(i int, n *cluster) edit {
 	return edit{start, end, phone}
 }
 
-// labelBehind is a number and the rest of a sentence up to a label of another.
+// labelBehind is a number, and its sentence up to the next label.
 var labelBehind = regexp.MustCompile("^0[^0-9\n<{\x01\x02;!?&QAZJL]*[L78]")
 
-// labelledBehind returns the kind of a number of 11 or 15 digits whose label follows within the sentence, and is not
-// the next number's: "12345678900 não é um CPF válido".
+// labelledBehind returns the kind of a number of 11 or 15 digits that its label follows in the same sentence:
+// "12345678900 não é um CPF válido". A label right before the next number belongs to that one.
 func (r *reader) labelledBehind(i int, n *cluster) (kind, int) {
 	k := map[int]kind{11: cpf, 15: cns}[n.size(0)]
 	if k == none {
@@ -158,10 +160,10 @@ func (r *reader) labelledBehind(i int, n *cluster) (kind, int) {
 
 var code = regular(`[A-Za-z\d]+(?:-[A-Za-z\d]+)+`)
 
-// programCode is what programs number their messages and rules by: ORA-06512.
+// programCode begins the number of a program's message or of a rule: ORA-06512.
 var programCode = regexp.MustCompile(`^(?i:ora|tns|pls|sql|db2|imp|http|https|err|erro|error|cod|codigo|code|glosa|tiss|tuss|ans|rn|cvc|soap)-?\d`)
 
-// codeAt returns the number with letters that the token i begins behind a person's or card's label: MB-12345-678.
+// codeAt returns the number with letters that begins with the token i, behind a person's or card's label: MB-12345-678.
 func (r *reader) codeAt(i int) edit {
 	start := r.start(i)
 	if next := r.char(r.end(i)); r.isWord(i) && next != '-' && looks[next] != isDigit {

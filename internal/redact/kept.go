@@ -4,7 +4,7 @@ import "regexp"
 
 // What is never taken.
 
-const maxHash = 128 // digits: SHA-512
+const maxHash = 128 // hexadecimal digits of SHA-512
 
 // identifierEnd returns the end of the UUID or hash that begins at i; 0 where none does.
 func (r *reader) identifierEnd(i int) int {
@@ -35,14 +35,15 @@ var (
 	punctuated = regular(`\d{3}\.\d{3}\.\d{3}-\d\d(?:\D|$)`)
 )
 
-// isPunctuated reports whether a CPF as it is printed stands at i.
+// isPunctuated reports whether a CPF with its punctuation stands at i: 000.000.000-00.
 func (r *reader) isPunctuated(i int) bool {
 	return r.char(i+3) == '.' && punctuated.Match(r.ahead(i, len("000.000.000-00 ")))
 }
 
-// claimEnd returns the end of the claim's id (CLM-001-1234567890) that goes on at i, whatever its digits are.
+// claimEnd returns the end of the claim's id that goes on at i (CLM-001-1234567890). A CPF with its punctuation ends
+// it; other digits do not.
 func (r *reader) claimEnd(i int) int {
-	lettered := true // a letter stands in this group: only then may a period or slash be part of the id
+	lettered := true // this group has a letter: only then may a period or slash be part of the id
 	for ; ; i++ {
 		switch c := r.char(i); {
 		case looks[c] == isLetter:
@@ -56,7 +57,7 @@ func (r *reader) claimEnd(i int) int {
 	}
 }
 
-// keptEnd returns the end of the protocol number at i: groups with one of "-./_" between them that begin with a digit.
+// keptEnd returns the end of the protocol number at i. Behind one of "-./_" it goes on only with a digit.
 func (r *reader) keptEnd(i int) int {
 	for isAlnum(r.char(i)) ||
 		is(r.char(i), "-./_") && looks[r.char(i+1)] == isDigit && !r.isPunctuated(i+1) {
@@ -67,8 +68,8 @@ func (r *reader) keptEnd(i int) int {
 
 const maxInstant = 48 // characters
 
-// Dates with or without a time, RFC 3339 among them, with the year first and last, and times. Without a date before it
-// a time has seconds, for in "10:11 91234-5678" the minute may be an area code.
+// yearFirst and yearLast are dates with or without a time, RFC 3339 among them. clock is a time without a date, with
+// seconds: in "10:11 91234-5678" the 11 may be an area code.
 var yearFirst, yearLast, clock = func() (first, last, clock *regexp.Regexp) {
 	const year, day, month = `(?:19|20)\d\d`, `(?:[12]\d|3[01]|0?[1-9])`, `(?:1[0-2]|0?[1-9])`
 	const minute, second, zone = `[0-2]\d:[0-5]\d`, `:[0-6]\d(?:[.,]\d+)?`, `(?:Z|[+-]\d\d(?::?\d\d)?)?`
@@ -91,7 +92,8 @@ func (r *reader) instantEnd(i int) int {
 	return i + len(form.Find(r.ahead(i, maxInstant)))
 }
 
-// writtenDate is "12 de março de 1980", "12-Mar-1980" and the arguments of a date's constructor.
+// writtenDate is a date with a word for the month, "12 de março de 1980" or "12-Mar-1980", or the arguments of a date's
+// constructor.
 var writtenDate = regular(`(?:0?[1-9]|[12]\d|3[01])(?:-| (?:de )?)<L>{3,9}(?:-| (?:de )?)(?:19|20)\d\d\b|` +
 	`(?:19|20)\d\d, ?\d\d?, ?\d\d?\b`)
 

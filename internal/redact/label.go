@@ -1,8 +1,8 @@
 package redact
 
 const (
-	// near is how many words may stand between a label and its number where the number has the label's exact length.
-	// Marks do not count, so a second reading counts the same.
+	// near is how many words may stand between a label and a number of exactly the label's length. Marks do not count,
+	// so that a second reading counts the same.
 	near = 8
 
 	maxPrefix = 8 // letters before the digits of a number: MG-12.345.678
@@ -11,13 +11,13 @@ const (
 // context is what stands before a number.
 type context struct {
 	label  kind  // of the nearest label
-	direct bool  // nothing but connecting words and punctuation stands behind it
-	passed bool  // a number does
-	words  int   // that do
-	kept   class // keepOne, keepAll, engineKey, company, counter, offset: what the next number is instead
-	since  int   // words behind that
-	signed bool  // a sign stands behind the last word
-	line   bool  // a line's end does
+	direct bool  // only connecting words and punctuation stand behind the label
+	passed bool  // a number stands behind the label
+	words  int   // behind the label
+	kept   class // of the last word that makes the next number nobody's: keepOne, company, counter; 0 for none
+	since  int   // words behind the kept one
+	signed bool  // an assigning sign stands behind the last word
+	line   bool  // a line's end stands behind the last word
 }
 
 // isPersons reports whether a label right before says that the number is a person's.
@@ -25,7 +25,7 @@ func (c *context) isPersons() bool {
 	return c.direct && (c.label == cpf || c.label == id || c.label == record)
 }
 
-// ofNumber returns the context that a number has.
+// ofNumber returns c without a label that does not reach the next number.
 func (c context) ofNumber() context {
 	isPassed := c.passed && (c.label == id || c.label == birth || c.label == record || c.label == address)
 	if isPassed || c.isKept() {
@@ -34,12 +34,12 @@ func (c context) ofNumber() context {
 	return c
 }
 
-// isKept reports whether the next number is nobody's.
+// isKept reports whether the next number is a document's, which stays.
 func (c *context) isKept() bool { return c.kept == keepOne || c.kept == keepAll }
 
 func (c *context) begin(k kind) { *c = context{label: k, direct: true} }
 
-// crosses takes account of a sign.
+// crosses updates c behind a sign.
 func (c *context) crosses(sign class) {
 	switch {
 	case sign == ' ':
@@ -55,7 +55,7 @@ func (c *context) crosses(sign class) {
 	}
 }
 
-// settle takes account of a line's end before a word, number or mark.
+// settle updates c before a word, number or mark: on a new line kept counts no more, unless a sign assigns.
 func (c *context) settle() {
 	if c.line && !c.signed && c.kept != company {
 		c.kept = 0
@@ -63,7 +63,7 @@ func (c *context) settle() {
 	c.signed, c.line = false, false
 }
 
-// meets takes account of the token i.
+// meets updates the context behind the token i.
 func (r *reader) meets(i int) {
 	c, t := &r.context, &r.tokens[i]
 	switch sorts[r.classes[i]] {
@@ -89,7 +89,7 @@ func (r *reader) meets(i int) {
 	}
 }
 
-// meetsWord takes account of the word i: "CPF do paciente" is a CPF's label, "CPF/CNPJ" may be a company's.
+// meetsWord updates c behind the word i: "CPF do paciente" is a CPF's label, "CPF/CNPJ" may be a company's.
 func (r *reader) meetsWord(c *context, i int) {
 	class, k := r.classes[i], r.tokens[i].kind
 	isQuery := class == 'n' && is(r.char(r.start(i)-1), "?&") // ?numero=
@@ -118,7 +118,7 @@ func (r *reader) meetsWord(c *context, i int) {
 		if class == offset {
 			c.kept = offset
 		}
-		if isQuery || c.label == birth { // no date
+		if isQuery || c.label == birth { // the number is no date
 			c.label = none
 		}
 	case !connects[class] && class != paper && !r.isPrefix(i) && !(c.kept == keepOne && r.isPurpose(i)):
@@ -140,7 +140,7 @@ func (r *reader) meetsWord(c *context, i int) {
 	c.direct = c.direct && (connects[class] || isAdjective || isPapers || r.isPrefix(i))
 }
 
-// isMoney reports whether a currency's sign stands right before the token i.
+// isMoney reports whether a currency's sign or name stands right before the token i.
 func (r *reader) isMoney(i int) bool {
 	return r.isBehind(i, "$") || r.class(i-1) == '9' || r.class(i-1) == ' ' && r.class(i-2) == '9'
 }
@@ -154,7 +154,8 @@ func (r *reader) isPrefix(i int) bool {
 	return is(r.classes[i], "uUk") && r.size(i) <= maxPrefix && looks[r.char(next)] == isDigit
 }
 
-// isPurpose reports whether the word i says what a document is for, and its number comes: protocolo de recebimento:.
+// isPurpose reports whether the word i says what a document is for, before the document's number: protocolo de
+// recebimento: 1.
 func (r *reader) isPurpose(i int) bool {
 	v, w := r.Chars[r.start(i):r.end(i)], r.entry(r.start(i), r.end(i))
 	return (w.class == stop || w.class == unknown && (isSmall(v[0]) || endsAsMessage(v))) &&

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// class is what a token is to the rules: a sign stands for itself, a word for what words.txt says of it.
+// class is what the rules see of a token: a sign itself, or the letter that words.txt gives a word.
 type class = byte
 
 const (
@@ -41,7 +41,7 @@ const (
 	assigning  = ":=>\"'"
 )
 
-// set is one of many.
+// set is a set of characters or classes.
 type set [256]bool
 
 func setOf(classes string) *set {
@@ -66,7 +66,7 @@ type entry struct {
 //go:embed words.txt
 var words string
 
-const longestWord = 32 // bytes of one in the lexicon, at most
+const longestWord = 32 // bytes of a word in the lexicon, at most
 
 // lexicon is words.txt, which says how it is written.
 var lexicon = func() map[string]entry {
@@ -114,12 +114,12 @@ const (
 	user
 	secret
 	record   // a label only, of a number that may be short: a medical record, an identity card
-	taxpayer // a label only, "CPF/CNPJ": a company's number stays, a person's goes
-	nobodys  // numbers that stay
+	taxpayer // a label only, "CPF/CNPJ": a person's number is taken, a company's stays
+	nobodys  // of a field whose numbers stay
 )
 
-// kindInfo is a kind's name in words.txt, what stands where a datum was, and how many digits a number has: right behind
-// its label, and a few words after it; none where most is 0.
+// kindInfo is a kind's name in words.txt, its placeholder, and how many digits its numbers have: least to most right
+// behind their label, nearLeast to nearMost a few words after it. A most of 0 lets no number count.
 type kindInfo struct {
 	name, placeholder                string
 	least, most, nearLeast, nearMost int

@@ -10,7 +10,7 @@ const (
 	maxAddress = 200 // characters
 )
 
-// nameForms are the tokens of names: those that begin with a capital, and any.
+// nameForms match the classes of a name: the first one with capitals, the second any.
 var nameForms = [...]*regexp.Regexp{nameForm("UGHR"), nameForm("UGHRughr")}
 
 func nameForm(first string) *regexp.Regexp {
@@ -19,21 +19,21 @@ func nameForm(first string) *regexp.Regexp {
 	return regexp.MustCompile("^" + part + "(?:[ +]{1,3}(?:a[ +]{1,3})*(?:" + part + "|i))*")
 }
 
-// lead is what stands between a label and the name that it lets expect.
+// lead is what stands between a label and the name that may follow it.
 type lead struct {
 	trigger class
-	size    int  // of the label
-	sign    bool // one that assigns: then small letters will do
-	words   int  // before the first sign
-	tight   bool // no word stands before it
-	dash    bool // a hyphen, and no such sign
-	line    bool // a line's end, and no such sign behind it
-	below   bool // the name is on the line below, indented or all of it
+	size    int  // characters of the label
+	sign    bool // a sign that assigns: then the name may be in small letters
+	words   int
+	tight   bool // no word stands before the sign
+	dash    bool // a hyphen, and no sign
+	line    bool // a line's end, and no sign behind it
+	below   bool // the name is on the line below, which is indented or holds nothing else
 	filled  bool // "informado" and the like
-	foreign bool // other words in small letters: then a given name follows in quotation marks
+	foreign bool // other words in small letters: then only a quoted given name counts
 }
 
-// nameAt returns the name that the word i begins, or says that it follows.
+// nameAt returns the name that begins with the word i, or the one that i labels.
 func (r *reader) nameAt(i int) edit {
 	switch c := r.classes[i]; {
 	case is(c, capitals) && r.isOwner(i):
@@ -99,7 +99,7 @@ func (r *reader) nameBehind(i int, l *lead) edit {
 	return edit{}
 }
 
-// nameFrom returns the name that begins with the word i behind l; none where it cannot be one.
+// nameFrom returns the name that begins with the word i behind the lead l; a zero edit where none can.
 func (r *reader) nameFrom(i int, l *lead) edit {
 	start, c := r.start(i), r.classes[i]
 	if c == 'R' && r.isStreetAndNumber(i) {
@@ -140,15 +140,16 @@ func (r *reader) nameFrom(i int, l *lead) edit {
 	return edit{start, r.start(end), name}
 }
 
-// nameEnd returns the token behind the name that begins with the word i; isAny: small letters will do, isSurname: a
-// surname may stand before a comma.
+// nameEnd returns the token behind the name that begins with the word i. With isAny the name may be in small letters,
+// with isSurname it may begin with a surname and a comma.
 func (r *reader) nameEnd(i int, isAny, isSurname bool) int {
 	form := nameForms[0]
 	if isAny {
 		form = nameForms[1]
 	}
 	end := i + r.match(form, i)
-	for r.isWord(end) || is(r.class(end), ".-`") && r.isWord(end+1) && r.class(end+1) != stop { // its last word goes on: AxiosError
+	// While the last word goes on as no name does, AxiosError, the name ends before it.
+	for r.isWord(end) || is(r.class(end), ".-`") && r.isWord(end+1) && r.class(end+1) != stop {
 		last := bytes.LastIndexAny(r.classes[i:end], " +")
 		if last < 0 {
 			return i
@@ -174,7 +175,7 @@ func (r *reader) nameEnd(i int, isAny, isSurname bool) int {
 	return end
 }
 
-// countParts returns how many words but articles the name from i to end has.
+// countParts returns how many words, articles aside, the name from i to end has.
 func (r *reader) countParts(i, end int) (n int) {
 	for first := i; i < end; i++ {
 		if r.classes[i] != article && r.isWord(i) && (i == first || is(r.classes[i-1], " +,")) {
@@ -184,7 +185,7 @@ func (r *reader) countParts(i, end int) (n int) {
 	return n
 }
 
-// beginsLine reports whether nothing but labels stands on the line before the token i.
+// beginsLine reports whether only labels stand before the token i on its line.
 func (r *reader) beginsLine(i int) bool {
 	for i--; i >= 0 && !is(r.classes[i], "\n"+assigning); i-- {
 		if r.isRead(i) && !is(r.classes[i], "PNqKTXa0") { // 10 - Nome
@@ -199,7 +200,7 @@ var (
 	lowerName = regexp.MustCompile("^(?:[gG]|[ugUG] (?:a )*[ugUG])")
 )
 
-// isNameLine reports whether the words from i on are all of a line, and rather a name's than a message's.
+// isNameLine reports whether the words from i on fill their line, and look like a name rather than a message.
 func (r *reader) isNameLine(i int) bool {
 	end := i + r.match(nameLine, i)
 	return end > i && (end == len(r.classes) || r.classes[end] == '\n') &&
@@ -207,14 +208,15 @@ func (r *reader) isNameLine(i int) bool {
 			isSmall(r.char(r.start(i)+1)) && fullName.Match(bytes.TrimRight(r.Chars[r.start(i):r.start(end)], " "))))
 }
 
-// isLowerName reports whether the words from i on, in small letters, are rather a name than a message: a given name,
-// or two words of which none is known nor ends as words of messages do.
+// isLowerName reports whether the words from i on, in small letters, look like a name rather than a message: a given
+// name, or two unknown words that do not sound like a message's.
 func (r *reader) isLowerName(i int) bool {
 	words := r.match(lowerName, i)
 	return words == 1 || words > 1 && !r.sounds(i, i+words, maxShort)
 }
 
-// sounds reports whether a word from i to end is shorter than least or, unknown, ends as words of messages do.
+// sounds reports whether a word from i to end sounds like a message's: it is no given name, and is shorter than least
+// or ends as words of messages do.
 func (r *reader) sounds(i, end, least int) bool {
 	for ; i < end; i++ {
 		if r.isWord(i) && !is(r.classes[i], "agG") &&
@@ -225,7 +227,7 @@ func (r *reader) sounds(i, end, least int) bool {
 	return false
 }
 
-// endsAsMessage reports whether a word ends as words of messages do.
+// endsAsMessage reports whether words.txt has an ending of word among those of words of messages.
 func endsAsMessage(word []byte) bool {
 	const longest = 5 // letters of an ending
 	folded := [longest + 1]byte{'-'}
@@ -240,8 +242,8 @@ func endsAsMessage(word []byte) bool {
 	return false
 }
 
-// isOwner reports whether a person's number, or any before a given name, and "de" or "of" stand before the word i:
-// carteira [CARD] de RUTH REIS, guia 1 de Ana Reis.
+// isOwner reports whether the word i begins the name of a number's owner: "de" or "of" stands before it, and before
+// that a person's number or, before a given name, any: carteira [CARD] de RUTH REIS, guia 1 de Ana Reis.
 func (r *reader) isOwner(i int) bool {
 	behind := r.class(i - 4)
 	if behind != number && behind != mark || r.classes[i-2] != article && !r.has(r.start(i-2), "of ") {
@@ -254,7 +256,8 @@ func (r *reader) isOwner(i int) bool {
 
 var surnameFirst = regexp.MustCompile("^[UH](?: (?:a )?[UH]){0,3}, G(?: (?:a )?[UHG]){0,4}")
 
-// surnameFirstAt returns the name that the word i begins without a label: ERRO: SOUZA, ANA MARIA | guia 1.
+// surnameFirstAt returns the name in capitals, the surname first, that begins with the word i and has no label: ERRO:
+// SOUZA, ANA MARIA | guia 1.
 func (r *reader) surnameFirstAt(i int) edit {
 	if !r.isBehind(i, "\n"+assigning) {
 		return edit{}
@@ -284,7 +287,7 @@ func (r *reader) isOpened(i int) bool {
 	return is(r.char(i-1), `"'>`) || r.has(i-len("[CDATA["), "[CDATA[")
 }
 
-// streetForm is an address up to what is no part of one, a sign or a word of messages.
+// streetForm is an address up to a sign or word that is in no address.
 var streetForm = regexp.MustCompile("^[" + nameable + "](?:(?:[^A-Za-z0-9;!?&:=>\"'\n)\\]}|<{\x01]|a)*" +
 	"[" + capitals + "ughr0123])*")
 
@@ -296,7 +299,8 @@ func (r *reader) isStreetAndNumber(i int) bool {
 	return r.size(i) > 1 && r.match(numbered, i) > 0
 }
 
-// addressAt returns the address that the word i begins: all of what is quoted or tagged, or from a street's word on.
+// addressAt returns the address that begins with the word i: all that is quoted or tagged, or what a street's word
+// begins.
 func (r *reader) addressAt(i int) edit {
 	class, start := r.classes[i], r.start(i)
 	c := r.context.ofNumber()

@@ -10,10 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// notation is a way to write data that begins with a word: a line of notations.txt, which says how it is written.
+// notation is a way to write data that begins with a word: a line of notations.txt, which explains its parts.
 type notation struct {
-	before string // what may stand right before the word
-	looks  func(v []byte) bool
+	before string              // the signs that may stand right before the word; empty for any
+	looks  func(v []byte) bool // reports whether the first group looks as it has to; may be nil
 	form   *regexp.Regexp
 	begins *set // the characters that a match may begin with
 }
@@ -21,7 +21,7 @@ type notation struct {
 //go:embed notations.txt
 var notationLines string
 
-// notations are those that begin with a word of a class.
+// notations holds the notations by the class of the word that begins them.
 var notations = func() (all [256][]notation) {
 	for line := range strings.Lines(notationLines) {
 		if part := strings.Split(strings.TrimSpace(line), "\t"); len(part) == 4 {
@@ -69,12 +69,13 @@ func beginsOf(form *regexp.Regexp) *set {
 	return &begins
 }
 
+// checks are the conditions that notations.txt names.
 var checks = map[string]func(v []byte) bool{
 	"mixes":      mixes,
 	"looksMixed": func(v []byte) bool { return looksSecret(v, false, false) },
 	// a password behind the letter of its option: -pSecret
 	"isGlued": func(v []byte) bool { return looksSecret(v, false, false) || 'A' <= v[0] && v[0] <= 'Z' },
-	// letters and digits as no code of an error is
+	// small letters and digits, which no error's code mixes
 	"isOpaque": func(v []byte) bool {
 		return bytes.ContainsAny(v, "0123456789") && bytes.ContainsFunc(v, isSmallRune)
 	},
@@ -83,7 +84,7 @@ var checks = map[string]func(v []byte) bool{
 	"isRandom":  isRandom,
 }
 
-// isPersons reports whether v is a person's user name, and neither a host's nor a file's nor a program's.
+// isPersons reports whether v looks like a person's user name, and not like the name of a host, file or program.
 func isPersons(v []byte) bool {
 	v = bytes.ToLower(v[bytes.LastIndexByte(v, '\\')+1:])
 	hasName, likeNames := bytes.IndexByte(v, '.') > 0, len(v) > maxShort
@@ -98,7 +99,7 @@ func isPersons(v []byte) bool {
 	return hasName || likeNames
 }
 
-// isGiven reports whether a given name is a part of v, and no word that is in no name.
+// isGiven reports whether v has a given name among its parts, and no word that names do not have.
 func isGiven(v []byte) (found bool) {
 	for _, part := range bytes.FieldsFunc(bytes.ToLower(v), func(c rune) bool { return is(byte(c), "^ _-") }) {
 		c := lexicon[string(part)].class
@@ -110,7 +111,7 @@ func isGiven(v []byte) (found bool) {
 	return found
 }
 
-// isRandom reports whether digits, small letters and capitals take turns in v as in no word, version or date.
+// isRandom reports whether digits, small letters and capitals alternate in v more than in a word, version or date.
 func isRandom(v []byte) bool {
 	turns, last := 0, byte(0)
 	for _, c := range v {
@@ -124,20 +125,20 @@ func isRandom(v []byte) bool {
 	return turns > 5
 }
 
-// isWebToken reports whether a JSON web token or the like begins at i.
+// isWebToken reports whether a JSON web token or a cloud's key begins at i.
 func (r *reader) isWebToken(i int) bool {
 	return is(r.Chars[i], "eA") && is(r.char(i+1), "yIKS") && is(r.char(i+2), "JzI") && r.keyEnd(i)-i > longSecret
 }
 
 const (
 	noted      = "yBbMlWqszmvJVErPF0SDOwoNK7LT1It" // the classes of words that begin a notation whatever stands around them
-	brief      = "SDOwoNK7LT1Im"                   // those of short ones
+	brief      = "SDOwoNK7LT1Im"                   // those of them whose notation is short
 	privateKey = "BEGIN "
-	// Characters of a notation, but for a secret that goes on: of one that a known word begins, and of others.
+	// Characters of a notation that are read; a secret may go on behind them. maxUnknown is for brief and unknown words.
 	maxNoted, maxUnknown = 640, 96
 )
 
-// notedAt takes the data in a notation that the word i begins, and returns where they end; 0 where there are none.
+// notedAt takes the data of a notation that begins with the token i, and returns where they end; 0 for none.
 func (r *reader) notedAt(i int) int {
 	start, class := r.start(i), r.classes[i]
 	switch {
@@ -183,7 +184,8 @@ func (r *reader) notedAt(i int) int {
 	return 0
 }
 
-// takeGroups takes what the groups m of a match at the token i hold, and returns where it ends; 0 where it is nobody's.
+// takeGroups takes the data in the groups m of a match of form at the token i, which saw within characters. It returns
+// where the last of them ends, or a value that stays; 0 for none.
 func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read int) {
 	start, field := r.start(i), none
 	if f := form.SubexpIndex("field"); f > 0 && m[2*f] >= 0 {
@@ -196,7 +198,7 @@ func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read i
 	}
 	for g, group := range form.SubexpNames() {
 		from, end, k := start+m[2*g], start+m[2*g+1], kindNamed(group)
-		if end == start+within { // it goes on
+		if end == start+within { // the match may go on
 			over := bytes.IndexAny(r.Chars[end:], " \n\"'")
 			if r.has(start, privateKey) {
 				end, over = from, bytes.Index(r.Chars[from:], []byte("-----END"))
@@ -235,8 +237,8 @@ func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read i
 	return read
 }
 
-// takeList takes of a list what is of the kind of its label, names and, where it is somebody's, what is as long as a CPF.
-// It returns where the last of them ends.
+// takeList takes from a list what suits its label's kind, names, and numbers as long as a CPF; a list without a label
+// has to hold a name. It returns where the last datum ends.
 func (r *reader) takeList(start, end int, label kind) (read int) {
 	items, _ := r.cells(start, ',', r.char(end))
 	for i, v := range items {
@@ -264,8 +266,8 @@ func (r *reader) takeList(start, end int, label kind) (read int) {
 
 var fullName = regular(`<N>$`)
 
-// guessed returns name where the characters from start to end are rather a name than anything else: with a given one
-// among them, or several words that are no message's.
+// guessed returns name if the characters from start to end are most likely one: a given name is among them, or they are
+// several words that do not end as words of messages do. Otherwise it returns none.
 func (r *reader) guessed(start, end int) kind {
 	v := r.Chars[start:end]
 	last, words, isGiven := r.wordsEnd(start, end)
@@ -279,8 +281,8 @@ func (r *reader) guessed(start, end int) kind {
 	return name
 }
 
-// wordsEnd returns where the words from start to end do that may be a name's: before the first of messages. It also
-// says how many they are, and whether a given name is among them.
+// wordsEnd returns the end of the words from start on that may be a name's, before the first word of a message; how
+// many they are; and whether a given name is among them.
 func (r *reader) wordsEnd(start, end int) (last, words int, isGiven bool) {
 	for w, at := range r.words(start, end) {
 		isMessages := w.class == unknown && isSmall(r.Chars[at.start]) && endsAsMessage(r.Chars[at.start:at.end])
@@ -294,7 +296,8 @@ func (r *reader) wordsEnd(start, end int) (last, words int, isGiven bool) {
 	return last, words, isGiven
 }
 
-// isTitled reports whether the word at i is written as names are, and is like no word of a message.
+// isTitled reports whether the word at i looks like a name: no abbreviation, not all in capitals, and without the
+// ending of a message's word.
 func (r *reader) isTitled(i int) bool {
 	_, end := r.lookup(i)
 	return end-i > maxShort && isSmall(r.Chars[end-1]) && !endsAsMessage(r.Chars[i:end])

@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	maxGroups = 12 // one digit each and no more is the longest form of a CPF
-	maxRun    = 21 // digits of a group that are read; one longer than any number is of no kind
+	maxGroups = 12 // one more than the longest form of a CPF has, a digit each
+	maxRun    = 21 // digits of a group that are read
 	maxGap    = 3  // separators between two groups, as in ") - "
 	maxRead   = 36 // digits after which no further group is read: a number and what may overlap it
 )
 
-// separators is a set of them.
+// separators is a set of the signs between groups of digits.
 type separators uint16
 
 const (
@@ -36,19 +36,19 @@ var separatorSets = [256]separators{
 	':': colon, '_': low, '*': low, '|': low, '~': low,
 }
 
-// cluster is numbers with separators between them, as far as one number may reach.
+// cluster is groups of digits with separators between them, as many as one number may have.
 type cluster struct {
 	r      *reader
-	groups [maxGroups]int        // the tokens
-	joints [maxGroups]separators // before each group
-	n      int                   // groups of digits
-	sum    [maxGroups + 1]int    // digits before each group
+	groups [maxGroups]int        // the token of each group
+	joints [maxGroups]separators // the separators before each group
+	n      int                   // how many groups there are
+	sum    [maxGroups + 1]int    // how many digits stand before each group
 	all    [maxRead + 24]byte    // the digits
-	form   form                  // that is judged
+	form   form                  // the one that first judges
 	until  int                   // groups before the first certain shape that does not begin it; 0 for not yet known
 }
 
-// clusterAt returns the cluster that the token i begins. A date ends it, but not where dates says so.
+// clusterAt returns the cluster that begins with the token i. A date ends it unless dates is true.
 func (r *reader) clusterAt(i int, dates bool) *cluster {
 	c := &r.cluster
 	c.r, c.n, c.until = r, 0, 0
@@ -78,32 +78,32 @@ func (r *reader) clusterAt(i int, dates bool) *cluster {
 func (c *cluster) size(i int) int { return c.sum[i+1] - c.sum[i] }
 func (c *cluster) end(n int) int  { return c.r.end(c.groups[n-1]) }
 
-// digits returns those of the groups from and up to, but without, to.
+// digits returns the digits of the groups [from, to).
 func (c *cluster) digits(from, to int) []byte { return c.all[c.sum[from]:c.sum[to]] }
 
-// shape is a way to write a number: a part of a line of numbers.txt, which says how it is written.
+// shape is a way to write a number: a line of numbers.txt, which explains its parts, with one of its lengths.
 type shape struct {
 	kind    kind
-	proof   func(f *form) bool
+	proof   func(f *form) bool // may be nil
 	between separators
 	lengths []int // of its groups
 }
 
-// form is groups of digits that are as long as those of a shape.
+// form is groups of digits that have the lengths of a shape, and the separators between them.
 type form struct {
 	digits   []byte
-	between  separators // all of them
+	between  separators // all the separators
 	last     separators // before the last group
 	before   separators // before the last but one
 	groups   int
 	isOpened bool // they stand behind a '(' or '+'
 }
 
-// proofs are what makes a shape a datum.
+// proofs are the conditions that numbers.txt names.
 var proofs = map[string]func(f *form) bool{
 	"hyphen": func(f *form) bool { return f.last == hyphen },
 	"phone":  func(f *form) bool { return brazilian.Match(f.digits) },
-	// it has but eight digits after the area code
+	// eight digits behind the area code prove too little
 	"hyphened": func(f *form) bool {
 		return brazilian.Match(f.digits) && (f.isOpened || f.between&(hyphen|paren) != 0)
 	},
@@ -119,10 +119,10 @@ var proofs = map[string]func(f *form) bool{
 //go:embed numbers.txt
 var shapeLines string
 
-// shapes are ways to write numbers by the length of the first group, in the order they are tried.
+// shapes holds shapes by the length of their first group, in the order in which they are tried.
 type shapes [maxRun + 1][]shape
 
-// shapesOf reads the lines of numbers.txt that begin with a word.
+// shapesOf reads the lines of numbers.txt that begin with word.
 func shapesOf(word string) *shapes {
 	var table shapes
 	for line := range strings.Lines(shapeLines) {
@@ -151,8 +151,8 @@ func shapesOf(word string) *shapes {
 
 var certain, likely, companies = shapesOf("certain"), shapesOf("likely"), shapesOf("company")
 
-// first returns the first of the shapes that the group `from` begins and that ends before limit: its kind and its end.
-// A comma is the decimal sign unless a hyphen or slash follows it.
+// first returns the kind and the end of the first shape that begins with the group `from` and ends at limit or before.
+// A comma is a decimal sign, which no shape has, unless a hyphen or slash stands before the last group.
 func (c *cluster) first(of *shapes, from, limit int, opened bool) (kind, int) {
 shapes:
 	for i := range of[c.size(from)] {
@@ -180,8 +180,8 @@ shapes:
 	return none, 0
 }
 
-// likelyFirst returns the likely shape that begins the cluster. One in which a certain shape begins is none: what is
-// left of the certain one would stay.
+// likelyFirst returns the kind and the end of the likely shape that begins the cluster. It ends before any certain
+// shape begins, or the rest of the certain one would stay.
 func (c *cluster) likelyFirst(opened bool) (kind, int) {
 	k, n := c.first(likely, 0, c.n, opened)
 	if n > 1 {
@@ -204,8 +204,8 @@ func (c *cluster) untilCertain() int {
 	return c.until
 }
 
-// international returns how many groups behind a '+' are a telephone number; 0 for none. A country code and
-// eight to fifteen digits (E.164); a blank ends it once eleven are there.
+// international returns how many groups behind a '+' are a telephone number; 0 for none. It has eight to fifteen digits
+// with its country code (E.164); a blank ends it once there are eleven.
 func (c *cluster) international() int {
 	n, limit := 1, c.untilCertain()
 	for n < limit && c.joints[n]&^dialed == 0 && c.sum[n+1] <= 15 {
@@ -221,8 +221,8 @@ func (c *cluster) international() int {
 	return 0
 }
 
-// labelled returns how many groups are the number that a label of kind k stands before. direct: right
-// behind it. Blanks join groups only where the first are too short to be the number.
+// labelled returns how many groups are the number that a label of kind k announces, right before it if direct. Blanks
+// join groups only where those before the blank are too short to be the number.
 func (c *cluster) labelled(k kind, direct bool) int {
 	r, limit := &kinds[k], c.untilCertain()
 	if !direct {
@@ -244,8 +244,8 @@ func (c *cluster) labelled(k kind, direct bool) int {
 	return max(n, c.most(limit, r.least, r.most, dialed|low))
 }
 
-// most returns the largest number of the first groups, up to limit, that are joined by such separators and
-// have least to most digits.
+// most returns the largest number of first groups, up to limit, that only joints separate and that have least to most
+// digits.
 func (c *cluster) most(limit, least, most int, joints separators) int {
 	best := 0
 	for n := 1; n <= limit && c.sum[n] <= most; n++ {

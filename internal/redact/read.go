@@ -10,7 +10,7 @@ import (
 	"retry-worker/internal/text"
 )
 
-// edit is a datum, of which a placeholder takes the place, or what may be one: the characters from start to end.
+// edit is a datum that a placeholder is to replace: the characters from start to end. Without a kind it is a mere span.
 type edit struct {
 	start, end int
 	kind       kind
@@ -25,10 +25,10 @@ type reader struct {
 	classes                   []class // of the tokens
 	cluster                   cluster
 	context                   context
-	hostEnd, pathEnd, dateEnd int // of a URL's parts, of a date: while tokens are made
+	hostEnd, pathEnd, dateEnd int // where a URL's host and path and a date end, while tokens are made
 }
 
-// readers keeps the room of finished ones.
+// readers keeps the memory of finished readers.
 var readers = sync.Pool{New: func() any { return new(reader) }}
 
 const (
@@ -73,7 +73,7 @@ func (r *reader) markPlaceholders() {
 	r.Chars = r.Chars[:n]
 }
 
-// redact takes the characters from start to end, and reports whether there are any, and no mark among them.
+// redact records the edit e, and reports whether it did: not where e is empty or a mark is in it.
 func (r *reader) redact(e edit) bool {
 	if e.start >= e.end || slices.ContainsFunc(r.Chars[e.start:e.end], isMark) {
 		return false
@@ -82,7 +82,8 @@ func (r *reader) redact(e edit) bool {
 	return true
 }
 
-// apply returns the text with the edits made. Where two overlap the longer or first comes whole.
+// apply returns the text with the edits made. Of two that overlap the one that begins first is made whole; of two that
+// begin together, the longer.
 func (r *reader) apply() string {
 	slices.SortFunc(r.edits, func(a, b edit) int { return cmp.Or(a.start-b.start, b.end-a.end) })
 	var b strings.Builder
@@ -100,10 +101,10 @@ func (r *reader) apply() string {
 	return b.String()
 }
 
-// readTokens finds the data that words and numbers tell of.
+// readTokens finds numbers, and the data that words announce.
 func (r *reader) readTokens() {
 	r.context = context{}
-	read := 0 // characters
+	read := 0 // where what is settled ends
 	for i, c := range r.classes {
 		if !r.isRead(i) {
 			r.context.crosses(c)
@@ -119,7 +120,8 @@ func (r *reader) readTokens() {
 	}
 }
 
-// readToken returns the datum that the token i begins or says that it follows.
+// readToken returns the datum that begins with the token i, or the one that i announces. An edit without a kind says
+// that the text stays up to its end.
 func (r *reader) readToken(i int) (e edit) {
 	c, k := r.classes[i], r.tokens[i].kind
 	isOwners := is(r.class(i-1), ":;,") && isAlnum(r.char(r.start(i)-2)) && (k == cpf || c == number && r.size(i) == 11)

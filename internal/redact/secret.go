@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// Secrets (R32): what stands behind a word for one (senha=…, <senhaPrestador>…, Authorization: Bearer …). What shows by
-// itself that it is one (a JSON web token, a private key, a vendor's token) has a notation. Where a mark stands between
-// the word and its secret nothing is taken.
+// A secret (R32) stands behind a word that names it (senha=…, <senhaPrestador>…, Authorization: Bearer …). One that shows
+// by itself (a JSON web token, a private key, a vendor's token) has a notation. Nothing is taken if a mark stands between
+// the word and its secret.
 
 const (
 	maxToSecret  = 60 // characters between a word and its secret
-	shortSecret  = 3  // characters of one that a sign assigns
-	likelySecret = 8  // of one that a vague word stands before
+	shortSecret  = 3  // characters of a secret that a sign assigns
+	likelySecret = 8  // characters of one behind a vague word
 	longSecret   = 16
 )
 
-// secretAt returns the secret that the word i says follows.
+// secretAt returns the secret that the word i announces.
 func (r *reader) secretAt(i int) edit {
 	class := r.classes[i]
 	switch before := r.class(i - 1); {
@@ -38,15 +38,15 @@ type way struct {
 	sign   class // ':', '=' or '<', which assigns it; 0 for none
 	tight  bool  // the sign stands right behind the word
 	words  int
-	told   bool // the last is a verb that says what the secret is
-	far    bool // words that do not merely connect are among them
-	quote  byte // opens the secret; 0 for none
-	quoted bool // the word itself is quoted: a key of JSON
-	line   bool // the secret is all of a line
-	ends   string
+	told   bool   // the last word is one of verbs
+	far    bool   // some of the words do more than connect
+	quote  byte   // opens the secret; 0 for none
+	quoted bool   // the word itself is quoted: a key of JSON
+	line   bool   // the secret is all of a line
+	ends   string // the characters that end the secret
 }
 
-// labelledSecret returns the secret that the word begin says follows.
+// labelledSecret returns the secret that the word begin announces; c is the class to judge it by.
 func (r *reader) labelledSecret(begin int, c class) edit {
 	first := r.nameStart(begin)
 	last, ok := r.identifierLast(begin)
@@ -79,7 +79,7 @@ func (r *reader) labelledSecret(begin int, c class) edit {
 	}
 	w.quoted = w.quoted || w.quote != 0 && r.char(r.start(begin)-1) == '_' // keystore_pass: "changeit"
 	if v, end := r.lookup(start); v.class == digest {
-		return edit{} // what follows is read as it stands
+		return edit{} // it has a notation
 	} else if v.class == scheme && r.char(end) == ' ' {
 		start = r.pastBlanks(end)
 	}
@@ -110,7 +110,8 @@ func (r *reader) nameStart(i int) int {
 var identifierRest = regexp.MustCompile("^(?:[_-]?[A-Za-z789])*(?:[_-]?0)?")
 
 // identifierLast returns the last token of the identifier that the word i is a part of: senhaPrestador,
-// client_secret_key. It is no secret's name where it tells what is wrong with one: SenhaInvalida, PASSWORD_EXPIRED.
+// client_secret_key. It reports false if the identifier tells what is wrong with a secret: SenhaInvalida,
+// PASSWORD_EXPIRED.
 func (r *reader) identifierLast(i int) (last int, ok bool) {
 	last = i + r.match(identifierRest, i+1)
 	for j := i + 1; j <= last; j++ {
@@ -125,7 +126,7 @@ func (r *reader) identifierLast(i int) (last int, ok bool) {
 
 var tagRest = regular(`(?:[^<>/]|/[^<>]){0,300}>(?:\s*<!\[CDATA\[)?\s*`)
 
-// textAt returns the secret that is all the text of an element at i.
+// textAt returns the secret that is the whole text of an element; the text begins at i.
 func (r *reader) textAt(i int) edit {
 	over := "<"
 	if r.has(i-len("[CDATA["), "[CDATA[") {
@@ -139,12 +140,12 @@ func (r *reader) textAt(i int) edit {
 	return edit{i, i + len(v), secret}
 }
 
-// verbs say that the secret comes: "a senha é …".
+// verbs announce a secret: "a senha é …".
 var verbs = strings.Fields("e es is sendo foi era was ser alterada trocada resetada definida redefinida mudada atualizada " +
 	"changed reset como as mudou trocou passou virou ficou agora")
 
-// follow goes from the token i, behind a secret's name, over words of messages, to where its secret would begin; 0
-// where it cannot be.
+// follow goes from the token i, behind a secret's name, over words of messages, and notes them in w. It returns where
+// the secret would begin; 0 where there can be none.
 func (r *reader) follow(w *way, i int) int {
 	isSpaced, isListed := false, false
 	for ; i < len(r.classes); i++ {
@@ -190,13 +191,14 @@ func (r *reader) follow(w *way, i int) int {
 // behindSign is what stands between a sign and what it assigns.
 var behindSign = regexp.MustCompile("^[ \x03:=>[]*(?:\n[ \x03]*)?[\"'`]?")
 
-// assigned returns where what a sign before the token i assigns begins; 0 where another key follows it.
+// assigned returns where the value begins that the sign before the token i assigns; 0 where the next line is another
+// key's.
 func (r *reader) assigned(w *way, i int) int {
 	behind := i + r.match(behindSign, i)
 	start := r.start(behind)
 	if is(r.char(start-1), "\"'") {
 		w.quote = r.char(start - 1)
-	} else if bytes.IndexByte(r.classes[min(i, behind):behind], '\n') >= 0 { // on the next line it has to look like one
+	} else if bytes.IndexByte(r.classes[min(i, behind):behind], '\n') >= 0 { // on the next line it has to look like a secret
 		if w.words++; r.isKeyAt(start) {
 			return 0
 		}
@@ -217,13 +219,13 @@ func (r *reader) keyEnd(i int) int { return r.past(i, "_-.") }
 // isKeyAt reports whether a key and the sign that assigns its value stand at i.
 func (r *reader) isKeyAt(i int) bool { return is(r.char(r.keyEnd(i)), `=:"'`) }
 
-// isMixed reports whether a digit is in the token at i, so that it is no word.
+// isMixed reports whether the letters, digits and signs at i have a digit among them, so that they are no word.
 func (r *reader) isMixed(i int) bool {
 	return bytes.ContainsAny(r.Chars[i:r.past(i, "-_.=~+/")], "0123456789")
 }
 
-// secretEnd returns the end of the secret that begins at i: its quotation mark or line, else a blank or what nothing
-// but another key follows.
+// secretEnd returns the end of the secret that begins at i: its quotation mark, its line's end, or else a blank or a
+// sign behind which it does not go on.
 func (r *reader) secretEnd(i int, w *way) int {
 	ends, others := w.ends, ",;&)]}"
 	if w.line {
@@ -243,8 +245,8 @@ func (r *reader) secretEnd(i int, w *way) int {
 	return i + len(bytes.TrimRight(r.Chars[i:end], " "))
 }
 
-// goesOnSecretly reports whether a secret goes on at i, behind a sign that may end it: neither nothing follows nor
-// another key.
+// goesOnSecretly reports whether a secret goes on at i, behind a sign that may end it: something follows, and it is no
+// other key.
 func (r *reader) goesOnSecretly(i int) bool {
 	return (isAlnum(r.char(i)) || is(r.char(i), "!@#$%*")) && !r.isKeyAt(i) && r.keyEnd(i) < len(r.Chars) &&
 		!titledKey.Match(r.ahead(i, maxToSecret))
@@ -284,8 +286,8 @@ var nothing = regular(`(?i:null|nil|none|undefined|empty|true|false|n/a|yes|sim)
 // isNothing reports whether v stands for no value, or hides one already.
 func isNothing(v []byte) bool { return nothing.Match(v) || slices.ContainsFunc(v, isMark) }
 
-// looksSecret reports whether a token that no sign assigns is a secret by its looks: letters, and digits or signs that
-// are in no word. Right behind its name digits alone will do; behind a vague name it is a long one.
+// looksSecret reports whether a token that no sign assigns looks like a secret: it has letters, and digits or signs
+// that no word has. Right behind its name (direct) digits alone will do; behind a vague name it has to be long.
 func looksSecret(v []byte, direct, vague bool) bool {
 	v = bytes.TrimRight(v, ".:!?")
 	letters, digits := bytes.ContainsFunc(v, isAnyLetter), bytes.ContainsAny(v, "0123456789")
@@ -303,7 +305,7 @@ func looksSecret(v []byte, direct, vague bool) bool {
 	return letters && (digits && (small || direct && !bytes.ContainsAny(v, "-_")) || bytes.ContainsAny(v, "!@#$%*^+"))
 }
 
-// mixes reports whether v has what words have not: a digit, or a capital behind a small letter, or padding.
+// mixes reports whether v has what no word has: a digit, a capital behind a small letter, or padding.
 func mixes(v []byte) bool {
 	for i, c := range v {
 		if looks[c] == isDigit || i > 0 && isSmall(v[i-1]) && looks[c] == isLetter && !isSmall(c) {

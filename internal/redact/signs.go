@@ -5,7 +5,7 @@ import (
 	"regexp"
 )
 
-// What signs tell of: e-mail addresses and the users of URLs.
+// E-mail addresses and the users of URLs show by their signs.
 
 const (
 	maxLocal  = 64  // bytes of an e-mail address's local part that is quoted or spelled
@@ -16,11 +16,11 @@ const (
 
 var (
 	spelledAt = regular(`(?i)[(\[{](?:at|arroba)[)\]}] {0,2}`)
-	// domain is one whose last label begins with two letters; host any.
+	// domain is a domain whose last label begins with two letters; host is any.
 	domain      = regular(`(?i)(?:` + aLabel + aDot + `)+[a-z\x{fffd}]{2}(?:[a-z0-9\x{fffd}-]*[a-z0-9\x{fffd}])?`)
 	host        = regular(`(?i)[a-z\x{fffd}](?:[a-z0-9-]*[a-z0-9])?(?:` + aDot + aLabel + `)*`)
 	quotedLocal = regexp.MustCompile(`"[^"\n]*"$`) // "maria silva"@x
-	// slashed is a URL's user and a password with a slash, which is no port.
+	// slashed is a URL's user and a password that holds a slash, and is no port and path.
 	slashed = regular(`([^\s:/?#"'<>,;|&[]+:[^\s/?#"'<>,;|&[]*[^\s/?#"'<>,;|&[\d][^\s?#"'<>,;|&[]{0,64})@`)
 )
 
@@ -88,7 +88,7 @@ func (r *reader) mailAt(i, local, end, from int) edit {
 	return edit{start, end + m[1], mail}
 }
 
-// authorityEnd returns where a URL's host ends that begins at i.
+// authorityEnd returns the end of the URL's authority that begins at i: user, host and port.
 func (r *reader) authorityEnd(i int) int {
 	for i < len(r.Chars) && (r.Chars[i] != '/' && !endsPath(r.Chars[i]) || r.in[r.From[i]] == '%') {
 		i++
@@ -96,7 +96,7 @@ func (r *reader) authorityEnd(i int) int {
 	return i
 }
 
-// urlEnd returns where the URL's path that begins at i ends.
+// urlEnd returns the end of the URL's path that begins at i.
 func (r *reader) urlEnd(i int) int {
 	for i < len(r.Chars) && !endsPath(r.Chars[i]) {
 		i++

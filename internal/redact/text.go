@@ -2,14 +2,15 @@
 // event, page (LGPD art. 6, VIII; RN-BIL-005 §10.1, RN-BIL-004 §10.2). It is pure: no clock, no I/O, time in proportion
 // to the text, safe for concurrent use.
 //
-// A text is read as text.Reading has it, so that escapes, entities and other scripts' digits hide nothing, and split
-// into tokens: words, digits, signs. words.txt says what a word does to what follows it, notations.txt how data are written
-// that show by themselves. What is taken: numbers whose check digits or form prove them, and what is as long as a
-// label's numbers are; e-mail addresses; users and passwords in URLs; names behind a label; dates behind "nascimento";
-// addresses; what a validator quotes and what columns label; secrets. What stays: claims' ids; the number right behind
-// protocolo, guia, lote, NSU, but for a CPF with its punctuation; engines' keys, UUIDs, hashes, IP addresses; amounts,
-// dates, times, codes; hosts and paths of URLs; companies' CNPJ; words that tell what is wrong. Where a number may be
-// either, privacy wins.
+// A text is read through text.Reading, so that escapes, entities and other scripts' digits hide nothing, and split into
+// tokens: words, digits, signs. words.txt says what a word tells of its neighbours, numbers.txt how numbers are written,
+// and notations.txt how other data are that show by themselves.
+//
+// Taken are numbers that their check digits or form prove, and numbers of the length that the label before them allows;
+// e-mail addresses; users and passwords in URLs; names behind a label; dates behind "nascimento"; addresses; values that
+// a validator quotes or columns label; secrets. What stays: claims' ids; the number right behind protocolo, guia, lote
+// or NSU, except a CPF with its punctuation; engines' keys, UUIDs, hashes, IP addresses; amounts, dates, times, codes;
+// hosts and paths of URLs; companies' CNPJ; words that tell what is wrong. Where a number may be either, privacy wins.
 //
 // It does not find names without a label, data in base64 or spelled in words, health data, or passwords that look like
 // words without a sign before them.
@@ -25,9 +26,9 @@ import (
 
 const ellipsis = "…"
 
-// Text returns s without personal data: a placeholder that names the kind stands for each datum. See the package
-// comment for what is taken and what never is. Text(Text(s)) is Text(s); it is valid UTF-8 if s is; it
-// takes time in proportion to len(s).
+// Text returns s with a placeholder that names the kind in place of each personal datum and secret. The package comment
+// says what is taken and what stays. Text(Text(s)) is Text(s); it is valid UTF-8 if s is; it takes time in proportion
+// to len(s).
 func Text(s string) string {
 	r := readers.Get().(*reader)
 	for range maxPasses { // what comes out is read again until nothing is found in it
@@ -43,10 +44,10 @@ func Text(s string) string {
 	return s
 }
 
-// Line is Text(s) as one line of at most max bytes for a sink that holds lines: a log field, an incident's message.
-// It is inert, as text.Inert makes it. What is too long is cut at the end of a character, never within
-// a placeholder, and ends in "…"; where not even that fits, nothing is left. The cut comes after the redaction, so no
-// part of a datum is left before it. Of a long s only the beginning is read.
+// Line is Text(s) as one line of at most max bytes for a sink that holds lines: a log field, an incident's message. It
+// is inert, as text.Inert makes it. A longer line is cut at the end of a character, never within a placeholder, and
+// ends in "…"; if not even that fits, it is empty. The cut comes after the redaction, so that no part of a datum is
+// left before it. Of a long s only the beginning is read.
 func Line(s string, max int) string {
 	const (
 		ahead = 1 << 15 // bytes that are read beyond those that may be needed
@@ -68,8 +69,8 @@ func HoldsOwn(s string) bool {
 	return strings.Contains(s, "rwt_") || strings.Contains(s, "whsec_")
 }
 
-// WithoutKinds returns s, which Text or Line made, with # in place of each placeholder: a datum's kind may be a matter
-// of its digits.
+// WithoutKinds returns s, which Text or Line made, with # in place of each placeholder, as a datum's kind may depend on
+// its digits.
 func WithoutKinds(s string) string { return anonymous.Replace(s) }
 
 var anonymous = func() *strings.Replacer {
@@ -80,7 +81,7 @@ var anonymous = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// cut shortens s to max bytes. more says that more of it was left out before.
+// cut shortens s to max bytes. more tells that what followed s is left out already.
 func cut(s string, max int, more bool) string {
 	if len(s) <= max && !more {
 		return s

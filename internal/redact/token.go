@@ -12,7 +12,7 @@ import (
 // token is a word, digits, blanks, a sign or a mark. It ends where the next one begins.
 type token struct {
 	at   int32 // in the characters
-	kind kind  // of a mark, or that a word labels
+	kind kind  // of a mark, or of what a word labels
 	path bool  // stands in a URL's path
 }
 
@@ -57,12 +57,12 @@ func (r *reader) char(i int) byte {
 // ahead returns the characters from i on, at most n.
 func (r *reader) ahead(i, n int) []byte { return r.Chars[i:min(len(r.Chars), i+n)] }
 
-// match returns how many tokens from i on are as form says.
+// match returns how many tokens from i on form matches.
 func (r *reader) match(form *regexp.Regexp, i int) int {
 	return len(form.Find(r.classes[min(i, len(r.classes)):min(len(r.classes), i+maxLead)]))
 }
 
-// class returns that of the token i; 0 outside the text.
+// class returns the class of the token i; 0 outside the text.
 func (r *reader) class(i int) class {
 	if i < 0 || i >= len(r.classes) {
 		return 0
@@ -74,7 +74,7 @@ func (r *reader) start(i int) int { return int(r.tokens[min(i, len(r.tokens)-1)]
 func (r *reader) end(i int) int   { return r.start(i + 1) }
 func (r *reader) size(i int) int  { return r.end(i) - r.start(i) }
 
-// isWord reports whether the token i is one, and isRead whether it is a word, a number or a mark.
+// isWord reports whether the token i is a word, and isRead whether it is a word, a number or a mark.
 func (r *reader) isWord(i int) bool { return sorts[r.class(i)] == isLetter }
 func (r *reader) isRead(i int) bool { return sorts[r.class(i)] != isSign }
 
@@ -100,7 +100,7 @@ func (r *reader) before(i int) int {
 	return i
 }
 
-// isBehind reports whether one of a set stands between the token i and the word, number or mark before.
+// isBehind reports whether a sign of set stands between the token i and the word, number or mark before it.
 func (r *reader) isBehind(i int, set string) bool {
 	for i--; i >= 0 && !r.isRead(i); i-- {
 		if is(r.classes[i], set) {
@@ -110,7 +110,7 @@ func (r *reader) isBehind(i int, set string) bool {
 	return false
 }
 
-// run returns the end of the characters of one look at i.
+// run returns the end of the characters at i that have the look l.
 func (r *reader) run(i int, l look) int {
 	for i < len(r.Chars) && looks[r.Chars[i]] == l {
 		i++
@@ -118,7 +118,7 @@ func (r *reader) run(i int, l look) int {
 	return i
 }
 
-// tokenise splits the characters. What signs told of is a mark already.
+// tokenise splits the characters into tokens. What readSigns found is a mark already.
 func (r *reader) tokenise() {
 	r.tokens, r.classes, r.hostEnd, r.pathEnd, r.dateEnd = r.tokens[:0], r.classes[:0], 0, 0, 0
 	r.edits = append(r.edits, edit{start: len(r.Chars)})
@@ -156,7 +156,7 @@ func (r *reader) add(from, to int, c class, k kind) int {
 	return to
 }
 
-// tokenAt reads what is at i, and returns where it ends.
+// tokenAt adds the token or the words at i, and returns where they end.
 func (r *reader) tokenAt(i int) int {
 	if i < r.hostEnd {
 		return r.add(i, r.hostEnd, hosted, none)
@@ -192,8 +192,8 @@ func (r *reader) tokenAt(i int) int {
 	return r.signAt(i)
 }
 
-// wordsAt reads the letters at i. An identifier that is not known as a whole is its words: numero|Carteira,
-// CPF|Beneficiario.
+// wordsAt adds the words at i, and returns where their letters end. An identifier that the lexicon does not have is
+// split into its words: numero|Carteira, CPF|Beneficiario.
 func (r *reader) wordsAt(i int) int {
 	for end := r.run(i, isLetter); i < end; {
 		e, to := r.wordAt(i, end)
@@ -218,13 +218,13 @@ func (r *reader) wordsAt(i int) int {
 	return i
 }
 
-// signAt reads the sign at i, and returns where it ends.
+// signAt adds the sign at i, and returns where it ends.
 func (r *reader) signAt(i int) int {
 	c, next, before := r.Chars[i], r.char(i+1), r.char(i-1)
 	rest := r.Chars[i+1 : min(len(r.Chars), i+maxToSecret)]
 	end := i + 1
 	switch {
-	case is(c, `"'`) && looks[before] == isLetter: // it opens nothing
+	case is(c, `"'`) && looks[before] == isLetter: // no quotation begins
 		if m := serialized.Find(rest); c == '"' && m != nil {
 			c, end = ':', end+len(m)
 			break
@@ -267,7 +267,7 @@ func (r *reader) signAt(i int) int {
 var (
 	// typeOf is what PHP writes before a value: ["nome"]=> string(3) "Ana".
 	typeOf = regular(`\s*string\(\d+\) `)
-	// serialized is what stands there where PHP serializes: s:4:"nome";s:3:"Ana".
+	// serialized stands between a name and its value that PHP serialized: s:4:"nome";s:3:"Ana".
 	serialized = regular(`;s:\d+:`)
 	ending     = regular(`(?i:[ae]?s?)\)`)
 )
@@ -287,13 +287,13 @@ func (r *reader) abbreviates(i int) bool {
 	return size <= maxShort || size <= maxShort+2 && is(r.classes[last], "QPXKL78")
 }
 
-// labelTag is what ends a label in HTML: the end of its cell and the begin of the next one, or a tag that only looks.
+// labelTag is what ends a label in HTML: the end of its cell and the start of the next one, or a tag for looks only.
 var labelTag = regular(`</(?:td|th|dt|label|span)>[ \n:]*<(?:td|dd|span)\b(?:\d{0,3}[^<>\d.])*>|` +
 	`</?(?:b|strong|em|i|label|span)(?: (?:\d{0,3}[^<>\d.])*)?>`) // no attribute holds a person's number
 
 const cdata = "<![CDATA["
 
-// tagAt reads the '<' at i: the name in a closing tag says nothing of what follows, CDATA nothing at all.
+// tagAt adds the '<' or tag at i. The name in a closing tag says nothing of what follows, CDATA nothing at all.
 func (r *reader) tagAt(i int) int {
 	if r.has(i, cdata) {
 		return r.add(i, i+len(cdata), '^', none)
@@ -317,10 +317,10 @@ func (r *reader) tagAt(i int) int {
 	return r.add(i, end, endTag, none)
 }
 
-// lookup returns what the first word of the letters at i is, and where it ends.
+// lookup returns the entry of the first word of the letters at i, and where the word ends.
 func (r *reader) lookup(i int) (entry, int) { return r.wordAt(i, r.run(i, isLetter)) }
 
-// words are those from start to end, and where they stand.
+// words yields the words from start to end, and where each stands.
 func (r *reader) words(start, end int) iter.Seq2[entry, edit] {
 	return func(yield func(entry, edit) bool) {
 		for i := start; i < end; i++ {
@@ -335,8 +335,8 @@ func (r *reader) words(start, end int) iter.Seq2[entry, edit] {
 	}
 }
 
-// wordAt returns the letters from i to end as one word, or the first of several: before a capital that follows a small
-// letter or that one follows another begins.
+// wordAt returns the entry and the end of the word at i: all letters up to end if the lexicon has them, else those
+// before the next capital that begins a word: nome|Paciente, CPF|Paciente.
 func (r *reader) wordAt(i, end int) (entry, int) {
 	e := r.entry(i, end)
 	for j := i + 1; e.class == unknown && j < end; j++ {
@@ -347,7 +347,7 @@ func (r *reader) wordAt(i, end int) (entry, int) {
 	return e, end
 }
 
-// entry looks a word up.
+// entry returns what the lexicon knows of the word from start to end.
 func (r *reader) entry(start, end int) entry {
 	var folded [longestWord]byte
 	n := end - start
@@ -362,13 +362,13 @@ func (r *reader) entry(start, end int) entry {
 	return entry{class: unknown}
 }
 
-// has reports whether what is at i, in any case, is ASCII text.
+// has reports whether text, which is ASCII, stands at i; capitals and small letters are the same.
 func (r *reader) has(i int, text string) bool {
 	end := i + len(text)
 	return i >= 0 && end <= len(r.Chars) && bytes.EqualFold(r.Chars[i:end], []byte(text))
 }
 
-// is reports whether c is one of a few, for which a loop is quicker than strings.IndexByte.
+// is reports whether few has c. A loop is quicker here than strings.IndexByte.
 func is(c byte, few string) bool {
 	for i := range len(few) {
 		if few[i] == c {
@@ -378,10 +378,10 @@ func is(c byte, few string) bool {
 	return false
 }
 
-// pastBlanks returns where what is behind the blanks at i begins.
+// pastBlanks returns where the blanks at i end.
 func (r *reader) pastBlanks(i int) int { return r.run(i, isBlank) }
 
-// regular is a regular expression; N stands for a name's words, L for a letter.
+// regular compiles an expression that matches where it is tried; <N> stands for a name's words, <L> for a letter.
 func regular(s string) *regexp.Regexp {
 	const letter, small = `[A-Za-z\x{fffd}]`, `[A-Za-z\x{fffd}'-]*`
 	const words = `[A-Z\x{fffd}]` + small + `(?:[ +]+(?:(?:d[aeo]s?|e)[ +]+)?[A-Z\x{fffd}]` + small + `){0,5}`

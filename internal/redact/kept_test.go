@@ -176,7 +176,7 @@ var kept = []struct{ why, text string }{
 	{"a wrong time", "nextRetryTime is +12025-01-12T00:00:00Z"},
 	{"roles in small letters", "paciente internado em estado grave"},
 	{"a role's cover", "beneficiário sem cobertura"},
-	{"a house that is named for somebody", "Hospital Dr. Mário Gatti; Assistência Médica Internacional"},
+	{"a house that is named for somebody", "Hospital Dr. Mário Gatti; Maternidade Dona Francisca, ala B; Assistência Médica Internacional"},
 	{"everybody's telephone, a department", "telefone da central 08001234567; responsável: setor de faturamento"},
 	{"names of houses", "Hospital Santa Maria; Unimed São Paulo"},
 	{"labels in messages", "O campo 'nome' é obrigatório; nome: campo obrigatório; nomeBeneficiario: must not be blank; \"nome\":null; \"nome\":\"\"; cpf inválido; e-mail ausente; telefone: undefined"},

@@ -158,6 +158,7 @@ func (r *reader) notedAt(i int) int {
 	switch {
 	case class == number && !is(next, "ei'=N$>") && !isAlnum(next), // 482917 é sua senha, :1='Ana Souza'
 		class == date && !begins,
+		class == staff && r.class(i-1) == ' ' && r.class(i-2) == house,                   // Maternidade Dona Francisca
 		is(class, "PN7L") && r.char(r.end(i)) != '/' && !is(r.char(r.end(behind)), "_-"): // paciente: Ana_Souza.pdf
 		return 0
 	case isNoted[class]:

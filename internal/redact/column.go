@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// The header of a table, the columns of an INSERT and the fields of a key label the values below or behind them by their
-// place in the list.
+// The header of a table, the columns of an INSERT and the fields of a key label the values below or behind them by
+// their place in the list.
 
 const (
 	maxHeader  = 1 << 12 // characters of a header before and behind a label
@@ -154,7 +154,7 @@ func (r *reader) readCell(v edit, k kind) {
 		r.redact(edit{v.start, v.end, taken})
 	}
 	i, _ := slices.BinarySearchFunc(r.tokens, v.start, func(t token, at int) int { return int(t.at) - at })
-	if i > 0 && !r.isWord(i-1) && !is(r.class(i-1), numberish+"456") {
+	if i > 0 && !r.isWord(i-1) && !is(r.class(i-1), numberish+marks) {
 		r.classes[i-1] = endTag
 	}
 	for ; i < len(r.classes) && r.start(i) < v.end; i++ {

@@ -69,9 +69,9 @@ func (r *reader) fieldBehind(i, start, end int) kind {
 func (r *reader) fieldBefore(i, start, end int) kind {
 	for j, words := i-1, 0; j >= 0 && words <= 2*near; j-- {
 		switch c := r.classes[j]; {
-		case is(c, "456QAZ"):
+		case is(c, marks+"QAZ"):
 			return none
-		case is(c, "L78NP"):
+		case is(c, labels+persons):
 			from, to := r.start(r.nameStart(j)), r.keyEnd(r.end(j))
 			if r.char(to) == '=' && is(r.char(to+1), `"'`) { // a value of its own
 				return none
@@ -109,7 +109,7 @@ func (r *reader) fieldKind(start, end int) kind {
 		case k == secret:
 		case is(w.class, keeping):
 			return nobodys
-		case is(w.class, "L78NPVK"):
+		case is(w.class, labels+persons+"VK"):
 			if w.class != vague {
 				k = w.kind
 			}

@@ -111,7 +111,7 @@ func (r *reader) meetsWord(c *context, i int) {
 		return
 	case is(class, keeping), class == company:
 		c.kept, c.since = class, 0
-	case is(class, "oj"), isQuery:
+	case is(class, counting), isQuery:
 		if c.kept == 0 {
 			c.kept, c.since = counter, 0
 		}
@@ -126,7 +126,7 @@ func (r *reader) meetsWord(c *context, i int) {
 	default:
 		c.since++
 	}
-	if is(c.kept, "oj") && c.since > 1 {
+	if is(c.kept, counting) && c.since > 1 {
 		c.kept = 0
 	}
 	if class == health && c.label == card {
@@ -142,7 +142,7 @@ func (r *reader) meetsWord(c *context, i int) {
 
 // isMoney reports whether a currency's sign or name stands right before the token i.
 func (r *reader) isMoney(i int) bool {
-	return r.isBehind(i, "$") || r.class(i-1) == '9' || r.class(i-1) == ' ' && r.class(i-2) == '9'
+	return r.isBehind(i, "$") || r.class(i-1) == currency || r.class(i-1) == ' ' && r.class(i-2) == currency
 }
 
 // isPrefix reports whether the word i is the letters of a number: MG-12.345.678.
@@ -151,7 +151,7 @@ func (r *reader) isPrefix(i int) bool {
 	if r.char(next) == '-' {
 		next++
 	}
-	return is(r.classes[i], "uUk") && r.size(i) <= maxPrefix && looks[r.char(next)] == isDigit
+	return is(r.classes[i], strange) && r.size(i) <= maxPrefix && looks[r.char(next)] == isDigit
 }
 
 // isPurpose reports whether the word i says what a document is for, before the document's number: protocolo de

@@ -12,7 +12,7 @@ type class = byte
 const (
 	unknown, article, given, saint, initial             = 'u', 'a', 'g', 'h', 'I'
 	element, quoting, house, stop, paper, health        = 'E', 'v', 'd', 'x', 'p', 'e'
-	writer                                              = 'Y'
+	writer, currency                                    = 'Y', '9'
 	counter, offset                                     = 'o', 'j'
 	keepOne, keepAll, engineKey, company, claim         = 'Q', 'A', 'J', 'C', 'c'
 	person, named, vague, login, kin, staff, worker     = 'P', 'N', 'V', 'W', 'K', 'T', 'X'
@@ -24,17 +24,27 @@ const (
 	hidden         = '6'      // that of a secret
 	endTag, url    = 1, 2     // </name and ://
 	wide           = 3        // blanks that separate columns
+	keyed          = 'k'      // a word that might begin a name, but is a key: nome_arquivo, ana=
 )
 
 // Sets of classes.
 const (
 	numberish  = "0123"
 	marks      = "456"
-	labels     = "L78"
-	keeping    = "QAZJ"
-	capitals   = "UGHRI" // words that a name may begin with
-	nameable   = capitals + "ughra"
-	connecting = "aqKTXfojneFi"
+	labels     = "L78"         // a number of their kind follows
+	keeping    = "QAZJ"        // what follows is nobody's
+	leading    = "UGHR"        // a name may begin with them
+	capitals   = leading + "I" // leading, or an initial
+	lowered    = "ughr"        // leading, in small letters
+	nameable   = capitals + lowered + "a"
+	givens     = "gG"
+	streets    = "rR"
+	strange    = "uUk"          // not in the lexicon
+	persons    = "PN"           // a name follows
+	workers    = "TX"           // a name follows under conditions
+	counting   = "oj"           // the number that follows is a count
+	filling    = "fon"          // "informado" and the like
+	connecting = "aqKTXfojneFi" // words between a label and its datum
 	messages   = connecting + "EvpdxWwmzt"
 	secrets    = "SDO"
 	hard       = ";!?&"

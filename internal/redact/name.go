@@ -11,7 +11,7 @@ const (
 )
 
 // nameForms match the classes of a name: the first one with capitals, the second any.
-var nameForms = [...]*regexp.Regexp{nameForm("UGHR"), nameForm("UGHRughr")}
+var nameForms = [...]*regexp.Regexp{nameForm(leading), nameForm(leading + lowered)}
 
 func nameForm(first string) *regexp.Regexp {
 	const on = "(?:[.`^-]?[" + nameable + "])*" // Costa-Lima, D'Ávila, McGregor
@@ -41,7 +41,7 @@ func (r *reader) nameAt(i int) edit {
 	case is(c, capitals):
 		return r.surnameFirstAt(i)
 	case !isTrigger[c], r.tokens[i].path, r.has(r.end(i), "()"), c == nameMark && !is(r.char(r.start(i)-1), " \"'("),
-		is(c, "PN") && r.size(i) <= maxShort && r.class(r.before(i)) == house:
+		is(c, persons) && r.size(i) <= maxShort && r.class(r.before(i)) == house:
 		return edit{}
 	}
 	l := lead{trigger: r.classes[i], size: r.size(i)}
@@ -73,7 +73,7 @@ func (r *reader) nameBehind(i int, l *lead) edit {
 			}
 			l.below = !l.sign && (next > j+1 || r.isNameLine(next)) && isName[r.class(next)]
 			l.line = !l.sign && !l.below
-			if l.below && is(l.trigger, "PNKTX") && !r.beginsLine(i) {
+			if l.below && is(l.trigger, persons+workers+"K") && !r.beginsLine(i) {
 				return edit{}
 			}
 		case c == '|' && j == i+1: // Paciente|Ana Reis
@@ -88,7 +88,7 @@ func (r *reader) nameBehind(i int, l *lead) edit {
 			l.foreign = true
 		case is(c, "aqKTXVW784"), c == nameMark && l.trigger == nameMark:
 			l.words++
-		case is(c, "fon"):
+		case is(c, filling):
 			l.filled = true
 		case r.isWord(j) && isSmall(r.Chars[r.start(j)]) && !is(c, "FEvPN"):
 			l.foreign = true
@@ -106,7 +106,7 @@ func (r *reader) nameFrom(i int, l *lead) edit {
 		return edit{}
 	}
 	before := r.char(start - 1)
-	isCapital, isGiven := is(c, capitals), is(c, "gG")
+	isCapital, isGiven := is(c, capitals), is(c, givens)
 	isEnclosed := is(before, `"'(`) && r.char(start-2) == ' ' && isAlnum(r.char(start-3))
 	if isAlnum(before) || isMark(before) || before == '_' || r.tokens[i].path || l.line && !l.sign ||
 		l.foreign && !(isEnclosed && isGiven) || l.filled && !isEnclosed && !(l.sign && isCapital) {
@@ -114,10 +114,10 @@ func (r *reader) nameFrom(i int, l *lead) edit {
 	}
 	least, isAny := 2, l.sign || l.trigger == nameMark
 	isTitled := isCapital && isSmall(r.char(start+1))
-	isPerson := is(l.trigger, "PN") || is(l.trigger, "TX") && l.below ||
+	isPerson := is(l.trigger, persons) || is(l.trigger, workers) && l.below ||
 		l.trigger == kin && (l.tight || l.below) && !l.filled
 	switch t := l.trigger; {
-	case isPerson && (t == kin || !l.dash), is(t, "TX") && isGiven && l.sign,
+	case isPerson && (t == kin || !l.dash), is(t, workers) && isGiven && l.sign,
 		t == nameMark && isEnclosed && (isGiven || l.filled): // informado [NAME], cadastrado 'Maria'
 		least = 1
 	case isPerson, is(t, "VW") && !l.filled, t == '8', t == kin && (isGiven || isTitled),
@@ -204,7 +204,7 @@ var (
 func (r *reader) isNameLine(i int) bool {
 	end := i + r.match(nameLine, i)
 	return end > i && (end == len(r.classes) || r.classes[end] == '\n') &&
-		(bytes.ContainsAny(r.classes[i:end], "gG") || r.countParts(i, end) > 1 && (!r.sounds(i, end, 0) ||
+		(bytes.ContainsAny(r.classes[i:end], givens) || r.countParts(i, end) > 1 && (!r.sounds(i, end, 0) ||
 			isSmall(r.char(r.start(i)+1)) && fullName.Match(bytes.TrimRight(r.Chars[r.start(i):r.start(end)], " "))))
 }
 
@@ -219,7 +219,7 @@ func (r *reader) isLowerName(i int) bool {
 // or ends as words of messages do.
 func (r *reader) sounds(i, end, least int) bool {
 	for ; i < end; i++ {
-		if r.isWord(i) && !is(r.classes[i], "agG") &&
+		if r.isWord(i) && !is(r.classes[i], "a"+givens) &&
 			(r.size(i) < least || endsAsMessage(r.Chars[r.start(i):r.end(i)])) {
 			return true
 		}
@@ -289,7 +289,7 @@ func (r *reader) isOpened(i int) bool {
 
 // streetForm is an address up to a sign or word that is in no address.
 var streetForm = regexp.MustCompile("^[" + nameable + "](?:(?:[^A-Za-z0-9;!?&:=>\"'\n)\\]}|<{\x01]|a)*" +
-	"[" + capitals + "ughr0123])*")
+	"[" + capitals + lowered + numberish + "])*")
 
 // numbered is a street's name and a number.
 var numbered = regexp.MustCompile("^[rR]\\.?[ +](?:0[ +])?(?:a[ +])?[UGHR](?:[.`-]?[" + nameable + "])*" +
@@ -306,7 +306,8 @@ func (r *reader) addressAt(i int) edit {
 	c := r.context.ofNumber()
 	isMeant := c.label == address && c.direct
 	isEnclosed := r.isOpened(start)
-	isStreet := is(class, "rR") && (r.size(i) > 1 || r.char(r.end(i)) == '.' || isMeant) || class == initial && r.has(start, "r.")
+	isStreet := is(class, streets) && (r.size(i) > 1 || r.char(r.end(i)) == '.' || isMeant) ||
+		class == initial && r.has(start, "r.")
 	isAssigned := r.isBehind(i, assigning) && r.size(i) > 1 && is(class, capitals)
 	if r.tokens[i].path || !isEnclosed && !isStreet && !isAssigned {
 		return edit{}

@@ -90,7 +90,7 @@ func isPersons(v []byte) bool {
 	hasName, likeNames := bytes.IndexByte(v, '.') > 0, len(v) > maxShort
 	for _, part := range bytes.FieldsFunc(v, func(c rune) bool { return is(byte(c), "._-") }) {
 		c := lexicon[string(part)].class
-		if c != 0 && !is(c, "ughra") || bytes.HasPrefix(part, []byte("svc")) || bytes.HasSuffix(part, []byte("web")) {
+		if c != 0 && !is(c, lowered+"a") || bytes.HasPrefix(part, []byte("svc")) || bytes.HasSuffix(part, []byte("web")) {
 			return false
 		}
 		hasName = hasName || c == given
@@ -131,10 +131,10 @@ func (r *reader) isWebToken(i int) bool {
 }
 
 const (
-	noted      = "yBbMlWqszmvJVErPF0SDOwoNK7LT1It" // the classes of words that begin a notation whatever stands around them
+	noted      = "yBbMlWqszmvJVErPF0SDOwoNK7LT1It" // classes that begin a notation whatever stands around it
 	brief      = "SDOwoNK7LT1Im"                   // those of them whose notation is short
 	privateKey = "BEGIN "
-	// Characters of a notation that are read; a secret may go on behind them. maxUnknown is for brief and unknown words.
+	// Characters of a notation that are read, though a secret may go on. maxUnknown is for brief and unknown words.
 	maxNoted, maxUnknown = 640, 96
 )
 
@@ -142,9 +142,9 @@ const (
 func (r *reader) notedAt(i int) int {
 	start, class := r.start(i), r.classes[i]
 	switch {
-	case is(class, "UGHR"):
+	case is(class, leading):
 		class |= 0x20
-	case class == 'k':
+	case class == keyed:
 		class = unknown
 	}
 	before := r.char(start - 1)

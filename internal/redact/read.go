@@ -164,7 +164,7 @@ func (r *reader) readToken(i int) (e edit) {
 		e = r.secretAt(i)
 	case c == quoting:
 		e = r.quotedAt(i)
-	case r.context.label == address, is(c, "rR"):
+	case r.context.label == address, is(c, streets):
 		e = r.addressAt(i)
 	case isCoded:
 		e = r.codeAt(i)

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// A secret (R32) stands behind a word that names it (senha=…, <senhaPrestador>…, Authorization: Bearer …). One that shows
-// by itself (a JSON web token, a private key, a vendor's token) has a notation. Nothing is taken if a mark stands between
-// the word and its secret.
+// A secret (R32) stands behind a word that names it (senha=…, <senhaPrestador>…, Authorization: Bearer …). One that
+// shows by itself (a JSON web token, a private key, a vendor's token) has a notation. Nothing is taken if a mark stands
+// between the word and its secret.
 
 const (
 	maxToSecret  = 60 // characters between a word and its secret
@@ -169,8 +169,8 @@ func (r *reader) follow(w *way, i int) int {
 			for i = r.end(i); is(r.char(i), " \n"); i++ {
 			}
 			return i
-		case w.words < near && !r.isMixed(r.start(i)) && (isMessage[c] || r.tokens[i].kind == id && is(c, "uUk") ||
-			w.words > 0 && is(c, "uUk") && is(r.char(r.end(i)), ":=") && r.char(r.end(i)+1) != '/'):
+		case w.words < near && !r.isMixed(r.start(i)) && (isMessage[c] || r.tokens[i].kind == id && is(c, strange) ||
+			w.words > 0 && is(c, strange) && is(r.char(r.end(i)), ":=") && r.char(r.end(i)+1) != '/'):
 			// senha antiga …, password for user admin: …
 			if c != quoting {
 				w.words++
@@ -179,7 +179,8 @@ func (r *reader) follow(w *way, i int) int {
 				w.far = (w.far || !connects[c] && r.tokens[i].kind != id) && !w.told
 			}
 			isSpaced, isListed = false, false
-		case w.far && (c == fixed || w.class != opaque || !isRandom(r.Chars[r.start(i):r.keyEnd(r.start(i))])), !isSpaced, !isAlnum(r.Chars[r.start(i)]):
+		case w.far && (c == fixed || w.class != opaque || !isRandom(r.Chars[r.start(i):r.keyEnd(r.start(i))])),
+			!isSpaced, !isAlnum(r.Chars[r.start(i)]):
 			return 0
 		default:
 			return r.start(i)

@@ -3,12 +3,12 @@
 // to the text, safe for concurrent use.
 //
 // A text is read through text.Reading, so that escapes, entities and other scripts' digits hide nothing, and split into
-// tokens: words, digits, signs. words.txt says what a word tells of its neighbours, numbers.txt how numbers are written,
-// and notations.txt how other data are that show by themselves.
+// tokens: words, digits, signs. words.txt says what a word tells of its neighbours, numbers.txt how numbers are
+// written, and notations.txt how other data are that show by themselves.
 //
 // Taken are numbers that their check digits or form prove, and numbers of the length that the label before them allows;
-// e-mail addresses; users and passwords in URLs; names behind a label; dates behind "nascimento"; addresses; values that
-// a validator quotes or columns label; secrets. What stays: claims' ids; the number right behind protocolo, guia, lote
+// e-mail addresses; users and passwords in URLs; names behind a label; dates behind "nascimento"; addresses; values
+// that a validator quotes or columns label; secrets. What stays: claims' ids; the number right behind protocolo, guia, lote
 // or NSU, except a CPF with its punctuation; engines' keys, UUIDs, hashes, IP addresses; amounts, dates, times, codes;
 // hosts and paths of URLs; companies' CNPJ; words that tell what is wrong. Where a number may be either, privacy wins.
 //

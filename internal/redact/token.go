@@ -208,9 +208,9 @@ func (r *reader) wordsAt(i int) int {
 		case to == i+1 && isCapital && next == ' ' && isSmall(r.char(to+1)) && r.class(len(r.classes)-1) == ' ' &&
 			is(r.class(len(r.classes)-2), capitals):
 			e.class = 'i' // JANE A not found
-		case is(e.class, "ughr") && (is(next, "_@=") || next == ':' && !isCapital):
-			e.class = 'k' // a key
-		case is(e.class, "ughr") && isCapital:
+		case is(e.class, lowered) && (is(next, "_@=") || next == ':' && !isCapital):
+			e.class = keyed
+		case is(e.class, lowered) && isCapital:
 			e.class &^= 0x20
 		}
 		i = r.add(i, to, e.class, e.kind)

@@ -138,7 +138,7 @@ var NoMatch = Match{Class: Unknown, Rank: Nothing, Reason: "UNKNOWN"}
 // Classifier weighs the evidence in error texts. It is safe for concurrent use; a nil one knows no rule.
 type Classifier struct {
 	rules []Rule
-	// matchers holds what each way of a rule to match says of a message, the strongest first; without Text.
+	// matchers holds a Match without Text for each way in which a rule may match, the strongest first.
 	matchers []Match
 	// needles are searched in the message as read, codes in the original (R3).
 	needles, codes automaton
@@ -161,7 +161,7 @@ func (c *Classifier) Classify(message string, status int) Match {
 	return m
 }
 
-// Read is Classify, and returns what else the message tells.
+// Read returns what Classify does, and what else the message tells.
 func (c *Classifier) Read(message string, status int) (Match, Said) {
 	if c == nil {
 		return NoMatch, Said{}

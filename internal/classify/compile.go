@@ -35,7 +35,7 @@ type compiler struct {
 	wrong Errors
 }
 
-// piece is one item of a rule's lists, and what it says of a message that has it, without Text.
+// piece is one item of a rule's lists, and the Match, without Text, of a message that has it.
 type piece struct {
 	RuleError // about this item, if it is invalid
 	Match
@@ -155,7 +155,7 @@ func (c *compiler) addCode(code string, rank Rank, number int) {
 	}
 }
 
-// addNumbers makes a number, or a hundred of them if s ends in xx, match by matcher, unless an earlier matcher has it.
+// addNumbers lets matcher match a number, or a hundred of them if s ends in xx, unless an earlier matcher does.
 func (c *compiler) addNumbers(s string, kind numberKind, matcher int) {
 	numbers := []string{s}
 	if head, isGroup := strings.CutSuffix(s, "xx"); isGroup {

@@ -65,7 +65,7 @@ var (
 		`|autentic|ao enviar|no envio)`)
 )
 
-// authorises reports whether thing is a senha that means an authorisation's number, as its second rule has it.
+// authorises reports whether thing is a senha that means an authorisation's number. Then its second rule counts.
 func (s *search) authorises(thing *hit) bool {
 	clause := s.clauseOf(thing)
 	return s.at(thing.from) == "senha" && authorised.Match(clause) && !accessed.Match(clause)

@@ -21,13 +21,13 @@ var sayings = map[string]role{"perhaps": perhapsRole, "not sent": notSentRole, "
 // ofStatus maps HTTP statuses to the roles of phrases that say the same.
 var ofStatus = map[string]role{"429": notSentRole, "503": notSentRole, "502": perhapsRole, "504": perhapsRole}
 
-// hear takes in what a phrase, or a status, says of whether the claim was sent.
+// hear records what a phrase or a status of role r tells of whether the claim was sent.
 func (s *search) hear(r role) {
 	s.said.Perhaps = s.said.Perhaps || r == perhapsRole
 	s.notSent = s.notSent || r == notSentRole
 }
 
-// conclude completes what the message tells, once its words are read.
+// conclude completes said once the words of the message are read.
 func (s *search) conclude() {
 	s.hear(ofStatus[strconv.Itoa(s.status)])
 	eachNumber(s.plain, func(from, to int) {

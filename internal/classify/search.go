@@ -23,8 +23,8 @@ type search struct {
 	laterTry int
 	// earlier and latest are the places in plain of the last two statuses that differ; to is 0 if there is none.
 	earlier, latest span
-	// said is what the message tells. notSent reports that it tells that the claim was not sent. asks holds the words
-	// behind requests to wait.
+	// said is what the message tells. notSent is true if the message tells that the claim was not sent. asks holds, for
+	// each request to wait, the word behind it.
 	said    Said
 	notSent bool
 	asks    []int
@@ -79,8 +79,8 @@ const patternReach = 64 << 10
 // searches recycles the memory of finished searches.
 var searches = sync.Pool{New: func() any { return new(search) }}
 
-// search weighs the evidence in a message. If the message tells of several tries, earlier ones count only with ranks 1
-// and 2, and with what they tell. The caller frees the result.
+// search weighs the evidence in a message. Of several tries the last decides, unless evidence of rank 1 or 2 is in any
+// of them; what the earlier ones tell counts, too. The caller frees the result.
 func (c *Classifier) search(message string, status int, explains bool) *search {
 	s := c.weigh(message, status, explains)
 	if s.best != none && s.matchers[s.best].Rank <= TISS {

@@ -161,7 +161,8 @@ func (r *reader) labelledBehind(i int, n *cluster) (kind, int) {
 var code = regular(`[A-Za-z\d]+(?:-[A-Za-z\d]+)+`)
 
 // programCode begins the number of a program's message or of a rule: ORA-06512.
-var programCode = regexp.MustCompile(`^(?i:ora|tns|pls|sql|db2|imp|http|https|err|erro|error|cod|codigo|code|glosa|tiss|tuss|ans|rn|cvc|soap)-?\d`)
+var programCode = regexp.MustCompile(`^(?i:ora|tns|pls|sql|db2|imp|http|https|err|erro|error|cod|codigo|code|` +
+	`glosa|tiss|tuss|ans|rn|cvc|soap)-?\d`)
 
 // codeAt returns the number with letters that begins with the token i, behind a person's or card's label: MB-12345-678.
 func (r *reader) codeAt(i int) edit {

@@ -39,7 +39,7 @@ const (
 	nameable   = capitals + lowered + "a"
 	givens     = "gG"
 	streets    = "rR"
-	strange    = "uUk"          // not in the lexicon
+	strange    = "uUk"          // not in the lexicon, or a key
 	persons    = "PN"           // a name follows
 	workers    = "TX"           // a name follows under conditions
 	counting   = "oj"           // the number that follows is a count

@@ -274,7 +274,8 @@ func (r *reader) guessed(start, end int) kind {
 	last, words, isGiven := r.wordsEnd(start, end)
 	isOther := words < 2 || bytes.IndexByte(v, ' ') < 0
 	for w, at := range r.words(start, end) {
-		isOther = isOther || w.class != article && (at.end-at.start <= maxShort || endsAsMessage(r.Chars[at.start:at.end]))
+		isOther = isOther || w.class != article &&
+			(at.end-at.start <= maxShort || endsAsMessage(r.Chars[at.start:at.end]))
 	}
 	if last < end || isOther && !isGiven || !fullName.Match(v) {
 		return none

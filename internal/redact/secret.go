@@ -141,8 +141,8 @@ func (r *reader) textAt(i int) edit {
 }
 
 // verbs announce a secret: "a senha é …".
-var verbs = strings.Fields("e es is sendo foi era was ser alterada trocada resetada definida redefinida mudada atualizada " +
-	"changed reset como as mudou trocou passou virou ficou agora")
+var verbs = strings.Fields("e es is sendo foi era was ser alterada trocada resetada definida redefinida mudada " +
+	"atualizada changed reset como as mudou trocou passou virou ficou agora")
 
 // follow goes from the token i, behind a secret's name, over words of messages, and notes them in w. It returns where
 // the secret would begin; 0 where there can be none.
@@ -199,7 +199,8 @@ func (r *reader) assigned(w *way, i int) int {
 	start := r.start(behind)
 	if is(r.char(start-1), "\"'") {
 		w.quote = r.char(start - 1)
-	} else if bytes.IndexByte(r.classes[min(i, behind):behind], '\n') >= 0 { // on the next line it has to look like a secret
+	} else if bytes.IndexByte(r.classes[min(i, behind):behind], '\n') >= 0 {
+		// On the next line it has to look like a secret.
 		if w.words++; r.isKeyAt(start) {
 			return 0
 		}

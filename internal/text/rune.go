@@ -1,4 +1,4 @@
-// Package text reads error texts as people do: without case, accents, entities, escapes and damaged encodings.
+// Package text reads error texts as people see them: without accents, entities, escapes and damaged encodings.
 package text
 
 import (
@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// readRune returns the first character of s, which must not be empty, and its length in bytes. It decodes HTML entities and
-// JSON escapes, even if escaped again, and UTF-8 that was mistaken for Latin-1 or Windows-1252. A byte that is not
+// readRune returns the first character of s, which must not be empty, and its length in bytes. It decodes HTML entities
+// and JSON escapes, even if escaped again, and UTF-8 that was mistaken for Latin-1 or Windows-1252. A byte that is not
 // UTF-8 is read as Latin-1, which TISS messages use.
 func readRune(s string) (rune, int) {
 	switch c := s[0]; {

@@ -2,7 +2,7 @@ package redact
 
 import "regexp"
 
-// What is never taken.
+// This file reads what is never taken.
 
 const maxHash = 128 // hexadecimal digits of SHA-512
 
@@ -57,7 +57,8 @@ func (r *reader) claimEnd(i int) int {
 	}
 }
 
-// keptEnd returns the end of the protocol number at i. Behind one of "-./_" it goes on only with a digit.
+// keptEnd returns the end of the protocol number at i. One of "-./_" belongs to it if a digit follows, but no CPF with
+// its punctuation.
 func (r *reader) keptEnd(i int) int {
 	for isAlnum(r.char(i)) ||
 		is(r.char(i), "-./_") && looks[r.char(i+1)] == isDigit && !r.isPunctuated(i+1) {

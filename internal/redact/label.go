@@ -39,7 +39,7 @@ func (c *context) isKept() bool { return c.kept == keepOne || c.kept == keepAll 
 
 func (c *context) begin(k kind) { *c = context{label: k, direct: true} }
 
-// crosses updates c behind a sign.
+// crosses updates c for a sign.
 func (c *context) crosses(sign class) {
 	switch {
 	case sign == ' ':
@@ -55,7 +55,7 @@ func (c *context) crosses(sign class) {
 	}
 }
 
-// settle updates c before a word, number or mark: on a new line kept counts no more, unless a sign assigns.
+// settle updates c before a word, number or mark. What kept says ends with its line, unless a sign assigns.
 func (c *context) settle() {
 	if c.line && !c.signed && c.kept != company {
 		c.kept = 0
@@ -63,7 +63,7 @@ func (c *context) settle() {
 	c.signed, c.line = false, false
 }
 
-// meets updates the context behind the token i.
+// meets updates the context for the token i: a word, a number or a mark.
 func (r *reader) meets(i int) {
 	c, t := &r.context, &r.tokens[i]
 	switch sorts[r.classes[i]] {
@@ -89,7 +89,7 @@ func (r *reader) meets(i int) {
 	}
 }
 
-// meetsWord updates c behind the word i: "CPF do paciente" is a CPF's label, "CPF/CNPJ" may be a company's.
+// meetsWord updates c for the word i: "CPF do paciente" is a CPF's label, "CPF/CNPJ" may be a company's.
 func (r *reader) meetsWord(c *context, i int) {
 	class, k := r.classes[i], r.tokens[i].kind
 	isQuery := class == 'n' && is(r.char(r.start(i)-1), "?&") // ?numero=
@@ -140,7 +140,7 @@ func (r *reader) meetsWord(c *context, i int) {
 	c.direct = c.direct && (connects[class] || isAdjective || isPapers || r.isPrefix(i))
 }
 
-// isMoney reports whether a currency's sign or name stands right before the token i.
+// isMoney reports whether a currency's sign or code stands right before the token i.
 func (r *reader) isMoney(i int) bool {
 	return r.isBehind(i, "$") || r.class(i-1) == currency || r.class(i-1) == ' ' && r.class(i-2) == currency
 }

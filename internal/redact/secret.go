@@ -84,12 +84,12 @@ func (r *reader) labelledSecret(begin int, c class) edit {
 		start = r.pastBlanks(end)
 	}
 	isFirst := bytes.HasSuffix(bytes.TrimRight(r.Chars[max(0, from-maxToSecret):from], " -"), []byte("\n"))
-	w.line = w.line || w.quote == 0 && w.tight && c == secretive && isFirst // of a settings file
+	w.line = w.line || w.quote == 0 && w.tight && c == secretive && isFirst // a settings file's
 	end = r.secretEnd(start, &w)
 	for all := r.run(start, isDigit) == end; all && is(r.char(end), " -.") && looks[r.char(end+1)] == isDigit; {
 		end = r.run(end+1, isDigit)
 	}
-	isObject := w.sign == 0 && w.quote != 0 && // Kubernetes'
+	isObject := w.sign == 0 && w.quote != 0 && // Kubernetes: secret "x" not found
 		(r.has(end+1, " not found") || r.has(end+1, " is forbidden"))
 	if end <= start || isObject || !r.isSecret(start, end, &w) {
 		return edit{}
@@ -164,7 +164,7 @@ func (r *reader) follow(w *way, i int) int {
 		case is(c, "\"'") && isSpaced:
 			w.quote = c
 			return r.end(i)
-		case c == '\n' && w.quoted && w.words == 0 && r.char(r.pastBlanks(r.end(i))) == '\n': // a form's part
+		case c == '\n' && w.quoted && w.words == 0 && r.char(r.pastBlanks(r.end(i))) == '\n': // a part of a multipart form
 			w.sign, w.line = ':', true
 			for i = r.end(i); is(r.char(i), " \n"); i++ {
 			}
@@ -285,7 +285,7 @@ func isSmallRune(c rune) bool { return 'a' <= c && c <= 'z' }
 
 var nothing = regular(`(?i:null|nil|none|undefined|empty|true|false|n/a|yes|sim)?[^A-Za-z0-9\x{fffd}]*$`)
 
-// isNothing reports whether v stands for no value, or hides one already.
+// isNothing reports whether v is no value, such as null or ***, or has a mark in it.
 func isNothing(v []byte) bool { return nothing.Match(v) || slices.ContainsFunc(v, isMark) }
 
 // looksSecret reports whether a token that no sign assigns looks like a secret: it has letters, and digits or signs

@@ -8,9 +8,11 @@
 //
 // Taken are numbers that their check digits or form prove, and numbers of the length that the label before them allows;
 // e-mail addresses; users and passwords in URLs; names behind a label; dates behind "nascimento"; addresses; values
-// that a validator quotes or columns label; secrets. What stays: claims' ids; the number right behind protocolo, guia, lote
-// or NSU, except a CPF with its punctuation; engines' keys, UUIDs, hashes, IP addresses; amounts, dates, times, codes;
-// hosts and paths of URLs; companies' CNPJ; words that tell what is wrong. Where a number may be either, privacy wins.
+// that a validator quotes or columns label; secrets.
+//
+// What stays: claims' ids; the number right behind protocolo, guia, lote or NSU, except a CPF with its punctuation;
+// engines' keys, UUIDs, hashes, IP addresses; amounts, dates, times, codes; hosts and paths of URLs; companies' CNPJ;
+// words that tell what is wrong. Where a number may be either, privacy wins.
 //
 // It does not find names without a label, data in base64 or spelled in words, health data, or passwords that look like
 // words without a sign before them.

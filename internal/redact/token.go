@@ -207,7 +207,7 @@ func (r *reader) wordsAt(i int) int {
 			e.class = initial // Maria A. Souza
 		case to == i+1 && isCapital && next == ' ' && isSmall(r.char(to+1)) && r.class(len(r.classes)-1) == ' ' &&
 			is(r.class(len(r.classes)-2), capitals):
-			e.class = 'i' // JANE A not found
+			e.class = 'i' // an initial, if a name goes on so: JANE A not found
 		case is(e.class, lowered) && (is(next, "_@=") || next == ':' && !isCapital):
 			e.class = keyed
 		case is(e.class, lowered) && isCapital:
@@ -289,7 +289,7 @@ func (r *reader) abbreviates(i int) bool {
 
 // labelTag is what ends a label in HTML: the end of its cell and the start of the next one, or a tag for looks only.
 var labelTag = regular(`</(?:td|th|dt|label|span)>[ \n:]*<(?:td|dd|span)\b(?:\d{0,3}[^<>\d.])*>|` +
-	`</?(?:b|strong|em|i|label|span)(?: (?:\d{0,3}[^<>\d.])*)?>`) // no attribute holds a person's number
+	`</?(?:b|strong|em|i|label|span)(?: (?:\d{0,3}[^<>\d.])*)?>`) // of no attribute with a longer number, a person's perhaps
 
 const cdata = "<![CDATA["
 

@@ -227,7 +227,8 @@ func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read i
 				if first, _ := r.lookup(from); first.class == given && first.kind == none {
 					k = name
 				}
-			} else if isGiven || words > 1 && !endsAsMessage(r.Chars[from:end]) || group == "person" && words > 0 && r.isTitled(from) {
+			} else if isGiven || words > 1 && !endsAsMessage(r.Chars[from:end]) ||
+				group == "person" && words > 0 && r.isTitled(from) {
 				k = name
 			}
 		}

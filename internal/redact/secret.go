@@ -164,7 +164,7 @@ func (r *reader) follow(w *way, i int) int {
 		case is(c, "\"'") && isSpaced:
 			w.quote = c
 			return r.end(i)
-		case c == '\n' && w.quoted && w.words == 0 && r.char(r.pastBlanks(r.end(i))) == '\n': // a part of a multipart form
+		case c == '\n' && w.quoted && w.words == 0 && r.char(r.pastBlanks(r.end(i))) == '\n': // multipart/form-data
 			w.sign, w.line = ':', true
 			for i = r.end(i); is(r.char(i), " \n"); i++ {
 			}

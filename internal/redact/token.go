@@ -289,7 +289,7 @@ func (r *reader) abbreviates(i int) bool {
 
 // labelTag is what ends a label in HTML: the end of its cell and the start of the next one, or a tag for looks only.
 var labelTag = regular(`</(?:td|th|dt|label|span)>[ \n:]*<(?:td|dd|span)\b(?:\d{0,3}[^<>\d.])*>|` +
-	`</?(?:b|strong|em|i|label|span)(?: (?:\d{0,3}[^<>\d.])*)?>`) // of no attribute with a longer number, a person's perhaps
+	`</?(?:b|strong|em|i|label|span)(?: (?:\d{0,3}[^<>\d.])*)?>`) // longer numbers may be a person's
 
 const cdata = "<![CDATA["
 

@@ -189,7 +189,7 @@ func (e *engine) awaitMissing(t *testing.T, container, why string) {
 	t.Helper()
 	wait.Until(t, "the worker to miss the engine", func() bool {
 		said := e.said(t, container)
-		return strings.Contains(said, "engine does not answer polls; asking on") && strings.Contains(said, why)
+		return strings.Contains(said, "engine does not answer polls") && strings.Contains(said, why)
 	}, func() string { return e.said(t, container) })
 	if e.healthy(t, container) || e.inspect(t, container, ".State.Running") != "true" {
 		t.Errorf("a worker without an engine is healthy, or has ended:\n%s", e.said(t, container))

@@ -278,8 +278,8 @@ func (s *sim) checkEnd() {
 	for _, run := range s.onTheWay() {
 		s.fail("bulk run %s has not ended", run.ID)
 	}
-	if n := len(s.memory.Outbox()); n > 0 {
-		s.fail("%d messages are in the outbox", n)
+	if all := s.memory.Outbox(); len(all) > 0 {
+		s.fail("%d messages are in the outbox, the first for %s since %s: %s", len(all), all[0].Queue, all[0].At.Sub(s.began), all[0].Key)
 	}
 	for event, n := range s.expected {
 		if n != 0 {

@@ -24,7 +24,7 @@ const (
 )
 
 // TestTeamsAreTold on a mail server that asks for TLS and a password: it is killed while dead letters come, then takes
-// nothing for a while. Each dead letter is told once all the same, across a restart too, and nothing of a patient.
+// nothing for a while. Each dead letter is still told once, across a restart too, and no mail tells of a patient.
 func TestTeamsAreTold(t *testing.T) {
 	t.Parallel()
 	s := open(t)

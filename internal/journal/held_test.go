@@ -141,19 +141,27 @@ func TestTheLimitOfAnAbandonedEpisodeGivesUpNothing(t *testing.T) {
 	}
 }
 
+// givenUpAtAGate holds a claim that never failed at the gate of a destination and gives it up there, for lack of time. It returns the
+// dead letter, on which a process waits for a decision.
+func givenUpAtAGate(t *testing.T, f *testkit.Fixture, a *journal.Arrival) (letter string) {
+	t.Helper()
+	a.JobKey, a.ProcessInstanceKey, a.Destination, a.Policy = 7, 5, "portal", f.Policies()[a.Subject.Policy]
+	testkit.Must(t, f.Journal.Hold(t.Context(), a))
+	_, err := f.Journal.Depart(t.Context(), &journal.Departure{Subject: a.Subject, JobKey: a.JobKey, GiveUp: decision.ReasonDeadline})
+	testkit.Must(t, err)
+	told, _, err := f.Memory.Story(t.Context(), a.Subject)
+	testkit.Must(t, err)
+	letter = told.DeadLetters[0].ID
+	f.Await(letter)
+	return letter
+}
+
 // TestGivenUpAtAGateKeepsToItsHours: a claim that never failed, and that a person sends on, goes when the destination at whose gate
 // it was given up opens (R29).
 func TestGivenUpAtAGateKeepsToItsHours(t *testing.T) {
 	f := testkit.New(t, testkit.At(time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)))
 	of := testkit.Subject(decision.DefaultPolicy, "CLM-1-1")
-	testkit.Must(t, f.Journal.Hold(t.Context(), &journal.Arrival{Subject: of, JobKey: 7, ProcessInstanceKey: 5, Destination: "portal",
-		Deadline: f.Now().Add(30 * time.Hour), Policy: f.Policies()[of.Policy]}))
-	_, err := f.Journal.Depart(t.Context(), &journal.Departure{Subject: of, JobKey: 7, GiveUp: decision.ReasonDeadline})
-	testkit.Must(t, err)
-	told, _, err := f.Memory.Story(t.Context(), of)
-	testkit.Must(t, err)
-	letter := told.DeadLetters[0].ID
-	f.Await(letter)
+	letter := givenUpAtAGate(t, f, &journal.Arrival{Subject: of, Deadline: f.Now().Add(30 * time.Hour)})
 	done, err := f.Journal.Review(t.Context(), &journal.Review{Subject: of, DeadLetter: letter, Reason: "x", By: "ana",
 		Policy: opensAtNine(t)})
 	testkit.Must(t, err)
@@ -176,15 +184,8 @@ func TestReportedFailureIsOfTheClaim(t *testing.T) {
 				_, err := f.Journal.Analyze(t.Context(), a)
 				testkit.Must(t, err)
 			} else {
-				testkit.Must(t, f.Journal.Hold(t.Context(), &journal.Arrival{Subject: of, JobKey: 7, ProcessInstanceKey: 5, Destination: "portal",
-					Context: brought, Deadline: deadline, Policy: f.Policies()[of.Policy]}))
-				_, err := f.Journal.Depart(t.Context(), &journal.Departure{Subject: of, JobKey: 7, GiveUp: decision.ReasonDeadline})
-				testkit.Must(t, err)
-				told, _, err := f.Memory.Story(t.Context(), of)
-				testkit.Must(t, err)
-				letter := told.DeadLetters[0].ID
-				f.Await(letter)
-				_, err = f.Journal.Review(t.Context(), &journal.Review{Subject: of, DeadLetter: letter, Reason: "x", By: "ana"})
+				letter := givenUpAtAGate(t, f, &journal.Arrival{Subject: of, Context: brought, Deadline: deadline})
+				_, err := f.Journal.Review(t.Context(), &journal.Review{Subject: of, DeadLetter: letter, Reason: "x", By: "ana"})
 				testkit.Must(t, err)
 			}
 			f.Advance(time.Hour)

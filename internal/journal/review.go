@@ -100,14 +100,14 @@ func (r *Review) next(h *History, now time.Time) time.Time {
 		precision = time.Second
 	}
 	at := now.UTC().Truncate(precision).Add(r.Delay)
-	destination, known := h.DeadLetter.Destination, h.DeadLetter.Destination != ""
-	if h.Last != nil && !known {
-		destination, known = h.Last.Destination, true
-	}
-	if r.Policy == nil || !known {
+	to := h.DeadLetter.Destination
+	switch {
+	case r.Policy == nil, to == "" && h.Last == nil:
 		return at
+	case to == "":
+		to = h.Last.Destination
 	}
-	return r.Policy.Open(destination, r.Subject.ID, h.DeadLetter.retries(r.Fresh), at, r.until(h.DeadLetter))
+	return r.Policy.Open(to, r.Subject.ID, h.DeadLetter.retries(r.Fresh), at, r.until(h.DeadLetter))
 }
 
 // until returns the deadline that the retry must keep; zero for none (R29).

@@ -154,7 +154,7 @@ func (v *visit) auditRow(r *journal.Record) auditRow {
 		d := &a.Decision
 		row.ID, row.Policy, row.URL = r.Subject.ID, r.Subject.Policy, subjectURL(r.Subject)
 		row.Kind, row.At, row.Says = v.T("event.kind.attempt"), v.At(d.AnalysedAt), v.T("event.attempt", v.Number(a.Number))
-		if d.Outcome != decision.MaxRetriesExceeded {
+		if !isOnlyLimit(d) {
 			row.Says += " " + v.reason(d.Reason) + "."
 		}
 		row.Says += " " + v.consequence(d)

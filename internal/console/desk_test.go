@@ -67,7 +67,7 @@ func TestWhatIsOverdueIsCountedApart(t *testing.T) {
 		s.page(address).mustSay("2 overdue: R$ 200.00", "1 is due today: R$ 100.00")
 	}
 	for _, address := range []string{"/dead-letters", "/dead-letters/groups"} { // a search is for others
-		s.page(address+"?q=CLM-D-4").mustNotSay("overdue: R$")
+		s.page(address + "?q=CLM-D-4").mustNotSay("overdue: R$")
 	}
 	late := s.page("/dead-letters?sort=deadline").classed("late")
 	if len(late) != 2 || text(late[0]) != "overdue by 24 h 9 min" {

@@ -143,7 +143,7 @@ func namesOfSets() []string {
 		named([]string{string(journal.BulkFinish), "refuse"}, "event.bulk.*"),
 		named(catalogue.Default().Policies.Names(), "policy.*"),
 		named(marks, "mark.*"),
-		named([]string{"permanent", "unknown", "time", "limit"}, "event.final.*"),
+		named([]string{"permanent", "unknown", "time", "deadline", "limit"}, "event.final.*"),
 		named([]journal.NoteVerb{journal.Comment, journal.Assign, journal.RetryLater, journal.DiscardLater, journal.Undo}, "event.note.*"),
 		named([]decision.UnknownError{decision.RetryUnknown, decision.GiveUpUnknown}, "limits.unknown.*"),
 		named([]decision.EmptyError{decision.RejectEmptyError, decision.AssumeTransient}, "limits.empty.*"),

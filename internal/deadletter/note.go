@@ -15,9 +15,9 @@ import (
 )
 
 // Note records what a person says about a dead letter without deciding on it at once: any verb but Assign. It reads
-// ID, Reason and By of c, and for RetryLater a retry's other fields. Its errors are Decide's.
+// ID, Reason and By of c, for RetryLater a retry's other fields, and for Undo Undoes. Its errors are Decide's.
 func (s *Service) Note(ctx context.Context, c Command, verb journal.NoteVerb) (Item, error) {
-	n := &journal.Note{Verb: verb, By: c.By, When: c.When}
+	n := &journal.Note{Verb: verb, By: c.By, When: c.When, Undoes: c.Undoes}
 	var err error
 	if verb != journal.Undo {
 		n.Text, err = CheckReason(c.Reason)

@@ -172,7 +172,9 @@ func TestCommitBesideARebuild(t *testing.T) {
 		})
 		return nil
 	}
-	step := func(head journal.Head) (*journal.Changes, error) { return journal.RebuildStep(head, time.Now(), false, nil), nil }
+	step := func(head journal.Head) (*journal.Changes, error) {
+		return journal.RebuildStep(head, time.Now(), false, nil), nil
+	}
 	testkit.Must(t, db.Rebuild(wait.Context(t), commit, func(int64, int64, int64) {}, step))
 	testkit.Must(t, <-ended)
 	verifyChain(t, url)

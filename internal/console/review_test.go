@@ -112,6 +112,34 @@ func TestADecisionCanBeUndone(t *testing.T) {
 	}
 }
 
+// TestAnOldPageUndoesNobodyElse: a page that shows a decision which was undone since leaves what another decided then.
+func TestAnOldPageUndoesNobodyElse(t *testing.T) {
+	s, below, _ := reviewing(t)
+	shown := func() url.Values {
+		d := s.page(subjectAddress("tiss-submission", "CLM-T-1"))
+		beside := s.page(subjectAddress("tiss-submission", "CLM-T-2") + "?list=state%3Dopen&after=" + below.ID)
+		record := attr(d.field("record"), "value")
+		if by := s.world.letterOf(t, "CLM-T-1").Later.By; by != "bia" && attr(beside.field("record"), "value") != record {
+			t.Errorf("the page of the next claim undoes another record than %s", record)
+		}
+		return url.Values{"record": {record}}
+	}
+	s.follow("/dead-letters/"+below.ID+"/discard", words("engano", "", ""))
+	old := shown()
+	s.follow("/dead-letters/"+below.ID+"/undo", old)
+	_, err := s.world.DeadLetters.Note(t.Context(), deadletter.Command{ID: below.ID, Reason: "corrigi", By: "bia"}, journal.RetryLater)
+	testkit.Must(t, err)
+	for _, c := range []struct {
+		by   string
+		form url.Values
+	}{{"bia", old}, {"", shown()}} {
+		s.follow("/dead-letters/"+below.ID+"/undo", c.form)
+		if by := s.world.letterOf(t, "CLM-T-1").Later.By; by != c.by {
+			t.Errorf("after undoing %v the decision is of %q, want %q", c.form, by, c.by)
+		}
+	}
+}
+
 // TestWhatCannotBeCarriedOutIsUndone: a retry that was in time when it was asked for, and is not when it is carried out.
 func TestWhatCannotBeCarriedOutIsUndone(t *testing.T) {
 	w := newWorld(t, now)

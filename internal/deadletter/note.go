@@ -68,7 +68,8 @@ func (s *Service) DecideDue(ctx context.Context, box journal.Outbox) (failed err
 	var done []int64
 	for i := 0; i < len(waiting) && err == nil; i++ {
 		m := &waiting[i]
-		if m.At.Add(journal.UndoFor).After(s.now()) || m.Held() != nil { // not due, or not as it was signed
+		wait := m.At.Add(journal.UndoFor).Sub(s.now()) // longer behind a clock that was ahead, and is put right
+		if wait > 0 && wait <= journal.UndoFor+journal.ClockTolerance || m.Held() != nil {
 			continue // later ones may be due: another replica's clock may have stamped this one
 		}
 		switch one := s.decideLater(ctx, m); {

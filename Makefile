@@ -58,7 +58,6 @@ vet: ## Run go vet
 	$(GO) -C tools vet ./release
 
 chart: ## Install the Helm chart on a Kubernetes that is built here (root)
-	$(GO) test -count=1 -timeout 60m ./e2e/helm
 	$(GO) test -count=1 -timeout 60m -v -run TestKubernetes ./e2e/image
 
 image: ## Build the images twice and run them hardened (Docker or Podman)

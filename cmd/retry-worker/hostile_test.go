@@ -34,7 +34,7 @@ func hostile() map[string]any {
 	var filter api.Filter
 	filter.Policy, filter.Fingerprint, filter.Query, filter.Since, filter.Until = nasty, nasty, nasty, nasty, nasty
 	command := api.BulkCommand{Action: journal.BulkAction(nasty), When: nasty, PerMinute: 1, Filter: filter}
-	run := api.BulkRun{ID: nasty, BulkCommand: command, Reason: nasty, By: nasty, State: journal.BulkDone, Hold: &text, HeldAt: &text, ChangedBy: &text, ChangedAt: &text,
+	run := api.BulkRun{ID: nasty, BulkCommand: command, Reason: nasty, By: nasty, State: journal.BulkDone, ChangedBy: &text, ChangedAt: &text,
 		CreatedAt: nasty, EndedAt: &text, Total: 10, Counts: map[journal.BulkOutcome]int64{journal.BulkOutcome(nasty): 1, journal.BulkRefused: 5, journal.BulkTaken: 4}}
 	group := api.DeadLetterGroup{Fingerprint: &text, Policy: nasty, Pattern: long, Count: 1, FirstSeen: nasty, LastSeen: nasty}
 	return map[string]any{

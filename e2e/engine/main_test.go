@@ -1,5 +1,5 @@
-// Package engine_test holds the development engine, as a process, against what may happen to one: kills under load, a full
-// disk, a client that does not read. What it means by its protocol is e2e/conformance's.
+// Package engine_test holds the development engine, as a process, against what may happen to one: kills under load and a full
+// disk. What it means by its protocol is e2e/conformance's.
 package engine_test
 
 import (

@@ -100,8 +100,8 @@ func (p *player) play(step string) string {
 	case "refuses": // RUN NUMBER CODE
 		n, _ := strconv.ParseInt(f[2], 10, 64)
 		testkit.Must(p.t, p.Journal.RefuseBulkItem(p.t.Context(), p.names[f[1]], n, f[3]))
-	case "holds": // RUN WHY
-		testkit.Must(p.t, p.Journal.HoldBulkRun(p.t.Context(), p.names[f[1]], f[2]))
+	case "engine":
+		p.SetEngineUp(map[string]time.Time{"up": p.Now(), "down": {}}[f[1]])
 	case "portal":
 		p.portal(f[1])
 	case "policy":

@@ -49,8 +49,7 @@ type BulkRun struct {
 	Reason    string            `json:"reason" doc:"Why, in the words of who started it."`
 	By        string            `json:"by"`
 	State     journal.BulkState `json:"state" doc:"Done: each is decided or refused; outcomes go on being verified."`
-	Hold      *string           `json:"hold" doc:"Why it decides nothing for the moment, such as engine_down."`
-	HeldAt    *string           `json:"heldAt" format:"date-time"`
+	Held      bool              `json:"held" doc:"It is running, but decides nothing while the engine does not answer."`
 	ChangedBy *string           `json:"changedBy" doc:"Who last paused, resumed or cancelled it."`
 	ChangedAt *string           `json:"changedAt" format:"date-time"`
 	CreatedAt string            `json:"createdAt" format:"date-time"`
@@ -89,8 +88,7 @@ func planOf(p *deadletter.Plan) BulkPlan {
 func bulkRunOf(r *journal.BulkRun) BulkRun {
 	shown := BulkRun{
 		ID: r.ID, BulkCommand: commandOf(&r.BulkCommand),
-		Reason: r.Reason, By: r.By, State: r.State,
-		Hold: journal.OrNull(r.Hold), HeldAt: journal.InstantOrNull(r.HeldAt),
+		Reason: r.Reason, By: r.By, State: r.State, Held: r.Held,
 		ChangedBy: journal.OrNull(r.ChangedBy), ChangedAt: journal.InstantOrNull(r.ChangedAt),
 		CreatedAt: decision.Instant(r.CreatedAt), EndedAt: journal.InstantOrNull(r.EndedAt), Total: r.Total,
 		Counts: make(map[journal.BulkOutcome]int64),

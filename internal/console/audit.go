@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -130,14 +131,25 @@ func (v *visit) latest(o *open, d *auditData, head journal.Head) ([]journal.Reco
 	if err != nil || before < 1 || before > head.Record+1 {
 		before = head.Record + 1
 	}
+	// between returns the records above from and below before, one more than a page at most.
+	between := func(from int64) ([]journal.Record, error) {
+		all, err := o.Records(v.r.Context(), journal.RecordFilter{}, from, auditPage+1)
+		return slices.DeleteFunc(all, func(r journal.Record) bool { return r.Number() >= before }), err
+	}
 	from := max(before-auditPage-1, 0)
-	records, err := o.Records(v.r.Context(), journal.RecordFilter{}, from, auditPage)
+	records, err := between(from)
+	if len(records) < auditPage && from > 0 && err == nil { // numbers are missing: look further down
+		from = int64(sort.Search(int(from), func(from int) bool {
+			found, err := between(int64(from))
+			return len(found) <= auditPage || err != nil
+		}))
+		records, err = between(from)
+	}
 	if err != nil {
 		return nil, err
 	}
-	records = slices.DeleteFunc(records, func(r journal.Record) bool { return r.Number() >= before })
 	slices.Reverse(records)
-	if from > 0 && len(records) > 0 {
+	if from > 0 {
 		d.Next = v.here(field{"before", key(from + 1)})
 	}
 	return records, nil
@@ -154,7 +166,7 @@ func (v *visit) auditRow(r *journal.Record) auditRow {
 		d := &a.Decision
 		row.ID, row.Policy, row.URL = r.Subject.ID, r.Subject.Policy, subjectURL(r.Subject)
 		row.Kind, row.At, row.Says = v.T("event.kind.attempt"), v.At(d.AnalysedAt), v.T("event.attempt", v.Number(a.Number))
-		if d.Outcome != decision.MaxRetriesExceeded {
+		if !isOnlyLimit(d) {
 			row.Says += " " + v.reason(d.Reason) + "."
 		}
 		row.Says += " " + v.consequence(d)

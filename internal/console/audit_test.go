@@ -82,6 +82,34 @@ func TestAnErasureIsShown(t *testing.T) {
 	s.doc(s.get("/subjects/tiss-submission/"+deadID), 404)
 }
 
+// TestTheAuditGoesOnBelowAGap: pages reach what is older than a hundred records that are gone.
+func TestTheAuditGoesOnBelowAGap(t *testing.T) {
+	w := sampleDead(t, now)
+	i := slices.IndexFunc(w.items(), func(i deadletter.Item) bool { return i.Subject.ID == deadID })
+	c := deadletter.Command{ID: w.items()[i].ID, Reason: "olhei", By: "ana"}
+	for range 100 {
+		_, err := w.DeadLetters.Note(t.Context(), c, journal.Comment)
+		testkit.Must(t, err)
+	}
+	c.Action = journal.BulkDiscard
+	_, err := w.DeadLetters.Decide(t.Context(), c)
+	testkit.Must(t, err)
+	w.Deliver(true)
+	_, err = w.Journal.Erase(t.Context(), w.Memory, journal.Erasure{Subject: testkit.Subject("tiss-submission", deadID), Reason: "x", By: "ana"})
+	testkit.Must(t, err)
+	left, err := w.Memory.Records(t.Context(), journal.RecordFilter{}, 0, 1000)
+	testkit.Must(t, err)
+	shown := map[string]bool{}
+	open(t, w).eachPage("/audit", func(d *doc) {
+		for _, number := range d.all(func(n *html.Node) bool { return attr(n, "role") == "rowheader" }) {
+			shown[text(number)] = true
+		}
+	})
+	if len(shown) != len(left) {
+		t.Errorf("%d of %d records are shown", len(shown), len(left))
+	}
+}
+
 func TestAnExportEndsWithTheReadersRight(t *testing.T) {
 	s := open(t, sampleDead(t, now)).as(0)
 	w := s.get("/audit/export?format=csv")

@@ -59,9 +59,11 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 	}
 	d := &groupsData{listData: listData{Filter: f, Filtered: narrowed(f), Views: v.views("groups", f),
 		Reset: groupsURL(journal.DeadLetterFilter{})}}
-	due, err := v.due(o, f.Context)
-	if err != nil {
-		return nil, err
+	var due due
+	if !searched(&f) { // these counts know no search
+		if due, err = v.due(o, f.Context); err != nil {
+			return nil, err
+		}
 	}
 	v.choices(&d.listData, counts)
 	d.Causes = v.causeRows(groups, f)

@@ -45,6 +45,17 @@ func TestTheClaimStandsAboveTheForm(t *testing.T) {
 	}
 }
 
+// TestAMissedDeadlineIsNoLimitOfRetries: what ended the retries is told as it was, by the claim and the audit.
+func TestAMissedDeadlineIsNoLimitOfRetries(t *testing.T) {
+	w := newWorld(t, now)
+	w.worth(t, "CLM-D-1", "HTTP 503", now.Add(time.Minute))
+	for _, address := range []string{subjectAddress("tiss-submission", "CLM-D-1"), "/audit?id=CLM-D-1"} {
+		d := open(t, w).page(address)
+		d.mustSay("The deadline cannot be met: not retried any more.")
+		d.mustNotSay("Retry limit reached")
+	}
+}
+
 // TestWhatIsOverdueIsCountedApart, and stands out.
 func TestWhatIsOverdueIsCountedApart(t *testing.T) {
 	w := newWorld(t, now)
@@ -54,6 +65,9 @@ func TestWhatIsOverdueIsCountedApart(t *testing.T) {
 	s := open(t, w)
 	for _, address := range []string{"/", "/dead-letters", "/dead-letters/groups"} {
 		s.page(address).mustSay("2 overdue: R$ 200.00", "1 is due today: R$ 100.00")
+	}
+	for _, address := range []string{"/dead-letters", "/dead-letters/groups"} { // a search is for others
+		s.page(address + "?q=CLM-D-4").mustNotSay("overdue: R$")
 	}
 	late := s.page("/dead-letters?sort=deadline").classed("late")
 	if len(late) != 2 || text(late[0]) != "overdue by 24 h 9 min" {
@@ -158,7 +172,7 @@ func TestAClaimLeadsToTheHospitalsSystem(t *testing.T) {
 func TestPortalsWithProblemsComeFirst(t *testing.T) {
 	w := newWorld(t, now)
 	for _, name := range []string{"amil", "bradesco", "zurich"} {
-		testkit.NewPortal(name, w.Journal, now.Add(-time.Hour)).Happens(t, now.Add(-50*time.Minute), testkit.Answered(""))
+		testkit.NewPortal(name, w.Journal, now.Add(-time.Hour)).Happens(t, now.Add(-50*time.Minute), testkit.Answered(0))
 	}
 	testkit.NewPortal("unimed", w.Journal, now.Add(-time.Hour)).Fails(t, now.Add(-40*time.Minute))
 	s := open(t, w)

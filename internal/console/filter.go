@@ -301,8 +301,9 @@ type around struct {
 type done struct {
 	Subject journal.Subject
 	URL     string
-	// Text says what was done. Undo is the address that undoes it; empty if it is done for good.
+	// Text says what was done. Undo is the address that undoes it, by its Record; empty if it is done for good.
 	Text, Undo string
+	Record     int64
 }
 
 // around returns what surrounds a claim in the reader's list, by the id of its dead letter; id is empty if it has none.
@@ -331,7 +332,7 @@ func (v *visit) around(o *open, id string) (around, error) {
 	switch {
 	case before.Later.By == v.who.Name:
 		d.Text, d.Undo = v.T("review.later."+string(before.Later.Verb)), "/dead-letters/"+before.ID+"/undo"+a.Place
-		a.Done = d
+		d.Record, a.Done = before.Later.Record, d
 	case before.Review.By == v.who.Name && before.State != journal.DeadLetterOpen:
 		d.Text = v.T("review.done." + v.Did(&before.Review))
 		a.Done = d

@@ -11,7 +11,6 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/testkit"
 )
 
 func TestOneCauseIsOneRow(t *testing.T) {
@@ -110,7 +109,7 @@ func TestTheOverviewNamesTheBiggestCausesAndWhatRuns(t *testing.T) {
 	if link := d.link("Retry of 12 dead letters"); link == nil || attr(link, "href") != "/bulk-runs/"+run || !d.says("5 of 12 are through") || !d.says("running") {
 		t.Errorf("the run is not named: %s", text(d.id("overview")))
 	}
-	testkit.Must(t, w.Journal.HoldBulkRun(t.Context(), run, "engine_down"))
+	w.SetEngineUp(time.Time{})
 	s.page("/").mustSay("on hold, continues by itself")
 	s.world.becomes(t, run, 7, journal.BulkTaken)
 	s.page("/").mustNotSay("Retry of")

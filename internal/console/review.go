@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"retry-worker/internal/access"
@@ -126,7 +127,8 @@ func (v *visit) tooLate(item *deadletter.Item, r *deadletter.Refusal) string {
 	return v.T("form.wrong.too_late", r.By, v.T("form.did."+did), v.clock(r.At))
 }
 
-// note answers POST /dead-letters/{id}/undo, and …/comment with text.
+// note answers POST /dead-letters/{id}/undo with the record of the decision that the page showed, and …/comment with
+// text.
 func (p *Pages) note(verb journal.NoteVerb) http.HandlerFunc {
 	return p.reading(func(v *visit, o *open) (*page, error) {
 		item, err := o.Show(v.r.Context(), v.r.PathValue("id"))
@@ -134,6 +136,7 @@ func (p *Pages) note(verb journal.NoteVerb) http.HandlerFunc {
 			return nil, err
 		}
 		c := deadletter.Command{ID: item.ID, Reason: v.r.PostForm.Get("text")}
+		c.Undoes, _ = strconv.ParseInt(v.r.PostForm.Get("record"), 10, 64) // the page's own field
 		if _, err = o.Note(v.r.Context(), c, verb); err != nil {
 			return v.undecided(&item, err)
 		}

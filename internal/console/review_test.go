@@ -112,6 +112,34 @@ func TestADecisionCanBeUndone(t *testing.T) {
 	}
 }
 
+// TestAnOldPageUndoesNobodyElse: a page that shows a decision which was undone since leaves what another decided then.
+func TestAnOldPageUndoesNobodyElse(t *testing.T) {
+	s, below, _ := reviewing(t)
+	shown := func() url.Values {
+		d := s.page(subjectAddress("tiss-submission", "CLM-T-1"))
+		beside := s.page(subjectAddress("tiss-submission", "CLM-T-2") + "?list=state%3Dopen&after=" + below.ID)
+		record := attr(d.field("record"), "value")
+		if by := s.world.letterOf(t, "CLM-T-1").Later.By; by != "bia" && attr(beside.field("record"), "value") != record {
+			t.Errorf("the page of the next claim undoes another record than %s", record)
+		}
+		return url.Values{"record": {record}}
+	}
+	s.follow("/dead-letters/"+below.ID+"/discard", words("engano", "", ""))
+	old := shown()
+	s.follow("/dead-letters/"+below.ID+"/undo", old)
+	_, err := s.world.DeadLetters.Note(t.Context(), deadletter.Command{ID: below.ID, Reason: "corrigi", By: "bia"}, journal.RetryLater)
+	testkit.Must(t, err)
+	for _, c := range []struct {
+		by   string
+		form url.Values
+	}{{"bia", old}, {"", shown()}} {
+		s.follow("/dead-letters/"+below.ID+"/undo", c.form)
+		if by := s.world.letterOf(t, "CLM-T-1").Later.By; by != c.by {
+			t.Errorf("after undoing %v the decision is of %q, want %q", c.form, by, c.by)
+		}
+	}
+}
+
 // TestWhatCannotBeCarriedOutIsUndone: a retry that was in time when it was asked for, and is not when it is carried out.
 func TestWhatCannotBeCarriedOutIsUndone(t *testing.T) {
 	w := newWorld(t, now)
@@ -203,10 +231,14 @@ func TestPeopleTakeAndGive(t *testing.T) {
 		}
 	}
 	s.page("/dead-letters").mustSay("Mine 0", "Nobody’s 1", "For today 1", "with bia · follow up on 1 Mar")
+	s.follow(to+"/assignment", url.Values{"assignee": {"me"}, "was": {"bia"}}).mustSay("You have it", "Follow up on 1 Mar 2026")
+	if has := s.world.Item(below.ID).Assigned; has.Text != "CPF [CPF]" {
+		t.Errorf("who takes it loses the note: %+v", has)
+	}
 	s.doc(s.post(to+"/comment", url.Values{"text": {" "}}), 422).mustSay("write the reason")
 	s.follow(to+"/retry", words("ok", "next", "now"))
 	s.later()
-	s.page(claim).mustNotSay("bia has it")
+	s.page(claim).mustNotSay("You have it")
 	if has := s.world.Item(below.ID).Assigned; has != (journal.Assignment{}) {
 		t.Errorf("what is decided is with %+v", has)
 	}

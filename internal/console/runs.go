@@ -39,11 +39,6 @@ type runRow struct {
 
 func runURL(id string) string { return "/bulk-runs/" + segment(id) }
 
-// Held reports whether a running run decides nothing for the moment.
-func (r *runRow) Held() bool { return held(&r.BulkRun) }
-
-func held(r *journal.BulkRun) bool { return r.Hold != "" && r.State == journal.BulkRunning }
-
 func (p *Pages) runs(v *visit, o *open) (*page, error) {
 	all, next, err := o.Runs(v.r.Context(), v.r.URL.Query().Get("cursor"), runPage)
 	if err != nil {
@@ -78,7 +73,7 @@ func (v *visit) runRow(o *open, r *journal.BulkRun) (runRow, error) {
 	row := runRow{BulkRun: *r, What: v.Count("run.what."+string(r.Action), r.Total), State: v.badge("run.state", r.State),
 		Through: r.Total - r.Counts[journal.BulkPlanned], Came: v.counts(r, outcomeOrder[:cameTo])}
 	row.Progress = v.T("run.progress", v.Number(row.Through), v.Number(r.Total))
-	if held(r) {
+	if r.Held {
 		row.State = Badge{"warn", v.T("run.state.held")}
 	}
 	facts, err := v.filterFacts(o, &r.Filter)
@@ -134,9 +129,9 @@ const itemPage = 50 // dead letters of a run on a page
 type runData struct {
 	runRow
 	V *visit
-	// Means says in a sentence what the state means. HeldFor says why a running run decides nothing now; empty if it does.
-	Means, HeldFor string
-	Facts          []fact
+	// Means says in a sentence what the state means; empty for a run that is held.
+	Means string
+	Facts []fact
 	// Changed is the label of who paused, resumed or cancelled it last.
 	Changed string
 	// Left is the number of dead letters that are not decided yet. Lasts is how long they take at the run's pace, and Ends
@@ -206,8 +201,8 @@ func (v *visit) runFacts(o *open, d *runData, r *journal.BulkRun) (err error) {
 		}
 		d.Facts = append(d.Facts, fact{v.T("form.how"), v.T(how)}, fact{v.T("col.when"), v.T(when)})
 	}
-	if d.Means = v.Or("run.means."+string(r.State), ""); held(r) {
-		d.Means, d.HeldFor = "", v.Or("run.hold."+r.Hold, r.Hold) // HeldFor also says how it goes on
+	if !r.Held {
+		d.Means = v.Or("run.means."+string(r.State), "")
 	}
 	if d.Changed = v.T("run.changed.resumed"); r.State == journal.BulkPaused || r.State == journal.BulkCancelled {
 		d.Changed = v.T("run.changed." + string(r.State))
@@ -222,7 +217,7 @@ func (v *visit) pacing(d *runData, r *journal.BulkRun) {
 	}
 	lasts := time.Duration(float64(d.Left) / float64(r.PerMinute) * float64(time.Minute))
 	d.Lasts = v.lasting(lasts)
-	if r.State == journal.BulkRunning && !held(r) {
+	if r.State == journal.BulkRunning && !r.Held {
 		// To the minute: a page that changed every second would be sent every second.
 		d.Ends = v.brief(v.now.Add(lasts).Add(30 * time.Second).Truncate(time.Minute))
 	}

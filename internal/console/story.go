@@ -144,7 +144,7 @@ func (v *visit) attempt(policy string, a *journal.Attempt) event {
 	if e.Why = v.why(policy, d); decision.SaysNothing(a.Error) {
 		e.Why.Hint = v.T("decision.hint.no_text")
 	}
-	if d.Outcome == decision.MaxRetriesExceeded {
+	if isOnlyLimit(d) {
 		e.Why.Reason = "" // the text says it
 	}
 	if d.ShouldRetry() {
@@ -172,7 +172,12 @@ func (v *visit) consequence(d *decision.Decision) string {
 	return v.T("event.final."+finalKind(d), v.Number(d.MaxRetries))
 }
 
-// finalKind names what ended the retries: a limit, or the error itself.
+// isOnlyLimit reports whether finalKind says all of why the retries ended.
+func isOnlyLimit(d *decision.Decision) bool {
+	return d.Outcome == decision.MaxRetriesExceeded && d.Reason != decision.ReasonProbablyAccepted
+}
+
+// finalKind names what ended the retries: a limit, the deadline, or the error itself.
 func finalKind(d *decision.Decision) string {
 	switch {
 	case d.Outcome == decision.PermanentError && d.ErrorClassification == decision.Unknown:
@@ -181,6 +186,8 @@ func finalKind(d *decision.Decision) string {
 		return "permanent"
 	case d.Reason == decision.ReasonTimeLimit:
 		return "time"
+	case d.Reason == decision.ReasonDeadline:
+		return "deadline"
 	default:
 		return "limit"
 	}

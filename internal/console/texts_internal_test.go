@@ -140,10 +140,10 @@ func namesOfSets() []string {
 			deadletter.DeadlineMissed}, "refused.*"),
 		named([]deadletter.Code{deadletter.InvalidPace, deadletter.InvalidPlan, deadletter.NothingToDo, deadletter.InvalidFilter}, "plan.wrong.*"),
 		named([]journal.BulkVerb{journal.BulkStart, journal.BulkPause, journal.BulkResume, journal.BulkCancel}, "event.bulk.*"),
-		named([]string{string(journal.BulkFinish), "refuse", "hold"}, "event.bulk.*"),
+		named([]string{string(journal.BulkFinish), "refuse"}, "event.bulk.*"),
 		named(catalogue.Default().Policies.Names(), "policy.*"),
 		named(marks, "mark.*"),
-		named([]string{"permanent", "unknown", "time", "limit"}, "event.final.*"),
+		named([]string{"permanent", "unknown", "time", "deadline", "limit"}, "event.final.*"),
 		named([]journal.NoteVerb{journal.Comment, journal.Assign, journal.RetryLater, journal.DiscardLater, journal.Undo}, "event.note.*"),
 		named([]decision.UnknownError{decision.RetryUnknown, decision.GiveUpUnknown}, "limits.unknown.*"),
 		named([]decision.EmptyError{decision.RejectEmptyError, decision.AssumeTransient}, "limits.empty.*"),
@@ -154,7 +154,7 @@ func namesOfSets() []string {
 		named([]string{"email", "webhook"}, "health.way.*"),
 		named([]string{"invalid_until", "invalid_pace"}, "portal.wrong.*"),
 		named([]string{"America/Sao_Paulo", "America/Manaus", "America/Rio_Branco", "America/Noronha"}, "zone.*"),
-		[]string{"event.delivery.waiting", "run.hold." + deadletter.HoldEngine, "run.wrong." + string(deadletter.InvalidRunState)},
+		[]string{"event.delivery.waiting", "run.wrong." + string(deadletter.InvalidRunState)},
 	)
 }
 

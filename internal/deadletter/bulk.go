@@ -28,7 +28,7 @@ func (s *Service) Start(
 		return journal.BulkRun{}, false, err
 	}
 	if run, found, err := s.store.BulkRun(ctx, of.Run); found || err != nil {
-		return run, false, cmp.Or(err, usedBy(&run, &c))
+		return s.watched(run), false, cmp.Or(err, usedBy(&run, &c))
 	}
 	items, err := s.startable(ctx, c, of)
 	if err != nil {
@@ -42,7 +42,13 @@ func (s *Service) Start(
 	case err != nil:
 		return journal.BulkRun{}, false, fmt.Errorf("record a bulk run: %w", err)
 	}
-	return run, true, nil
+	return s.watched(run), true, nil
+}
+
+// watched returns the run with Held set.
+func (s *Service) watched(r journal.BulkRun) journal.BulkRun {
+	r.Held = r.State == journal.BulkRunning && s.engineUp().IsZero()
+	return r
 }
 
 // usedBy refuses a start whose token another start has used, unless it repeats that start.
@@ -97,7 +103,7 @@ func (s *Service) Steer(ctx context.Context, id string, verb journal.BulkVerb, b
 	case err != nil:
 		return run, fmt.Errorf("record a bulk run's %s: %w", verb, err)
 	}
-	return run, nil
+	return s.watched(run), nil
 }
 
 // Run returns the run with that id.
@@ -112,7 +118,7 @@ func (s *Service) Run(ctx context.Context, id string) (journal.BulkRun, error) {
 	case !found:
 		return run, errRunNotFound
 	}
-	return run, nil
+	return s.watched(run), nil
 }
 
 // Runs returns at most limit bulk runs after the cursor, the newest first. next is empty if no more follow.
@@ -125,6 +131,9 @@ func (s *Service) Runs(ctx context.Context, cursor string, limit int) (runs []jo
 	}
 	if runs, err = s.store.BulkRuns(ctx, after, limit+1); err != nil {
 		return nil, "", fmt.Errorf("list bulk runs: %w", err)
+	}
+	for i := range runs {
+		runs[i] = s.watched(runs[i])
 	}
 	if len(runs) > limit {
 		runs, next = runs[:limit], newCursor(list, runs[limit-1].ID)

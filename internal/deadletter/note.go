@@ -15,9 +15,9 @@ import (
 )
 
 // Note records what a person says about a dead letter without deciding on it at once: any verb but Assign. It reads
-// ID, Reason and By of c, and for RetryLater a retry's other fields. Its errors are Decide's.
+// ID, Reason and By of c, for RetryLater a retry's other fields, and for Undo Undoes. Its errors are Decide's.
 func (s *Service) Note(ctx context.Context, c Command, verb journal.NoteVerb) (Item, error) {
-	n := &journal.Note{Verb: verb, By: c.By, When: c.When}
+	n := &journal.Note{Verb: verb, By: c.By, When: c.When, Undoes: c.Undoes}
 	var err error
 	if verb != journal.Undo {
 		n.Text, err = CheckReason(c.Reason)
@@ -69,7 +69,8 @@ func (s *Service) DecideDue(ctx context.Context, box journal.Outbox) (failed err
 	var done []int64
 	for i := 0; i < len(waiting) && err == nil; i++ {
 		m := &waiting[i]
-		if m.At.Add(journal.UndoFor).After(s.now()) || m.Held() != nil { // not due, or not as it was signed
+		wait := m.At.Add(journal.UndoFor).Sub(s.now()) // longer behind a clock that was ahead, and is put right
+		if wait > 0 && wait <= journal.UndoFor+journal.ClockTolerance || m.Held() != nil {
 			continue // later ones may be due: another replica's clock may have stamped this one
 		}
 		switch one := s.decideLater(ctx, m); {

@@ -36,6 +36,8 @@ type Command struct {
 	Deadline time.Time
 	// Protocol is the number that the other side gave on acceptance; empty if it is not known.
 	Protocol string
+	// Undoes is the record of the decision that an Undo is about: another one stays. 0 is whichever there is.
+	Undoes int64
 	// Run is the bulk run that decides; empty for a person's decision on this dead letter alone.
 	Run string
 }

@@ -13,10 +13,6 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// HoldEngine is the journal.BulkRun.Hold of a run that decides nothing while the engine does not answer. The run goes
-// on by itself.
-const HoldEngine = "engine_down"
-
 // BulkLease names the lease under which one process at a time carries bulk runs out.
 const BulkLease = "bulk"
 
@@ -41,7 +37,6 @@ const (
 type Memory interface {
 	Bulk(ctx context.Context, s *journal.BulkStep) (journal.BulkRun, error)
 	RefuseBulkItem(ctx context.Context, run string, number int64, code string) error
-	HoldBulkRun(ctx context.Context, run, why string) error
 }
 
 // Runner carries bulk runs out, each at its own pace.
@@ -165,8 +160,9 @@ func (x *runExecutor) step() (ended bool, err error) {
 	case len(page) == 0:
 		return x.finish(ctx)
 	}
-	if up, err := x.heedEngine(ctx); !up || err != nil {
-		return false, err
+	if x.engineUp().IsZero() {
+		x.wait("engine_down", nil)
+		return false, nil
 	}
 	n, wait := x.turns()
 	if n == 0 {
@@ -174,23 +170,6 @@ func (x *runExecutor) step() (ended bool, err error) {
 		return false, nil
 	}
 	return false, x.decideAll(page[:min(n, len(page))])
-}
-
-// heedEngine reports whether the engine answers. If it does not, the run says so and waits.
-func (x *runExecutor) heedEngine(ctx context.Context) (up bool, err error) {
-	why := ""
-	if x.engineUp().IsZero() {
-		why = HoldEngine
-	}
-	if x.run.Hold != why {
-		if err := x.memory.HoldBulkRun(ctx, x.run.ID, why); err != nil {
-			return false, err
-		}
-	}
-	if why != "" {
-		x.wait(why, nil)
-	}
-	return why == "", nil
 }
 
 // turns returns how many decisions to make now, those due within batchTime included, or how long until the next is

@@ -145,9 +145,6 @@ type BulkRun struct {
 	BulkCommand
 	Through int64     `json:"through"`
 	State   BulkState `json:"state"`
-	// Hold is why a running run rests since HeldAt, such as deadletter.HoldEngine; empty while it decides.
-	Hold   string    `json:"hold,omitempty"`
-	HeldAt time.Time `json:"heldAt,omitzero"`
 	// ChangedBy is who paused, resumed or cancelled it last, at ChangedAt; empty where nobody did.
 	ChangedBy string    `json:"changedBy,omitempty"`
 	ChangedAt time.Time `json:"changedAt,omitzero"`
@@ -159,6 +156,8 @@ type BulkRun struct {
 	Ended int64 `json:"ended,omitempty"`
 	// Total is the number of dead letters in it, at most MostBulkItems.
 	Total int64 `json:"total,omitempty"`
+	// Held reports whether it is running but decides nothing, as the engine does not answer. deadletter.Service sets it.
+	Held bool `json:"-"`
 	// Counts are the dead letters that are not expunged, by outcome. Counts of 0 are absent.
 	Counts map[BulkOutcome]int64 `json:"-"`
 }
@@ -238,10 +237,9 @@ const (
 	BulkPause  BulkVerb = "pause"
 	BulkResume BulkVerb = "resume"
 	BulkCancel BulkVerb = "cancel"
-	// The worker's own: nothing is left to decide, a dead letter is refused, the run rests or goes on.
+	// The worker's own: nothing is left to decide, a dead letter is refused.
 	BulkFinish BulkVerb = "finish"
 	bulkRefuse BulkVerb = "refuse"
-	bulkHold   BulkVerb = "hold"
 )
 
 // BulkStep changes a bulk run as a whole; it is a record of the audit (EntryKind BulkEntry).

@@ -81,10 +81,9 @@ type bulkBody struct {
 	*BulkRun
 	// Items are its dead letters by their first records, in the run's order.
 	Items []int64 `json:"items,omitempty"`
-	// Record is the refused dead letter's, Code why it is refused. Hold is why the run rests.
+	// Record is the refused dead letter's, Code why it is refused.
 	Record int64  `json:"record,omitempty"`
 	Code   string `json:"code,omitempty"`
-	Hold   string `json:"hold,omitempty"`
 }
 
 // items returns the items of a run that starts.
@@ -133,15 +132,10 @@ func (r *BulkRun) fold(record int64, at time.Time, b *bulkBody) {
 		}
 		r.ID, r.By, r.State, r.CreatedAt, r.Begun, r.Total = b.Run, b.By, b.State, at, record, int64(len(b.Items))
 		return
-	case bulkHold:
-		if r.Hold, r.HeldAt = b.Hold, at; b.Hold == "" {
-			r.HeldAt = time.Time{}
-		}
-		return
 	case bulkRefuse:
 		return
 	}
-	r.State, r.Hold, r.HeldAt = b.State, "", time.Time{}
+	r.State = b.State
 	if b.Verb != BulkFinish {
 		r.ChangedBy, r.ChangedAt = b.By, at
 	}
@@ -157,17 +151,6 @@ func (j *Journal) RefuseBulkItem(ctx context.Context, run string, number int64, 
 		if i := h.Item; i != nil && i.Outcome == BulkPlanned {
 			b.items = append(b.items, BulkItem{Run: run, Record: i.Record, Outcome: BulkRefused, Code: code, ChangedAt: b.milli()})
 			b.stepped(h.Run, &bulkBody{Run: run, Verb: bulkRefuse, Record: i.Record, Code: code})
-		}
-		return nil
-	}})
-}
-
-// HoldBulkRun records why a running bulk run rests; an empty why lets it go on. The same why again changes nothing. Its
-// errors are those of Analyze.
-func (j *Journal) HoldBulkRun(ctx context.Context, run, why string) error {
-	return j.submit(ctx, &item{lookup: Lookup{Run: run}, apply: func(b *batch, h *History) error {
-		if r := h.Run; r != nil && r.State == BulkRunning && r.Hold != why {
-			b.stepped(r, &bulkBody{Run: run, Verb: bulkHold, Hold: why})
 		}
 		return nil
 	}})

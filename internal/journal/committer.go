@@ -245,7 +245,7 @@ func (c *committer) decide(ctx context.Context, t *transaction) error {
 	return c.store.Transact(ctx, lookups, func(head Head, histories []History) *Changes {
 		b := newBatch(c.now(), head, c.publish)
 		b.identities = c.key
-		b.changes.Link.Answered = t.marks
+		b.changes.Link.Answered = upTo(head.Record, t.marks)
 		known := make(map[Subject]*History, len(lookups))
 		for n := range lookups {
 			known[lookups[n].Subject] = &histories[n]
@@ -373,6 +373,17 @@ func (c *committer) takeMarks() []Run {
 	}
 	c.answered = append(c.answered[:0], c.answered[n:]...)
 	return taken.All()
+}
+
+// upTo returns the marks of records up to the last. A failover of the database may have lost those of later ones, whose
+// numbers others get.
+func upTo(last int64, marks []Run) (kept []Run) {
+	for _, r := range marks {
+		if r.Last = min(r.Last, last); r.First <= r.Last {
+			kept = append(kept, r)
+		}
+	}
+	return kept
 }
 
 // putBack returns marks that were not saved to the queue.

@@ -272,6 +272,22 @@ func TestMarks(t *testing.T) {
 	})
 }
 
+// TestMarksOfWhatAFailoverLost: the database that goes on lacks a record that was answered, and gives its number to another.
+func TestMarksOfWhatAFailoverLost(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		lost := b.recorded(b.ask(t.Context(), failures(1, 2)...)[1]).recorded
+		b.memory = testkit.NewMemory()
+		b.journal = b.replica(time.Now)
+		b.journal.Answered(&lost)
+		b.ask(t.Context(), failure(claim(3), 3))
+		time.Sleep(time.Second)
+		b.ask(t.Context(), failure(claim(4), 4))
+		if synctest.Wait(); b.memory.Answered(1) || b.memory.Answered(2) {
+			t.Error("what took the number of a lost record counts as answered")
+		}
+	})
+}
+
 // TestCommitsAreShared by those that come close together, for a moment's wait; who comes alone waits for nobody.
 func TestCommitsAreShared(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {

@@ -103,7 +103,6 @@ func (b *bench) playDoubted(j *journal.Journal) {
 			return err
 		})
 	}
-	b.doubted("hold of a bulk run", func() error { return j.HoldBulkRun(ctx, "run", "engine") })
 	b.doubted("decision of a bulk run", func() error {
 		done, err := j.Review(ctx, &journal.Review{Subject: of, DeadLetter: letter, Force: true, Reason: "teste", By: "ana", Run: "run"})
 		if done.Episode.Retries != 6 || done.DeadLetter.State != journal.DeadLetterReprocessing {

@@ -33,6 +33,7 @@ type stage struct {
 	mu       sync.Mutex
 	hidden   map[int64]bool // sequences that are not committed yet
 	forged   map[int64]bool // sequences of messages that differ from their signature
+	others   bool           // a failover lost the messages, and others have their sequences
 	reads    int
 	states   []bool          // as logged
 	noRelief bool            // letting go fails
@@ -94,6 +95,9 @@ func (s *stage) Pending(ctx context.Context, q string, after int64, limit int) (
 	all, err := s.Memory.Pending(ctx, q, after, 1<<30)
 	for i := range all {
 		all[i].Forged = s.forged[all[i].Sequence]
+		if s.others {
+			all[i].ID, all[i].Key = "other-"+all[i].ID, "other-"+all[i].Key
+		}
 	}
 	s.mu.Unlock()
 	all = slices.DeleteFunc(all, func(m journal.Message) bool { return hidden[m.Sequence] })

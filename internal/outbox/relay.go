@@ -56,8 +56,8 @@ type Relay struct {
 	log   *zap.Logger
 	woken clock.Signal
 
-	// settled are messages that were taken but not yet removed from the outbox. They outlive a lease.
-	settled map[int64]bool
+	// settled are the ids of messages that were taken but not yet removed from the outbox. They outlive a lease.
+	settled map[int64]string
 }
 
 // New returns a Relay of a queue; Run starts it. holder must be unique among all processes and starts. published
@@ -66,7 +66,7 @@ func New(queue, holder string, box journal.Outbox, published func(ctx context.Co
 	sink Sink, log *zap.Logger) *Relay {
 	return &Relay{Patience: Patience{Message: takeTime, Hold: holdMost}, Leads: func() {}, queue: queue, box: box,
 		lease: &lease{box, "outbox/" + queue, holder, leaseSpan}, letGo: published, sink: sink, log: log,
-		woken: clock.NewSignal(), settled: map[int64]bool{}}
+		woken: clock.NewSignal(), settled: map[int64]string{}}
 }
 
 // Wake makes the relay look for messages. It never blocks and is safe for concurrent use.

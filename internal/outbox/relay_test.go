@@ -247,6 +247,21 @@ func TestJournalDown(t *testing.T) {
 	})
 }
 
+// TestFailoverThatLosesMessages: others get the numbers of what was sent and not let go of. They are sent, too.
+func TestFailoverThatLosesMessages(t *testing.T) {
+	bubble(t, func(s *stage) {
+		s.noRelief = true
+		s.fill(600, keys(10)...)
+		s.relay("a")
+		s.within(time.Minute, "a page is sent", func() bool { return s.sink.count() == 512 })
+		s.set(func() { s.noRelief, s.others = false, true })
+		s.within(time.Minute, "all are let go of", s.empty)
+		if n := s.sink.count(); n != 512+600 {
+			t.Errorf("%d are sent, want the first page and all that came instead", n)
+		}
+	})
+}
+
 func TestStopAwaitsWhatIsOnItsWay(t *testing.T) {
 	bubble(t, func(s *stage) {
 		s.sink.takes = time.Second

@@ -66,15 +66,13 @@ func (s *sweeper) going() bool { return s.stop.Err() == nil && s.hard.Err() == n
 // sweep goes through the outbox once, and reports whether to begin again at once. A key that failed is held at least
 // until the sweep is over, so that its messages on later pages do not overtake.
 func (s *sweeper) sweep() (again bool, err error) {
-	if err := s.release(); err != nil {
-		return false, err
-	}
 	began := time.Now()
 	for after := int64(0); s.going(); {
 		page, err := s.read(after)
 		if err != nil {
 			return false, err
 		}
+		s.unsettle(after, page)
 		lanes, wasDown := s.lanes(page, began), s.down != nil
 		s.learn(lanes, s.publish(lanes))
 		if err := s.release(); err != nil {
@@ -123,6 +121,18 @@ func (s *sweeper) read(after int64) ([]journal.Message, error) {
 	return page, nil
 }
 
+// unsettle forgets taken messages that are not in the page after that sequence, where they would be. A failover of the
+// database may have lost them and given their sequences to others.
+func (s *sweeper) unsettle(after int64, page []journal.Message) {
+	maps.DeleteFunc(s.settled, func(n int64, id string) bool {
+		i, _ := slices.BinarySearchFunc(page, n, func(m journal.Message, n int64) int { return cmp.Compare(m.Sequence, n) })
+		if i == len(page) {
+			return n > after && len(page) < pageSize
+		}
+		return n > after && (page[i].Sequence != n || page[i].ID != id)
+	})
+}
+
 // release removes taken messages from the outbox. If that fails, this process still does not send them again.
 func (s *sweeper) release() error {
 	if len(s.settled) == 0 {
@@ -146,7 +156,8 @@ func (s *sweeper) lanes(page []journal.Message, began time.Time) (all []*lane) {
 	byKey := make(map[string]*lane, len(page))
 	for i := range page {
 		m := &page[i]
-		if h := s.held[m.Key]; s.settled[m.Sequence] || h != nil && h.until.After(began) {
+		_, taken := s.settled[m.Sequence]
+		if h := s.held[m.Key]; taken || h != nil && h.until.After(began) {
 			continue
 		}
 		l := byKey[m.Key]
@@ -173,7 +184,7 @@ func (s *sweeper) publish(lanes []*lane) (taken int) {
 	_ = sending.Wait()
 	for _, l := range lanes {
 		for _, m := range l.messages[:l.sent] {
-			s.settled[m.Sequence] = true
+			s.settled[m.Sequence] = m.ID
 		}
 		taken += l.sent
 	}

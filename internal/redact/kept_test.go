@@ -110,7 +110,8 @@ var kept = []struct{ why, text string }{
 	{"nobody's kin", "minha mãe, que está internada; destinatário inválido; Destinatário Hospital Santa Maria"},
 	{"from where to where", "De: 12/03 a 15/03; From: tiss.t_guia; De: Aguardando Envio\nPara: Recusada Operadora; De: Faturamento Hospital <[E-MAIL]>"},
 	{"adjectives of nothing", "carteirinha nova é obrigatória a partir de 12/03/2025; passport.js error 448120"},
-	{"folders of nobody", `C:\Users\Public\x C:\Users\svc_tiss\x /home/app/x /home/node/app /home/tiss.worker/x`},
+	{"folders of nobody", `C:\Users\Public\x C:\Users\svc_tiss\x /home/app/x /home/node/app /home/tiss.worker/x C:\Users\All Users\x`},
+	{"escapes", `ERRO\nread.timeout 3 Users\nao.existe`},
 
 	// beside the fifth set's kinds
 	{"programs' codes behind a person", "Paciente inexistente ORA-06512: at line 3; beneficiário não encontrado SQL-1403, carteira recusada ERR-4471"},

@@ -88,7 +88,7 @@ var checks = map[string]func(v []byte) bool{
 func isPersons(v []byte) bool {
 	v = bytes.ToLower(v[bytes.LastIndexByte(v, '\\')+1:])
 	hasName, likeNames := bytes.IndexByte(v, '.') > 0, len(v) > maxShort
-	for _, part := range bytes.FieldsFunc(v, func(c rune) bool { return is(byte(c), "._-") }) {
+	for _, part := range bytes.FieldsFunc(v, func(c rune) bool { return is(byte(c), "._- ") }) {
 		c := lexicon[string(part)].class
 		if c != 0 && !is(c, lowered+"a") || bytes.HasPrefix(part, []byte("svc")) || bytes.HasSuffix(part, []byte("web")) {
 			return false

@@ -265,7 +265,11 @@ var taken = []struct{ why, text, want string }{
 	{"greetings", "Olá Rosângela, sua guia; Prezada Ondina Prates, segue; sou a Marinalva mãe dele; é da minha mãe, Ondina Prates, cpf; destinatário Ondino Prates, guia 1", "Olá [NAME], sua guia; Prezada [NAME], segue; sou a [NAME] mãe dele; é da minha mãe, [NAME], cpf; destinatário [NAME], guia 1"},
 	{"a mail's head", "Cc: \"Prates, Ondina\" <ana@x.com>\nFrom: Ondino Sant'Anna\nSent: 12/03/2025 >> Att.,\n>> Zora Prates", "Cc: \"[NAME]\" <[E-MAIL]>\nFrom: [NAME]\nSent: 12/03/2025 >> Att.,\n>> [NAME]"},
 	{"adjectives", "carteirinha nova é 0865 0001 2345 6789; carteirinha antiga era 086500012345; passport no. 448120", "carteirinha nova é [CARD]; carteirinha antiga era [CARD]; passport no. [ID]"},
-	{"a user's folder", `C:\Users\eliana.portugal\Documents, /home/ondino.prates/x`, `C:\Users\[NAME]\Documents, /home/[NAME]/x`},
+	{"a user's folder", `C:\Users\eliana.portugal\Documents, /home/ondino.prates/x; C:\Users\Ondina Prates\x, /home/ondina_prates/x`,
+		`C:\Users\[NAME]\Documents, /home/[NAME]/x; C:\Users\[NAME]\x, /home/[NAME]/x`},
+	{"a backslash that makes no escape", `C:\Users\tatiane.prates\x, C:\\Users\\renata\\x; HSJ\natalia.prates entrou`,
+		`C:\Users\[NAME]\x, C:\\Users\\[NAME]\\x; [USER] entrou`},
+	{"HL7's phone", "||^PRN^CP^^55^53^98877-1234~", "||^PRN^CP^^55^[PHONE]~"},
 
 	// the fifth set's kinds
 	{"a domain's user", `Login failed for user 'HSJ\name', usuário HSJ\carlos.lima`, `Login failed for user '[USER]', usuário [USER]`},

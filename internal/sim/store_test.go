@@ -377,12 +377,6 @@ func (m memory) RefuseBulkItem(ctx context.Context, run string, number int64, co
 	return m.Journal.RefuseBulkItem(ctx, run, number, code)
 }
 
-// HoldBulkRun implements deadletter.Memory.
-func (m memory) HoldBulkRun(ctx context.Context, run, why string) error {
-	m.port(m.name + " hold" + m.nameOfRun(run))
-	return m.Journal.HoldBulkRun(ctx, run, why)
-}
-
 // Expunge implements journal.Expunger. What is erased is not told any more.
 func (v *store) Expunge(
 	ctx context.Context, of journal.Scope, step func(journal.Head, *journal.Expunging) (*journal.Changes, error),

@@ -24,6 +24,9 @@ func (m *Memory) Records(ctx context.Context, f journal.RecordFilter, after int6
 	until := slices.IndexFunc(m.links, func(l journal.Link) bool { // later records match only if their clock was a day slow
 		return !f.Until.IsZero() && !l.At.Before(f.Until.Add(24*time.Hour))
 	})
+	if until >= 0 { // nor do those count that have the instant of a clock that leapt ahead, and was put right
+		until = slices.IndexFunc(m.links, func(l journal.Link) bool { return l.At.After(m.links[until].At) })
+	}
 	for i := m.behind(after); i < len(m.records) && len(all) < limit; i++ {
 		e := m.records[i]
 		if until >= 0 && e.Record >= m.links[until].First {

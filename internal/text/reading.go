@@ -52,6 +52,9 @@ func readChar(s string, i int, isNumber func(string) bool) (byte, int) {
 	default:
 		r, size = readRune(s[i:])
 	}
+	if s[i] == '\\' && size > 1 && dividesPath(s, i) {
+		return '\\', size - 1
+	}
 	if isNumber != nil && size > 1 && (s[i] == '%' || s[i] == '\\') {
 		digits := i + size
 		for isDigit(s[digits-1]) {
@@ -62,6 +65,20 @@ func readChar(s string, i int, isNumber func(string) bool) (byte, int) {
 		}
 	}
 	return likeness(r), size
+}
+
+// A user whose name's first letter makes the backslash before it look like an escape: \Users\renata, HSJ\tiago.lima.
+var (
+	folderOfUsers = regexp.MustCompile(`(?i)[\\/]users$`)
+	foldersUser   = regexp.MustCompile(`^\\+[nrt][a-z]`)
+	domainsUser   = regexp.MustCompile(`^\\+[nrt][a-z]*\.[a-z]+(?:[^\w.\\]|$)`)
+)
+
+// dividesPath reports whether the backslash at s[i:] divides a folder or a domain from a user.
+func dividesPath(s string, i int) bool {
+	before := at(s, i-1)
+	return before|0x20 == 's' && foldersUser.MatchString(s[i:]) && folderOfUsers.MatchString(s[max(0, i-len("/users")):i]) ||
+		('A' <= before && before <= 'Z' || isDigit(before)) && domainsUser.MatchString(s[i:])
 }
 
 // readPercent reads the percent-encoded character at s[i:]. Such text encodes no letters and digits, so they are

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -16,24 +15,8 @@ import (
 	"retry-worker/internal/testkit/wait"
 )
 
-// Cluster is an API server with its store and perhaps a node.
+// Cluster is a Kubernetes of one node.
 type Cluster struct{ dir string }
-
-// StartAPI starts an API server with its store, on loopback, as any user. The first call compiles it, which takes
-// minutes.
-func StartAPI(t *testing.T) *Cluster {
-	t.Helper()
-	c := &Cluster{folder(t)}
-	c.build(t, ".")
-	ports, err := harness.Ports(3)
-	testkit.Must(t, err)
-	args := []string{c.dir, "127.0.0.1"}
-	for _, port := range ports {
-		args = append(args, strconv.Itoa(port))
-	}
-	testkit.Must(t, c.start(t, "api", append(args, "--disable-admission-plugins=ServiceAccount")...)) // no controller makes service accounts
-	return c
-}
 
 // StartNode starts a whole node as root: containerd and what a node needs of Kubernetes, in name spaces of its own.
 // save puts the images of its pods into a folder, as archives.
@@ -57,7 +40,7 @@ func StartNode(t *testing.T, save func(folder string)) *Cluster {
 	images := filepath.Join(c.dir, "images")
 	testkit.Must(t, os.Mkdir(images, 0o755))
 	save(images)
-	testkit.Must(t, c.start(t, "node", c.dir))
+	testkit.Must(t, c.start(t))
 	t.Cleanup(func() {
 		if t.Failed() {
 			said, _ := c.Try(t, "", "kubectl", "get", "events,pods", "--all-namespaces", "--output=wide") // for the log of a failure
@@ -100,11 +83,11 @@ func output(t *testing.T, program string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// start runs a script until the test's end, and returns when the API server answers.
-func (c *Cluster) start(t *testing.T, script string, args ...string) error {
-	path, err := filepath.Abs(filepath.Join(modules, script))
+// start runs the node until the test's end, and returns when its API server answers.
+func (c *Cluster) start(t *testing.T) error {
+	path, err := filepath.Abs(filepath.Join(modules, "node"))
 	testkit.Must(t, err)
-	p, err := harness.StartServer(t.Context(), wait.Limit, harness.Command{Path: path, Args: args}, func(*harness.Process) bool {
+	p, err := harness.StartServer(t.Context(), wait.Limit, harness.Command{Path: path, Args: []string{c.dir}}, func(*harness.Process) bool {
 		_, err := c.Try(t, "", "kubectl", "get", "--raw", "/readyz")
 		return err == nil
 	})

@@ -5,14 +5,12 @@ import (
 	"context"
 	"net"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"retry-worker/internal/engine"
@@ -21,8 +19,6 @@ import (
 const (
 	// mostStreams bounds the streams of one connection.
 	mostStreams = 256
-	// mostUnread bounds the bytes of jobs that a connection has not read; beyond it the connection gets no more jobs.
-	mostUnread = 16 << 20
 	// sendQuota is how many bytes a stream buffers before the next message must wait.
 	sendQuota = 64 << 10
 	// minPing is the shortest allowed interval between a client's pings.
@@ -37,7 +33,7 @@ func (s *Server) GRPC(more ...grpc.ServerOption) *grpc.Server {
 		grpc.MaxConcurrentStreams(mostStreams),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
 	}, more...)...)
-	pb.RegisterGatewayServer(server, &gateway{s: s, unread: map[string]int{}})
+	pb.RegisterGatewayServer(server, &gateway{s: s})
 	s.atClose(server.Stop)
 	return server
 }
@@ -52,9 +48,6 @@ func (s *Server) ServeGRPC(l net.Listener) {
 type gateway struct {
 	pb.UnimplementedGatewayServer
 	s *Server
-
-	mu     sync.Mutex
-	unread map[string]int // bytes of unread jobs, by connection
 }
 
 // version returns the version of Zeebe whose protocol is spoken.
@@ -141,10 +134,7 @@ func (s *Server) jobs(ctx context.Context, in *pb.ActivateJobsRequest) ([]engine
 }
 
 func (g *gateway) ActivateJobs(in *pb.ActivateJobsRequest, stream pb.Gateway_ActivateJobsServer) error {
-	ctx, connection := stream.Context(), ""
-	if p, ok := peer.FromContext(ctx); ok {
-		connection = p.Addr.String()
-	}
+	ctx := stream.Context()
 	jobs, err := g.s.poll(ctx, in)
 	if err != nil || len(jobs) == 0 {
 		return err
@@ -159,33 +149,16 @@ func (g *gateway) ActivateJobs(in *pb.ActivateJobsRequest, stream pb.Gateway_Act
 			Worker: j.Worker, Retries: j.Retries, Deadline: j.Deadline, Variables: j.Variables, TenantId: j.Tenant,
 		})
 	}
-	unread := g.onItsWay(connection, size)
-	defer g.onItsWay(connection, -size)
-	switch err = ctx.Err(); {
-	case err != nil:
-	case unread > mostUnread && unread > size:
-		err = status.Error(codes.ResourceExhausted, "Expected to activate jobs, but this connection has not read those that it was given")
-	default:
-		if err = stream.Send(out); err == nil && size > sendQuota {
-			err = stream.Send(&pb.ActivateJobsResponse{}) // sent only once the jobs are read
-		}
+	if err = ctx.Err(); err == nil {
+		err = stream.Send(out)
+	}
+	if err == nil && size > sendQuota {
+		err = stream.Send(&pb.ActivateJobsResponse{}) // sent only once the jobs are read
 	}
 	if err != nil {
 		g.s.giveBack(jobs)
 	}
 	return err
-}
-
-// onItsWay adds to a connection's unread bytes, and returns them.
-func (g *gateway) onItsWay(connection string, more int) int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.unread[connection] += more
-	n := g.unread[connection]
-	if n == 0 {
-		delete(g.unread, connection)
-	}
-	return n
 }
 
 func (g *gateway) DeployResource(ctx context.Context, in *pb.DeployResourceRequest) (*pb.DeployResourceResponse, error) {

@@ -145,25 +145,25 @@ func (r *Reader) Records(
 // reached returns the first record of the last link that was written before t, with journal.ClockTolerance as a margin;
 // 0 for none. As links' instants do not go back, no earlier record is of t or later.
 func (s *snapshot) reached(t time.Time) (record int64, err error) {
-	record, _, err = s.linkBefore(t.Add(-journal.ClockTolerance), 0)
+	record, _, _, err = s.linkBefore(t.Add(-journal.ClockTolerance), 0)
 	return record, err
 }
 
 // longestLag is how slow a clock may have been for RecordFilter.Until still to find its records.
 const longestLag = 24 * time.Hour
 
-// linkBefore returns the first record of the last link before t, or of the link that many links after it, and reports
-// whether there is one.
-func (s *snapshot) linkBefore(t time.Time, behind int) (record int64, found bool, err error) {
+// linkBefore returns the first record and the instant of the last link before t, or of the link that many links after
+// it, and reports whether there is one.
+func (s *snapshot) linkBefore(t time.Time, behind int) (record int64, written time.Time, found bool, err error) {
 	const query = `WITH RECURSIVE halves (low, high) AS (
 		SELECT CAST(0 AS BIGINT), link + 1 FROM ledger_head WHERE one = 1
 		UNION ALL
 		SELECT CASE WHEN l.at < ? THEN l.number ELSE h.low END, CASE WHEN l.at < ? THEN h.high ELSE l.number END
 		FROM halves h JOIN ledger l ON l.number = (h.low + h.high) / 2 WHERE h.low + 1 < h.high
-	) SELECT first FROM ledger WHERE number = (SELECT max(low) FROM halves) + ?`
+	) SELECT first, at FROM ledger WHERE number = (SELECT max(low) FROM halves) + ?`
 	at := journal.CeilMilli(t)
-	found, err = s.one(query, []any{at, at, behind}, &record)
-	return record, found, err
+	found, err = s.one(query, []any{at, at, behind}, &record, milli{&written})
+	return record, written, found, err
 }
 
 // filter returns the conditions of a filter on records r above after; possible is false if none can match.
@@ -186,7 +186,10 @@ func (s *snapshot) filter(f *journal.RecordFilter, after int64) (w where, possib
 	}
 	if !f.Until.IsZero() {
 		w.and("r.at < ?", journal.CeilMilli(f.Until))
-		end, found, err := s.linkBefore(f.Until.Add(longestLag), 1)
+		end, written, found, err := s.linkBefore(f.Until.Add(longestLag), 1)
+		if err == nil && found { // all links since a clock leapt ahead, and was put right, have the same instant
+			end, _, found, err = s.linkBefore(written.Add(time.Millisecond), 1)
+		}
 		if err != nil {
 			return w, false, err
 		}

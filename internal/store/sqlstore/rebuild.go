@@ -3,6 +3,8 @@ package sqlstore
 import (
 	"cmp"
 	"context"
+	"errors"
+	"math"
 
 	"retry-worker/internal/journal"
 )
@@ -29,15 +31,19 @@ func (s *Store) Rebuild(ctx context.Context, check func(journal.Moment) error, p
 	})
 }
 
-// mendHead makes the ledger's head anew from its last link, which locks it.
+// mendHead makes the ledger's head anew from its last link, and locks it. The row stays, as others wait for it.
 func (w *writer) mendHead() error {
+	if _, err := w.head(w.Lock); err != nil && !errors.Is(err, journal.ErrNoHead) {
+		return err
+	}
 	b := &batch{Dialect: w.Dialect}
-	b.add("DELETE FROM ledger_head")
 	b.add(`INSERT INTO ledger_head (one, link, record, subject, message, hash, at, probed_at)
 		SELECT 1, number, first - 1 + length(digests) / 32, (SELECT coalesce(max(key), 0) FROM subjects),
 			message - 1 + length(messages) / 32, hash, at, 0
 		FROM ledger WHERE number = (SELECT max(number) FROM ledger)
-		UNION ALL SELECT 1, 0, 0, 0, 0, ` + w.bytes(journal.Digest{}) + `, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM ledger)`)
+		UNION ALL SELECT 1, 0, 0, 0, 0, ` + w.bytes(journal.Digest{}) + `, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM ledger)
+		ON CONFLICT (one) DO UPDATE SET link = excluded.link, record = excluded.record, subject = excluded.subject,
+			message = excluded.message, hash = excluded.hash, at = excluded.at`)
 	return w.execute(b)
 }
 
@@ -142,7 +148,7 @@ func (r *rebuild) ledger() error {
 // subjects rebuilds subjects and dead letters. It keeps the subjects' names, as the records were signed with them.
 func (r *rebuild) subjects(last int64) error {
 	made := int64(0)
-	for after := int64(0); ; {
+	for after := int64(math.MinInt64); ; { // keys below 1 were put in
 		page, err := r.Subjects(after, rebuildPage)
 		if err != nil || len(page.Subjects) == 0 {
 			return err

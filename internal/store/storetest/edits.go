@@ -83,6 +83,8 @@ func testRebuild(t *testing.T, d *Database) {
 		"UPDATE dead_letters SET state = 'recovered'", "UPDATE subjects SET last = 0, dead_letter = ''", "DELETE FROM dead_letters",
 		"UPDATE sums SET n = 7", "DELETE FROM sums", "DELETE FROM fingerprints", "DELETE FROM answered", "DELETE FROM bulk_runs",
 		"UPDATE bulk_items SET outcome = 'planned'", "UPDATE ledger_head SET link = 1, record = 2", "DELETE FROM ledger_head",
+		"INSERT INTO subjects SELECT -1, tenant, policy, 'CLM-x', last, dead_letter, destination, body FROM subjects LIMIT 1",
+		"INSERT INTO dead_letters SELECT record + 900, 'x', -1, state, policy, team, reason, fingerprint, at, chance, deadline, cents, assignee, follow_up, body FROM dead_letters LIMIT 1",
 	} {
 		exec(damage)
 		testkit.Must(t, audit.Rebuild(t.Context(), s, at(9), false, nil, nil))

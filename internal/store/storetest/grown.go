@@ -19,12 +19,15 @@ func testGrown(t *testing.T, s Store) {
 	now := func(link int64) time.Time { // each hundredth is by a clock a day slow
 		return at(0).Add(time.Duration(link)*time.Hour - time.Duration(link%100/99)*24*time.Hour)
 	}
-	for range links {
+	write := func(ahead time.Duration) {
 		testkit.Must(t, s.Transact(t.Context(), nil, func(head journal.Head, _ []journal.History) *journal.Changes {
-			c, err := journal.Append(head, now(head.Link), nil, nil, entries...)
+			c, err := journal.Append(head, now(head.Link).Add(ahead), nil, nil, entries...)
 			testkit.Must(t, err)
 			return c
 		}))
+	}
+	for range links {
+		write(0)
 	}
 	read := func(f journal.RecordFilter, after int64) func() int64 {
 		return func() int64 {
@@ -60,6 +63,12 @@ func testGrown(t *testing.T, s Store) {
 		links*records, told, found, before, nothing)
 	if found > most*told || before > most*told || nothing > 10*most*told {
 		t.Errorf("it takes %s, %s and %s, where %s is enough once the place is known", found, before, nothing, told)
+	}
+	write(8766 * time.Hour) // a clock a year ahead, which is put right
+	write(0)
+	righted := int64((links+1)*records + 1)
+	if n := read(journal.RecordFilter{Until: now(links + 2)}, righted-1)(); n != righted {
+		t.Errorf("until an instant behind which a clock was a year ahead, %d is found, want %d", n, righted)
 	}
 }
 

@@ -78,7 +78,7 @@ var oracleVerbs = []journal.BulkVerb{journal.BulkPause, journal.BulkResume, jour
 
 // steps are the kinds of step, the frequent ones several times.
 var steps = []string{"fail", "fail", "fail", "fail", "fail", "fail", "fail", "fail", "outcome", "reject", "seen", "review", "review", "note", "note", "deliver", "deliver", "publish",
-	"arrive", "arrive", "depart", "destination", "start", "start", "decide", "decide", "refuse", "hold", "verb", "teach", "tell", "purge", "erase", "weigh"}
+	"arrive", "arrive", "depart", "destination", "start", "start", "decide", "decide", "refuse", "verb", "teach", "tell", "purge", "erase", "weigh"}
 
 // step does something to a subject or to a bulk run. A step that the rules refuse changes nothing.
 func (o *oracle) step(r *rapid.T, of journal.Subject) {
@@ -152,8 +152,6 @@ func (o *oracle) step(r *rapid.T, of journal.Subject) {
 		}
 	case "refuse":
 		err = o.journal.RefuseBulkItem(ctx, run, job, text().Draw(r, "code"))
-	case "hold":
-		err = o.journal.HoldBulkRun(ctx, run, text().Draw(r, "why"))
 	case "verb":
 		_, err = o.journal.Bulk(ctx, &journal.BulkStep{Verb: rapid.SampledFrom(oracleVerbs).Draw(r, "verb"), Run: journal.BulkRun{ID: run}, By: text().Draw(r, "by")})
 	}

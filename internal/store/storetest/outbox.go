@@ -45,7 +45,6 @@ func testTold(t *testing.T, s Store) {
 	}
 	w.begin("run-1")
 	testkit.Must(t, w.j.RefuseBulkItem(t.Context(), "run-1", 1, "busy"))
-	testkit.Must(t, w.j.HoldBulkRun(t.Context(), "run-1", "engine_down"))
 	_, err := w.j.Purge(t.Context(), s, time.Hour, true)
 	testkit.Must(t, err)
 	if r, ok := s.(audit.Rebuilder); ok {

@@ -35,8 +35,25 @@ func TestStories(t *testing.T) {
 // stage plays stories on a gate.
 type stage struct {
 	*fixture
-	told int // releases so far
-	gone int // claims given up so far
+	told  int      // releases so far
+	gone  int      // claims given up so far
+	names []string // of claims, which are numbered from 1 on
+}
+
+// claim returns the number of a claim.
+func (s *stage) claim(name string) int64 {
+	if !slices.Contains(s.names, name) {
+		s.names = append(s.names, name)
+	}
+	return int64(slices.Index(s.names, name) + 1)
+}
+
+// name returns the name of a claim.
+func (s *stage) name(claim int64) string {
+	if claim >= failedClaim {
+		return fmt.Sprint("failed-", claim-failedClaim)
+	}
+	return s.names[claim-1]
 }
 
 func (s *stage) duration(a *golden.Arguments, name string) time.Duration {
@@ -69,10 +86,10 @@ func (s *stage) begin(a *golden.Arguments) (string, error) {
 func (s *stage) state() string {
 	g, said := &s.gate, ""
 	for _, r := range s.all[s.told:] {
-		said += fmt.Sprintf("%s goes at %s as %s: %s\n", r.Claim, clock(r.At), r.Kind, r.Reason("unimed-sp", time.UTC))
+		said += fmt.Sprintf("%s goes at %s as %s: %s\n", s.name(r.Claim), clock(r.At), r.Kind, r.Reason("unimed-sp", time.UTC))
 	}
 	for _, h := range s.lost[s.gone:] {
-		said += h.Claim + " is given up\n"
+		said += s.name(h.Claim) + " is given up\n"
 	}
 	s.told, s.gone = len(s.all), len(s.lost)
 	said += fmt.Sprintf("%s %s, %.6g a minute", clock(s.now), g.Phase, g.PerMinute(&g.Settings, s.now))
@@ -133,16 +150,16 @@ func of(a *golden.Arguments) (claims []string) {
 
 func (s *stage) arrives(a *golden.Arguments) (string, error) {
 	for _, claim := range of(a) {
-		s.arrive(claim)
+		s.arrive(s.claim(claim))
 	}
 	return s.state(), nil
 }
 
 // hold puts a claim into the queue; the gate does not act.
 func (s *stage) hold(a *golden.Arguments) (string, error) {
-	h := Held{Claim: a.First, Since: s.now.Add(s.duration(a, "since")), RetriesLeft: 5, Cents: a.Number("cents")}
+	h := Held{Claim: s.claim(a.First), Since: InstantOf(s.now.Add(s.duration(a, "since"))), RetriesLeft: 5, Cents: a.Number("cents")}
 	if d := s.duration(a, "deadline"); d > 0 {
-		h.Deadline = start.Add(d)
+		h.Deadline = InstantOf(start.Add(d))
 	}
 	s.gate.Hold(h)
 	return s.state(), nil
@@ -180,7 +197,8 @@ func (s *stage) outcome(a *golden.Arguments) (string, error) {
 	}
 	o.Tells = map[string]Tells{"failed": TellsFailed, "answered": TellsAnswered, "limited": TellsRateLimited}[a.Named["is"]]
 	for range max(1, a.Number("times")) {
-		for _, o.Claim = range of(a) {
+		for _, name := range of(a) {
+			o.Claim = s.claim(name)
 			if a.Words["admitted"] {
 				s.gate.Apply(Admitted{1}, s.now)
 			}
@@ -198,12 +216,12 @@ func (s *stage) probed(a *golden.Arguments) (string, error) {
 }
 
 func (s *stage) departed(a *golden.Arguments) (string, error) {
-	s.apply(Departed{a.First})
+	s.apply(Departed{s.claim(a.First)})
 	return s.state(), nil
 }
 
 func (s *stage) loses(a *golden.Arguments) (string, error) {
-	s.apply(Lost{a.First})
+	s.apply(Lost{s.claim(a.First)})
 	return s.state(), nil
 }
 
@@ -244,9 +262,9 @@ func (s *stage) passes(a *golden.Arguments) (string, error) {
 // queue tells who waits.
 func (s *stage) queue(*golden.Arguments) (string, error) {
 	since, deadline, cents := s.gate.Queue.Sum()
-	said := fmt.Sprintf("since %s, deadline %s, worth %d, given up from %s:", clock(since), clock(deadline), cents, clock(s.gate.Queue.endsAt))
-	for _, h := range s.gate.Queue.Next(9) {
-		said += " " + h.Claim
+	said := fmt.Sprintf("since %s, deadline %s, worth %d, given up from %s:", clock(since.Time()), clock(deadline.Time()), cents, clock(s.gate.Queue.endsAt.Time()))
+	for _, h := range s.gate.Queue.Next(2) {
+		said += " " + s.name(h.Claim)
 	}
 	return said + "\n", nil
 }

@@ -84,7 +84,7 @@ func (s *stage) causes(*arguments) (string, error) {
 	slices.SortFunc(all, func(a, b journal.Cause) int { return strings.Compare(a.Pattern, b.Pattern) })
 	text := ""
 	for _, c := range all {
-		text += fmt.Sprintf("%s %q: %d failures, %d retried, %d permanent, %d exhausted, %d recovered\n", c.Reason, c.Pattern, c.Failures, c.Retried,
+		text += fmt.Sprintf("%s %q since %s: %d failures, %d retried, %d permanent, %d exhausted, %d recovered\n", c.Reason, c.Pattern, clock(c.FirstSeen), c.Failures, c.Retried,
 			c.Permanent, c.Exhausted, c.Recovered)
 	}
 	cases, err := s.memory.Cases(s.t.Context(), []int64{journal.WeekOf(s.now)}, 9)

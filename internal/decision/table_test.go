@@ -111,7 +111,10 @@ func (d *decider) decide(a *golden.Arguments) string {
 		v := decision.Variables{ID: decision.Text("CLM-1-1"), Error: decision.Text(text), RetryCount: value("count"),
 			HTTPStatus: value("status"), MaxAttempts: value("attempts"), Delay: value("delay"),
 			NonRetryable: value("final"), LastSubmissionTime: value("submitted"),
-			Destination: decision.Text(cmp.Or(a.Named["portal"], "unimed-sp"))}
+			Destination: decision.Text(cmp.Or(a.Named["portal"], "unimed-sp")), RetryAfter: decision.Text(a.Named["retryAfter"])}
+		if deadline := a.Named["deadline"]; deadline != "" {
+			v.Deadline = decision.Text(deadline)
+		}
 		if a.Words["no-error"] {
 			v.Error = ""
 		}
@@ -121,9 +124,9 @@ func (d *decider) decide(a *golden.Arguments) string {
 		}
 		*f = read
 	}
-	f.RetryAfter = a.Named["retryAfter"]
-	f.Expected, f.Deadline = d.instant(a, "expected", time.Time{}), d.instant(a, "deadline", time.Time{})
+	f.Expected = d.instant(a, "expected", time.Time{})
 	if a.Words["again"] {
+		f.Deadline = d.instant(a, "deadline", time.Time{})
 		d.last = d.last.Rebase(d.policy, f, now)
 		return d.tell()
 	}

@@ -214,8 +214,6 @@ const (
 	// two replicas are at most.
 	noticeEvery, clocksApart = 15 * time.Minute, 4 * time.Minute
 	team                     = decision.Team("faturamento")
-	// digestHour is when the digest of the day is due.
-	digestHour = 2
 	// console is where people look at dead letters.
 	console = "https://retry.example"
 )
@@ -240,7 +238,7 @@ func (s *sim) inForce() *catalogue.Catalogue {
 // gather returns what makes notices.
 func (r *replica) gather(log *zap.Logger) func(stop, hard context.Context) {
 	return notify.NewGatherer(notify.Options{Store: r.store, Catalogue: r.inForce, Clock: r,
-		Settings:     notify.Settings{Interval: noticeEvery, DigestHour: digestHour, Zone: time.UTC, PublicURL: console},
+		Settings:     notify.Settings{Interval: noticeEvery, DigestHour: 2, Zone: time.UTC, PublicURL: console},
 		Destinations: r.gates.Destinations, Made: func() {}, Log: log}).Run
 }
 

@@ -39,9 +39,10 @@ const (
 	purgeLease = "purge"
 )
 
-// upkeep does the recurring tasks until ctx ends.
+// upkeep does the recurring tasks until ctx ends. A purge may take hours, in which the figures go on.
 func (a *App) upkeep(ctx context.Context, memory *journal.Journal, gates *gate.Gates, notices *notify.Sink) {
-	var kpis, head, purge time.Time // when each is due
+	defer a.background(ctx, func(ends context.Context) { a.purgeDaily(ends, memory) })()
+	var kpis, head time.Time // when each is due
 	figures := metrics.Figures{Due: map[string][]deadletter.Count{}}
 	every(ctx, gaugePause, func(within context.Context) {
 		now := time.Now()
@@ -56,12 +57,21 @@ func (a *App) upkeep(ctx context.Context, memory *journal.Journal, gates *gate.G
 			a.logHead(within)
 			head = now.Add(headPause)
 		}
-		if !now.Before(purge) {
-			a.logUntold()
-			purge = now.Add(purgePause)
-			if a.purge(ctx, memory) { // sooner, since a person may have confirmed it
-				purge = head
-			}
+	})
+}
+
+// purgeDaily logs the teams that are not notified, and purges, once a day until ctx ends.
+func (a *App) purgeDaily(ctx context.Context, memory *journal.Journal) {
+	var due time.Time
+	every(ctx, gaugePause, func(context.Context) {
+		now := time.Now()
+		if now.Before(due) {
+			return
+		}
+		a.logUntold()
+		due = now.Add(purgePause)
+		if a.purge(ctx, memory) { // sooner, since a person may have confirmed it
+			due = now.Add(headPause)
 		}
 	})
 }

@@ -120,8 +120,8 @@ func (s *sweeper) tryAll() {
 func (s *sweeper) read(after int64) ([]journal.Message, error) {
 	ctx, cancel := context.WithTimeout(s.hard, storeTime)
 	defer cancel()
-	s.until = time.Now().Add(pageTime)
 	page, err := s.box.Pending(ctx, s.queue, after, pageSize)
+	s.until = time.Now().Add(pageTime) // from now on, so that a slow journal delays all and stops none
 	if err != nil {
 		return nil, fmt.Errorf("read the outbox: %w", err)
 	}

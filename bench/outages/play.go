@@ -43,7 +43,6 @@ type player struct {
 	next     int     // index of the claim that arrives next
 	queue    []event // by time
 	gate     *destination.Gate
-	index    map[string]int // claims at the gate, by id
 	woken    time.Duration
 	drains   *drains
 	tally    *tally
@@ -58,7 +57,7 @@ func play(outages []outage, claims []claim, o *options, gated bool, t *tally) {
 		settings.Pace.Most, settings.Pace.Limited = float64(o.capacity), true
 		settings.Pace.Start = min(settings.Pace.Start, settings.Pace.Most)
 		p.gate = &destination.Gate{Name: p.service, Settings: settings, State: destination.New(epoch)}
-		p.index, p.woken = make(map[string]int), -1
+		p.woken = -1
 	}
 	for p.next < len(claims) || len(p.queue) > 0 {
 		p.one()
@@ -83,6 +82,11 @@ func (p *player) at(at time.Duration, play func(at time.Duration)) {
 	p.queue = slices.Insert(p.queue, after, event{at, play})
 }
 
+// claimOf returns what the gate calls a claim, which is not 0, by its index. indexOf returns the index.
+func claimOf(index int) int64 { return int64(index) + 1 }
+
+func indexOf(claim int64) int { return int(claim) - 1 }
+
 // arrive takes a claim to the gate, or to the portal if there is no gate, before each submission.
 func (p *player) arrive(claim int, at time.Duration) {
 	if p.gate == nil {
@@ -93,10 +97,9 @@ func (p *player) arrive(claim int, at time.Duration) {
 	if c.firstFailure.IsZero() {
 		c.firstFailure = now // the total limit counts from the first hold of a claim that never failed (R27)
 	}
-	h := destination.Held{Claim: p.claims[claim].id, Since: now, RetriesLeft: p.policy.MaxRetries - c.retries,
-		Limit: p.policy.TimeLimit(p.service, c.firstFailure)}
-	p.index[h.Claim] = claim
-	p.gate.Queue.Add(h)
+	p.gate.Hold(destination.Held{Claim: claimOf(claim), Since: destination.InstantOf(now),
+		RetriesLeft: p.policy.MaxRetries - c.retries,
+		Limit:       destination.InstantOf(p.policy.TimeLimit(p.service, c.firstFailure))})
 	p.open(at)
 }
 
@@ -104,14 +107,12 @@ func (p *player) arrive(claim int, at time.Duration) {
 func (p *player) open(at time.Duration) {
 	released, givenUp, probe := p.gate.Due(epoch.Add(at))
 	for _, r := range released {
-		claim := p.index[r.Claim]
-		delete(p.index, r.Claim)
+		claim := indexOf(r.Claim)
 		p.progress[claim].kind = r.Kind
 		p.submit(claim, at)
 	}
 	for _, h := range givenUp {
-		p.giveUp(p.index[h.Claim], at)
-		delete(p.index, h.Claim)
+		p.giveUp(indexOf(h.Claim), at)
 	}
 	if probe {
 		p.tell(destination.Probed{OK: p.portal.downUntil(at) == 0}, at)
@@ -155,11 +156,10 @@ func (p *player) submit(claim int, at time.Duration) {
 
 func (p *player) answer(claim int, at time.Duration) {
 	c := &p.progress[claim]
-	id, sent := p.claims[claim].id, epoch.Add(c.sent)
 	if c.error == "" {
 		p.recover(claim, at)
 		if p.gate != nil && c.kind.Wanted() {
-			p.tell(destination.Outcome{Tells: destination.TellsAnswered, Claim: id, Sent: sent}, at)
+			p.tell(destination.Outcome{Tells: destination.TellsAnswered, Claim: claimOf(claim), Sent: epoch.Add(c.sent)}, at)
 		}
 	} else {
 		p.fail(claim, at)
@@ -185,7 +185,7 @@ func (p *player) fail(claim int, at time.Duration) {
 	}
 	if p.gate != nil {
 		if tells := destination.TellsOf(&match, 0); tells != "" {
-			p.tell(destination.Outcome{Tells: tells, Claim: f.ID, Sent: epoch.Add(c.sent)}, at)
+			p.tell(destination.Outcome{Tells: tells, Claim: claimOf(claim), Sent: epoch.Add(c.sent)}, at)
 		}
 	}
 }

@@ -22,22 +22,22 @@ import (
 // fixture is a worker's API with tokens over a journal and its services, which the commands find, as an operator.
 type fixture struct {
 	*testkit.Fixture
-	t           *testing.T
-	addr        string
-	beforeStart func() // of a bulk run
+	t         *testing.T
+	addr      string
+	afterPlan func() // of a bulk run
 }
 
-// bulkRuns is the service of bulk runs, before whose start the fixture's beforeStart is called.
+// bulkRuns is the service of bulk runs; after it has planned one it calls the fixture's afterPlan.
 type bulkRuns struct {
 	*deadletter.Service
 	*fixture
 }
 
-func (b bulkRuns) Start(ctx context.Context, c journal.BulkCommand, token string) (journal.BulkRun, bool, error) {
-	if b.beforeStart != nil {
-		b.beforeStart()
+func (b bulkRuns) Plan(ctx context.Context, c journal.BulkCommand) (deadletter.Plan, error) {
+	if b.afterPlan != nil {
+		defer b.afterPlan()
 	}
-	return b.Service.Start(ctx, c, token)
+	return b.Service.Plan(ctx, c)
 }
 
 // open serves the API. Its instants stand still unless options say otherwise.

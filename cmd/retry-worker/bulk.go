@@ -124,6 +124,7 @@ func (c *cli) bulk(cmd *cobra.Command, verb journal.BulkAction, filters []string
 		return c.foreign(err)
 	}
 	command["reason"], command["token"] = cmd.Flags().Lookup("reason").Value.String(), plan.Token
+	command["filter"] = plan.Filter // has an instant where an age was given
 	err = c.printPlan(&plan, text)
 	switch {
 	case err != nil:

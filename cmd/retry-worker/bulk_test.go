@@ -10,16 +10,18 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// What was said is what is started.
+// What was said is what is started, by the hour that was planned.
 func TestBulkAsksFor(t *testing.T) {
 	w := openCauses(t)
+	planned := w.Now()
+	w.afterPlan = func() { w.Advance(time.Second) }
 	r := retryWorker("dead-letters", "retry", "--filter", "team=ti", "--filter", "until=1h", "--filter", "q=senha expirada", "--force", "--fresh", "--when", "now", "--per-minute", "6000",
 		"--reason", "senha corrigida", "--yes")
 	if r.code != exitDone || len(w.runs()) != 2 {
 		t.Fatalf("exit %d, %d runs: %s", r.code, len(w.runs()), r.stderr)
 	}
 	got := w.runs()[0]
-	if until := got.Filter.Until; !until.Equal(w.Now().Add(-time.Hour)) {
+	if until := got.Filter.Until; !until.Equal(planned.Add(-time.Hour)) {
 		t.Errorf("older than an hour is before %s", until)
 	}
 	want := journal.BulkRun{ID: got.ID, Through: got.Through, BulkCommand: journal.BulkCommand{Action: journal.BulkRetry, Filter: journal.DeadLetterFilter{Team: "ti", Query: "#", Until: got.Filter.Until},
@@ -43,7 +45,7 @@ func TestBulkPlansOnly(t *testing.T) {
 // A plan that no longer holds when it is started starts nothing.
 func TestBulkOutdated(t *testing.T) {
 	w := openCauses(t)
-	w.beforeStart = func() {
+	w.afterPlan = func() {
 		items, _, err := w.DeadLetters.List(t.Context(), journal.DeadLetterFilter{Team: "ti"}, "", 1)
 		if err == nil {
 			_, err = w.DeadLetters.Decide(t.Context(), deadletter.Command{Action: journal.BulkDiscard, ID: items[0].ID, Reason: "x", By: "bia"})

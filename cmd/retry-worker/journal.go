@@ -120,11 +120,10 @@ func (c *cli) journalRebuildCommand() *cobra.Command {
 		RunE: writesJournal(func(ctx context.Context, w *journalWriter) error {
 			line := c.progress("subjects made anew")
 			err := audit.Rebuild(ctx, w, time.Now(), unverified, w.publish, line.show)
-			line.end()
-			if err == nil {
-				fmt.Fprintln(c.out, "rebuilt from the records; `retry-worker audit verify` checks it against them")
+			if line.end(); err != nil {
+				return err
 			}
-			return err
+			return c.print(map[string]bool{"rebuilt": true})
 		}),
 	}
 	cmd.Flags().BoolVar(&unverified, "from-unverified", false, "take the records as they are, though they do not hold")
@@ -141,10 +140,10 @@ func (c *cli) journalPurgeCommand() *cobra.Command {
 			"would purge everything. Check the clock, and confirm. That it was confirmed is a record itself.",
 		RunE: writesJournal(func(ctx context.Context, w *journalWriter) error {
 			n, err := journal.New(w, time.Now, w.publish, journal.NoHooks()).Purge(ctx, w, w.retention, confirm)
-			if err == nil {
-				fmt.Fprintf(c.out, "%d records purged, their digests stay\n", n)
+			if err != nil {
+				return err
 			}
-			return err
+			return c.print(map[string]int{"purged": n})
 		}),
 	}
 	cmd.Flags().BoolVar(&confirm, "confirm", false, "the clock is right")

@@ -68,7 +68,11 @@ func TestJournalBackup(t *testing.T) {
 
 	t.Setenv("RETRY_WORKER_DATABASE_URL", "sqlite:"+copied)
 	retryWorker("audit", "verify", "--head", head).done(t)
-	retryWorker("journal", "rebuild").done(t)
+	for verb, says := range map[string]string{"rebuild": `{"rebuilt":true}`, "purge": `{"purged":0}`} {
+		if r := retryWorker("journal", verb, "-o", "json"); r.code != exitDone || strings.TrimSpace(r.stdout) != says {
+			t.Errorf("%s: exit %d, %q, want %s", verb, r.code, r.stdout, says)
+		}
+	}
 	retryWorker("audit", "verify", "--head", head).done(t)
 
 	// Of a journal that does not hold no copy is left that could be taken for a good one.

@@ -54,7 +54,7 @@ func TestWhoHasIt(t *testing.T) {
 	holds("otto", "assignee=fina&followUp=today", 1)
 	holds("otto", "assignee=nobody", 1)
 	holds("otto", "followUp=2026-03-02", 0)
-	put("otto", "/dead-letters/"+other+"/assignment", `{"assignee":"fina"}`)
+	put("otto", "/dead-letters/"+other+"/assignment", `{"assignee":"fina","note":"responde na quarta"}`)
 	if plan := c.post("ada", "/bulk-runs/plan", `{"action":"discard","filter":{"assignee":"fina"}}`); plan.body["total"] != 2.0 {
 		t.Errorf("the plan is %v", plan.body)
 	}
@@ -67,6 +67,9 @@ func TestWhoHasIt(t *testing.T) {
 		}
 	}
 	holds("ada", "assignee=me", 2)
+	if note := c.get("ada", "/dead-letters/"+other).body["assignment"].(map[string]any)["note"]; note != "responde na quarta" {
+		t.Errorf("the note that is handed over is %v", note)
+	}
 	holds("ada", "assignee=me&followUp=today", 1)
 	put("ada", "/dead-letters/"+mine+"/assignment", `{}`)
 	holds("ada", "assignee=nobody", 1)

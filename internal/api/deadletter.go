@@ -290,7 +290,7 @@ func (c *call) assign(in *struct {
 	FollowUpAt string `json:"followUpAt" doc:"When to look at it again: an instant, or a date in the hospital's zone."`
 	Note       string `json:"note" length:"500" doc:"What to know."`
 }) (DeadLetter, error) {
-	at, ok := deadletter.ParseInstant(in.FollowUpAt, c.zone, c.now())
+	at, ok := deadletter.ParseDate(in.FollowUpAt, c.zone)
 	if !ok {
 		return DeadLetter{}, refused("invalid_follow_up_at", "followUpAt is %.60q, expected an instant such as "+
 			"2026-03-01T08:00:00-03:00, a date such as 2026-03-01, or none", in.FollowUpAt)

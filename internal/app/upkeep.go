@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"retry-worker/internal/clock"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
@@ -31,15 +32,17 @@ const (
 	// headPause is the time between two log lines of the ledger's head. A truncated or rewritten ledger contradicts
 	// each of them.
 	headPause = time.Hour
-	// purgePause is the time between two purges, and between two log lines of the teams that are not notified.
+	// purgePause is the time between two purges, and between two log lines of the teams that are not notified;
+	// purgeAgain the one after a purge that was refused.
 	purgePause = 24 * time.Hour
+	purgeAgain = time.Hour
 	// upkeepTime bounds one reading.
 	upkeepTime = 30 * time.Second
 	// purgeLease keeps replicas from purging at the same time. The next purge continues an interrupted one.
 	purgeLease = "purge"
 )
 
-// upkeep does the recurring tasks until ctx ends. A purge may take hours, in which the figures go on.
+// upkeep does the recurring tasks until ctx ends. The gauges do not wait for a purge, which may take hours.
 func (a *App) upkeep(ctx context.Context, memory *journal.Journal, gates *gate.Gates, notices *notify.Sink) {
 	defer a.background(ctx, func(ends context.Context) { a.purgeDaily(ends, memory) })()
 	var kpis, head time.Time // when each is due
@@ -60,20 +63,16 @@ func (a *App) upkeep(ctx context.Context, memory *journal.Journal, gates *gate.G
 	})
 }
 
-// purgeDaily logs the teams that are not notified, and purges, once a day until ctx ends.
+// purgeDaily purges, and logs the teams that are not notified, until ctx ends.
 func (a *App) purgeDaily(ctx context.Context, memory *journal.Journal) {
-	var due time.Time
-	every(ctx, gaugePause, func(context.Context) {
-		now := time.Now()
-		if now.Before(due) {
-			return
-		}
+	for ctx.Err() == nil {
 		a.logUntold()
-		due = now.Add(purgePause)
-		if a.purge(ctx, memory) { // sooner, since a person may have confirmed it
-			due = now.Add(headPause)
+		pause := purgePause
+		if a.purge(ctx, memory) { // a person may confirm it meanwhile
+			pause = purgeAgain
 		}
-	})
+		clock.Machine{}.Rest(ctx, pause)
+	}
 }
 
 // learn updates the learner, and the dead letters' chances, until ctx ends. If reading fails, the last state holds;

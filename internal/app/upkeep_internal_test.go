@@ -2,54 +2,59 @@ package app
 
 import (
 	"context"
-	"io"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
 
-	"retry-worker/internal/audit"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/clock"
 	"retry-worker/internal/config"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/notify"
+	"retry-worker/internal/store"
 	"retry-worker/internal/testkit"
 )
 
-// vast is a journal whose purge goes on until its context ends. It counts how often the outbox is counted.
-type vast struct {
-	*testkit.Memory
-	audit.Rebuilder
-	io.Closer
-	read int
+// purging is a store that is purged until the context ends.
+type purging struct {
+	store.Store
+	read int // how often the gauges were read
 }
 
-func (v *vast) LastRecordBefore(ctx context.Context, _ time.Time) (int64, error) {
+func (p *purging) Lease(ctx context.Context, _, _ string, _ time.Duration) (bool, error) {
 	<-ctx.Done()
-	return 0, ctx.Err()
+	return false, ctx.Err()
 }
 
-func (v *vast) Backlog(ctx context.Context) (map[string]int64, error) {
-	v.read++
-	return v.Memory.Backlog(ctx)
+func (p *purging) DeadLetterCounts(ctx context.Context, f journal.DeadLetterFilter) ([]deadletter.Count, error) {
+	if f.State == deadletter.AllStates {
+		p.read++
+	}
+	return p.Store.DeadLetterCounts(ctx, f)
 }
 
-// TestFiguresBesideAPurge: they are read while a purge goes on.
-func TestFiguresBesideAPurge(t *testing.T) {
+// TestGaugesDuringAPurge: a purge of years of records takes hours, in which deadlines come near.
+func TestGaugesDuringAPurge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v := &vast{Memory: testkit.NewMemory()}
-		a := &App{settings: config.Settings{Retention: time.Hour}, store: v, log: zap.NewNop(), clock: clock.Machine{},
-			metrics: metrics.New(metrics.Build{}), catalogue: catalogue.Default}
-		memory := journal.New(v, time.Now, nil, journal.NoHooks())
-		ctx, stop := context.WithTimeout(t.Context(), time.Hour)
-		defer stop()
-		a.upkeep(ctx, memory, gate.New(gate.Options{}), &notify.Sink{})
-		if want := int(time.Hour / gaugePause); v.read < want {
-			t.Errorf("the figures were read %d times in an hour, want %d", v.read, want)
+		s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "journal.db"))
+		testkit.Must(t, err)
+		p := &purging{Store: s}
+		a := &App{store: p, clock: clock.Machine{}, metrics: metrics.New(metrics.Build{}), log: zap.NewNop(),
+			settings: config.Settings{Retention: time.Hour}, catalogue: catalogue.Default}
+		ends, end := context.WithCancel(t.Context())
+		go a.upkeep(ends, nil, new(gate.Gates), new(notify.Sink))
+		time.Sleep(4*gaugePause + time.Second)
+		end()
+		synctest.Wait()
+		testkit.Must(t, s.Close())
+		if p.read != 5 {
+			t.Errorf("in %v of a purge the gauges were read %d times, want 5", 4*gaugePause, p.read)
 		}
 	})
 }

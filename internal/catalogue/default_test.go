@@ -118,6 +118,7 @@ func TestDefaultWhatsApp(t *testing.T) {
 		{"timeout after HTTP 404", 0, decision.Permanent, "http-404", "NOT_FOUND"}, // R2
 		{"message 404 of 500", 0, decision.Unknown, "", "UNKNOWN"},
 		{"I'm a teapot", 418, decision.Unknown, "", "UNKNOWN"},
+		{"Unauthorized", 401, decision.Unknown, "", "UNKNOWN"},
 		{"connect ECONNREFUSED", 0, decision.Unknown, "", "UNKNOWN"},
 	} {
 		if m := rules.Classify(tt.text, tt.status); m.Class != tt.class || m.Name != tt.rule || m.Reason != tt.reason {

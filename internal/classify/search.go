@@ -73,8 +73,12 @@ type span struct{ from, to int }
 // beside is the span of the status that came beside the message.
 var beside = span{none, none}
 
-// patternReach is how many characters of a message are compared with patterns.
-const patternReach = 64 << 10
+const (
+	// patternReach is how many characters of a message are compared with patterns.
+	patternReach = 64 << 10
+	// mostMatches is how many matches of a pattern are looked at, as the first ones may be negated.
+	mostMatches = 8
+)
 
 // searches recycles the memory of finished searches.
 var searches = sync.Pool{New: func() any { return new(search) }}
@@ -215,10 +219,31 @@ func (s *search) readPatterns() {
 		if s.best != none && p.matcher > s.best && !s.explains {
 			continue
 		}
-		if at := p.FindIndex(s.plain[:min(len(s.plain), patternReach)]); at != nil {
-			s.add(p.matcher, s.inText(span{at[0], at[1]}), "")
+		for _, at := range p.FindAllIndex(s.plain[:min(len(s.plain), patternReach)], mostMatches) {
+			lost := ""
+			if s.denies(at[0], at[1]) {
+				lost = "negated"
+			}
+			if s.add(p.matcher, s.inText(span{at[0], at[1]}), lost); lost == "" {
+				break
+			}
 		}
 	}
+}
+
+// denies reports whether the first or the last word of a part of plain is negated: "not connection refused", "token não
+// expirou".
+func (s *search) denies(from, to int) bool {
+	first := slices.IndexFunc(s.words, func(w word) bool { return w.to > from })
+	last := first
+	for last >= 0 && last+1 < len(s.words) && s.words[last+1].from < to {
+		last++
+	}
+	isNegated := func(i int) bool {
+		denied, _ := s.negated(i, last+1, 0)
+		return denied
+	}
+	return last >= 0 && (isNegated(first) || isNegated(last))
 }
 
 func (s *search) spanOf(from, to int) span {

@@ -47,8 +47,8 @@ func (v *visit) assigned(o *open, d *journal.DeadLetter, s *sent) assigned {
 }
 
 // assign answers POST /dead-letters/{id}/assignment with assignee (me, nobody or a name). Its form also sends followUp
-// (a day) and text; the buttons to take and to give back do not. It changes nothing if the assignee is no longer the
-// one that the page showed (was).
+// (a day) and text; the buttons to take, which keeps both, and to give back do not. It changes nothing if the assignee
+// is no longer the one that the page showed (was).
 func (p *Pages) assign(v *visit, o *open) (*page, error) {
 	item, err := o.Reviewing(v.r.Context(), v.r.PathValue("id"), false)
 	if err != nil {
@@ -56,16 +56,16 @@ func (p *Pages) assign(v *visit, o *open) (*page, error) {
 	}
 	form, has := v.r.PostForm, &item.Assigned
 	at, ok := v.instant(form.Get("followUp"))
+	a := journal.Assignment{FollowUpAt: at, Mark: journal.Mark{Text: form.Get("text")}}
 	switch {
 	case !ok:
 		return v.formAgain(&item, sent{Wrong: v.T("form.wrong.follow_up"), Field: "followUp"}), nil
 	case form.Get("was") != has.Assignee:
 		return v.formAgain(&item, sent{Wrong: v.T("form.wrong.assigned"), Status: http.StatusConflict}), nil
-	case !form.Has("followUp") && form.Get("assignee") == deadletter.Me: // a button: the day stays
-		at = has.FollowUpAt
+	case !form.Has("followUp") && form.Get("assignee") == deadletter.Me: // a button
+		a = *has
 	}
-	a := journal.Assignment{Assignee: form.Get("assignee"), FollowUpAt: at}
-	a.Text = form.Get("text")
+	a.Assignee = form.Get("assignee")
 	if _, err := o.Assign(v.r.Context(), item.ID, a); err != nil {
 		return v.undecided(&item, err)
 	}

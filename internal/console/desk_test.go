@@ -172,7 +172,7 @@ func TestAClaimLeadsToTheHospitalsSystem(t *testing.T) {
 func TestPortalsWithProblemsComeFirst(t *testing.T) {
 	w := newWorld(t, now)
 	for _, name := range []string{"amil", "bradesco", "zurich"} {
-		testkit.NewPortal(name, w.Journal, now.Add(-time.Hour)).Happens(t, now.Add(-50*time.Minute), testkit.Answered(""))
+		testkit.NewPortal(name, w.Journal, now.Add(-time.Hour)).Happens(t, now.Add(-50*time.Minute), testkit.Answered(0))
 	}
 	testkit.NewPortal("unimed", w.Journal, now.Add(-time.Hour)).Fails(t, now.Add(-40*time.Minute))
 	s := open(t, w)

@@ -32,7 +32,7 @@ func TestADestinationSaysHowItIs(t *testing.T) {
 		{"known", down, nil, 0},
 		{"probe", []destination.Event{destination.Probed{}, destination.Probed{}}, nil, 2},
 		{"person", []destination.Event{destination.Order{Verb: destination.HoldClaims, Until: now.Add(26 * time.Hour)}}, nil, 2},
-		{"testing", down, []destination.Event{destination.Turn{Waiting: 2, Canary: "1"}}, 2},
+		{"testing", down, []destination.Event{destination.Turn{Waiting: 2, Canary: 1}}, 2},
 		{"ramping", down, []destination.Event{destination.Order{Verb: destination.ReleaseAt, PerMinute: 0.5}}, 2},
 		{"ordered", down, []destination.Event{destination.Order{Verb: destination.TreatAsUp, Until: now.Add(time.Hour)}}, 0},
 		{"shut", nil, nil, 2},

@@ -231,10 +231,14 @@ func TestPeopleTakeAndGive(t *testing.T) {
 		}
 	}
 	s.page("/dead-letters").mustSay("Mine 0", "Nobody’s 1", "For today 1", "with bia · follow up on 1 Mar")
+	s.follow(to+"/assignment", url.Values{"assignee": {"me"}, "was": {"bia"}}).mustSay("You have it", "Follow up on 1 Mar 2026")
+	if has := s.world.Item(below.ID).Assigned; has.Text != "CPF [CPF]" {
+		t.Errorf("who takes it loses the note: %+v", has)
+	}
 	s.doc(s.post(to+"/comment", url.Values{"text": {" "}}), 422).mustSay("write the reason")
 	s.follow(to+"/retry", words("ok", "next", "now"))
 	s.later()
-	s.page(claim).mustNotSay("bia has it")
+	s.page(claim).mustNotSay("You have it")
 	if has := s.world.Item(below.ID).Assigned; has != (journal.Assignment{}) {
 		t.Errorf("what is decided is with %+v", has)
 	}

@@ -172,7 +172,7 @@ func (w world) portals(t *testing.T, now time.Time) {
 	p := testkit.NewPortal(portalName, w.Journal, at(3*time.Hour))
 	p.Fails(t, at(100*time.Minute))
 	p.Hold(t, passedID, 9001, now.Add(9*time.Hour))
-	p.Happens(t, at(95*time.Minute), testkit.Answered(""))
+	p.Happens(t, at(95*time.Minute), testkit.Answered(0))
 	p.Release(t, passedID, 9001, "unimed-sp down 10:20–10:25; released 1st of 1")
 	p.Happens(t, at(90*time.Minute), destination.Turn{})
 	p.Fails(t, at(58*time.Minute))

@@ -61,16 +61,21 @@ var invalidInstant = map[string]Code{"since": InvalidSince, "until": InvalidUnti
 
 var ageForm = regexp.MustCompile(`^([1-9]\d{0,3})([mhdw])$`)
 
-// ParseInstant reads an instant as people write it: RFC 3339; a date with a time or without, in the zone; or an age
-// such as 3d, which is that long before now. An empty text is the zero time. ok reports whether s is any of these.
+// ParseInstant reads an instant as ParseDate does, or an age such as 3d, which is that long before now.
 func ParseInstant(s string, zone *time.Location, now time.Time) (t time.Time, ok bool) {
-	if s == "" {
-		return t, true
-	}
 	if m := ageForm.FindStringSubmatch(s); m != nil {
 		n, _ := strconv.Atoi(m[1]) // of four digits at most
 		unit := map[string]time.Duration{"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour}[m[2]]
 		return now.Add(-time.Duration(n) * unit).UTC().Truncate(time.Millisecond), true
+	}
+	return ParseDate(s, zone)
+}
+
+// ParseDate reads an instant as people write it: RFC 3339; or a date with a time or without, in the zone. An empty text
+// is the zero time. ok reports whether s is any of these.
+func ParseDate(s string, zone *time.Location) (t time.Time, ok bool) {
+	if s == "" {
+		return t, true
 	}
 	for _, form := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", time.DateOnly} {
 		if t, err := time.ParseInLocation(form, s, zone); err == nil {

@@ -174,7 +174,7 @@ type Outage struct {
 
 // Canary is the claim that was sent ahead.
 type Canary struct {
-	Claim string    `json:"claim,omitempty"`
+	Claim int64     `json:"claim,string,omitempty"`
 	Sent  time.Time `json:"sent,omitzero"`
 }
 
@@ -204,22 +204,22 @@ type (
 	// Turn asks whether the next of the Waiting claims may go. Canary is the claim to send ahead if a canary is due.
 	Turn struct {
 		Waiting int
-		Canary  string
+		Canary  int64
 	}
 	// Admitted counts claims that were let through without a Turn, such as by other replicas.
 	Admitted struct{ Count int }
-	// Outcome reports what became of a claim. Claim is empty if it passed no gate. Sent is when the gate let it go,
+	// Outcome reports what became of a claim. Claim is 0 if it passed no gate. Sent is when the gate let it go,
 	// zero if unknown: a claim sent before the phase began is no evidence.
 	Outcome struct {
 		Tells      Tells
-		Claim      string
+		Claim      int64
 		Sent       time.Time
 		RetryAfter time.Duration // nothing may go for that long; 0 if it does not ask
 	}
 	// Lost reports that a claim never went, as its process has ended.
-	Lost struct{ Claim string }
+	Lost struct{ Claim int64 }
 	// Departed reports that a canary went only now, long after its turn. The next one waits from now on.
-	Departed struct{ Claim string }
+	Departed struct{ Claim int64 }
 	// Probed reports the result of asking the URL.
 	Probed struct{ OK bool }
 	// Order is a person's order.

@@ -1,7 +1,6 @@
 package destination
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -26,13 +25,13 @@ func TestEvidence(t *testing.T) {
 		f := newFixture(t, settings(6000))
 		for i := range tt.admitted {
 			f.now = f.now.Add(time.Second)
-			claim := fmt.Sprint(i)
+			claim := int64(i + 1)
 			f.arrive(claim)
 			if (i+1)*tt.failed/tt.admitted > i*tt.failed/tt.admitted {
 				f.apply(failed(claim, f.now))
 			}
 			if tt.answered && i == 2 {
-				f.apply(answered("other", f.now))
+				f.apply(answered(anotherClaim, f.now))
 			}
 		}
 		if f.gate.Phase != tt.want {

@@ -1,7 +1,6 @@
 package destination
 
 import (
-	"fmt"
 	"testing"
 	"time"
 )
@@ -14,6 +13,12 @@ func settings(most float64) Settings {
 	return s
 }
 
+// failedClaim is the first of the claims that fixture.fail sends; anotherClaim is one that no gate held.
+const (
+	failedClaim  = 1_000_000
+	anotherClaim = 2_000_000
+)
+
 // fixture is a Gate with what a test sees of it.
 type fixture struct {
 	t    *testing.T
@@ -24,11 +29,11 @@ type fixture struct {
 	all   []Release
 	lost  []Held
 	// out are canaries without a result.
-	out map[string]time.Time
+	out map[int64]time.Time
 }
 
 func newFixture(t *testing.T, s Settings) *fixture {
-	return &fixture{t: t, gate: Gate{Name: "unimed-sp", Settings: s, State: New(start)}, now: start, out: make(map[string]time.Time)}
+	return &fixture{t: t, gate: Gate{Name: "unimed-sp", Settings: s, State: New(start)}, now: start, out: make(map[int64]time.Time)}
 }
 
 // due lets the gate act, and checks what must always hold.
@@ -37,15 +42,15 @@ func (f *fixture) due() []Release {
 	released, lost, _ := f.gate.Due(f.now)
 	for _, r := range released {
 		if !f.gate.Settings.Calendar.IsOpen(f.now) {
-			f.t.Fatalf("%s goes at %s, when it is closed", r.Claim, f.now)
+			f.t.Fatalf("%d goes at %s, when it is closed", r.Claim, f.now)
 		}
 		if r.Kind == Test {
 			for claim, sent := range f.out {
 				if f.now.Sub(sent) < CanaryTimeout {
-					f.t.Fatalf("%s is sent ahead while %s is", r.Claim, claim)
+					f.t.Fatalf("%d is sent ahead while %d is", r.Claim, claim)
 				}
 			}
-			f.out = map[string]time.Time{r.Claim: f.now}
+			f.out = map[int64]time.Time{r.Claim: f.now}
 		}
 	}
 	f.all, f.lost = append(f.all, released...), append(f.lost, lost...)
@@ -63,16 +68,16 @@ func (f *fixture) apply(e Event) {
 	f.gate.Apply(e, f.now)
 }
 
-func failed(claim string, sent time.Time) Outcome {
+func failed(claim int64, sent time.Time) Outcome {
 	return Outcome{Tells: TellsFailed, Claim: claim, Sent: sent}
 }
-func answered(claim string, sent time.Time) Outcome {
+func answered(claim int64, sent time.Time) Outcome {
 	return Outcome{Tells: TellsAnswered, Claim: claim, Sent: sent}
 }
 
 // arrive holds a claim and returns the reason for which it may go at once, empty if it waits.
-func (f *fixture) arrive(claim string) Kind {
-	f.gate.Hold(Held{Claim: claim, Since: f.now, Limit: f.now.Add(48 * time.Hour), RetriesLeft: 5})
+func (f *fixture) arrive(claim int64) Kind {
+	f.gate.Hold(Held{Claim: claim, Since: InstantOf(f.now), Limit: InstantOf(f.now.Add(48 * time.Hour)), RetriesLeft: 5})
 	for _, r := range f.due() {
 		if r.Claim == claim {
 			return r.Kind
@@ -85,7 +90,7 @@ func (f *fixture) arrive(claim string) Kind {
 func (f *fixture) fail() {
 	for i := range inARow {
 		f.now = f.now.Add(10 * time.Second)
-		claim := fmt.Sprint("failed-", i)
+		claim := int64(failedClaim + i)
 		f.arrive(claim)
 		f.apply(failed(claim, f.now))
 	}

@@ -56,10 +56,11 @@ func (g *Gate) Due(now time.Time) (released []Release, givenUp []Held, probe boo
 		}
 		h, _ := g.Queue.Remove(turn.Canary)
 		r := Release{Held: h, Kind: kind, At: now, Outage: g.Outage}
-		if opened := g.Settings.Calendar.Next(h.Since); opened.After(h.Since) {
+		since := h.Since.Time()
+		if opened := g.Settings.Calendar.Next(since); opened.After(since) {
 			r.Opened = opened
 		}
-		if h.Since.Before(r.Outage.Until) {
+		if since.Before(r.Outage.Until) {
 			r.Number = r.Outage.Released
 		}
 		released = append(released, r)
@@ -78,9 +79,7 @@ func (g *Gate) asks(now time.Time) bool {
 
 // Hold adds a claim to the queue. If the destination is closed at the deadline, the claim must go before it closes.
 func (g *Gate) Hold(h Held) {
-	if !h.Deadline.IsZero() {
-		h.SendBy = g.Settings.Calendar.LastSafe(h.Deadline)
-	}
+	h.plan(g.Settings.Calendar)
 	g.Queue.Add(h)
 }
 
@@ -102,7 +101,7 @@ func (g *Gate) wait(now time.Time) {
 func (g *Gate) Lead(now time.Time) {
 	g.wait(now)
 	g.NextProbe = latest(g.NextProbe, now.UTC().Round(0).Add(firstTest))
-	if g.Phase == Testing && g.Queue.claims[g.Canary.Claim] != nil {
+	if g.Phase == Testing && g.Queue.Has(g.Canary.Claim) {
 		g.Apply(Lost{g.Canary.Claim}, now)
 		g.NextTest = g.now
 	}
@@ -161,9 +160,11 @@ func (g *Gate) Admit(now time.Time) bool {
 
 // Next returns when Due will have something to do without an event; zero means never.
 func (g *Gate) Next(now time.Time) time.Time {
-	next := g.Queue.endsAt
+	next := g.Queue.endsAt.Time()
 	at := func(t time.Time) { // not before the destination opens
-		next = soonest(next, g.Settings.Calendar.Next(latest(t, now)))
+		if t = g.Settings.Calendar.Next(latest(t, now)); next.IsZero() || t.Before(next) {
+			next = t
+		}
 	}
 	if g.Settings.Probe.URL != "" && g.HeldUntil.IsZero() {
 		at(g.NextProbe)
@@ -209,7 +210,7 @@ func (r *Release) Reason(name string, zone *time.Location) string {
 		return fmt.Sprintf("%s down %s–%s; released %s of %d", name, clock(o.Since), clock(o.Until), ordinal(r.Number), o.Held)
 	case !r.Opened.IsZero():
 		return name + " closed until " + clock(r.Opened)
-	case r.At.Sub(r.Since) > 0:
+	case r.At.After(r.Since.Time()):
 		return name + " takes no more at once; waited its turn"
 	}
 	return name + " up"

@@ -18,7 +18,7 @@ func TestLasted(t *testing.T) {
 	f := newFixture(t, settings(600))
 	outage := func(end func()) {
 		f.fail()
-		f.arrive("claim")
+		f.arrive(1)
 		end()
 		f.until(f.now.Add(time.Hour))
 		f.want(Up)

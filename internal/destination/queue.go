@@ -4,64 +4,93 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"retry-worker/internal/calendar"
 )
+
+// Instant is a time in milliseconds since 1970; 0 is none. It is small, as queues are long.
+type Instant int64
+
+// InstantOf returns t as an Instant.
+func InstantOf(t time.Time) Instant {
+	if t.IsZero() {
+		return 0
+	}
+	return cmp.Or(Instant(t.UnixMilli()), 1)
+}
+
+// Time returns i as a time in UTC.
+func (i Instant) Time() time.Time {
+	if i == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(i)).UTC()
+}
 
 // Held is a claim that waits.
 type Held struct {
-	// Claim identifies it among all waiting claims.
-	Claim string
+	// Claim identifies it among all waiting claims: the key of its job.
+	Claim int64
+	// Subject names it (journal.Subject).
+	Subject struct{ Tenant, Policy, ID string }
 	// Since is when it was held.
-	Since time.Time
-	// Deadline is the claim's own, Limit the end of its policy's total limit; zero for none.
-	Deadline, Limit time.Time
-	// SendBy is the last instant up to Deadline at which the destination is open. Queue.Add sets a zero one to
-	// Deadline.
-	SendBy time.Time
+	Since Instant
+	// Deadline is the claim's own, Limit the end of its policy's total limit.
+	Deadline, Limit Instant
+	// SendBy is the last instant up to Deadline at which the destination is open. Gate.Hold sets it.
+	SendBy Instant
 	// Cents is what the claim is worth.
 	Cents int64
 	// RetriesLeft is how many more failures it can take.
 	RetriesLeft int64
 }
 
+// plan sets SendBy by the destination's calendar.
+func (h *Held) plan(c *calendar.Calendar) {
+	if h.Deadline != 0 {
+		h.SendBy = InstantOf(c.LastSafe(h.Deadline.Time()))
+	}
+}
+
 // timeToAct is how long before a claim's deadline or limit it is given to a person, or half of the time it had when it
 // was held, if that is less.
 const timeToAct = time.Hour
 
-// giveUpAt returns when the claim is given up, as it cannot be sent in time; zero means never.
-func (h *Held) giveUpAt() time.Time {
+// giveUpAt returns when the claim is given up, as it cannot be sent in time; 0 means never.
+func (h *Held) giveUpAt() Instant {
 	last := soonest(h.Limit, h.SendBy)
-	if last.IsZero() {
-		return last
+	if last == 0 {
+		return 0
 	}
-	return last.Add(-min(timeToAct, max(0, last.Sub(h.Since)/2)))
+	return last - min(Instant(timeToAct.Milliseconds()), max(0, (last-h.Since)/2))
 }
 
 // Queue holds the claims that wait for one destination. Its zero value is empty. It is not safe for concurrent use.
 type Queue struct {
-	claims map[string]*Held
+	claims map[int64]*Held
 	// turns holds the claims in the order of their turns, once it is sorted.
 	turns  []*Held
 	sorted bool
-	// endsAt is the earliest instant at which a claim may have to be given up; zero means never.
-	endsAt time.Time
+	// endsAt is the earliest instant at which a claim may have to be given up; 0 means never.
+	endsAt Instant
 }
 
 // compareTurns orders claims by nearest deadline, then highest value, then longest wait.
 func compareTurns(a, b *Held) int {
-	return cmp.Or(earlier(a.SendBy, b.SendBy), cmp.Compare(b.Cents, a.Cents), a.Since.Compare(b.Since),
+	return cmp.Or(earlier(a.SendBy, b.SendBy), cmp.Compare(b.Cents, a.Cents), cmp.Compare(a.Since, b.Since),
 		cmp.Compare(a.Claim, b.Claim))
 }
 
-// earlier compares instants; a zero one counts as never.
-func earlier(a, b time.Time) int {
-	if a.IsZero() || b.IsZero() {
-		return b.Compare(a)
+// earlier compares instants; none counts as never.
+func earlier(a, b Instant) int {
+	if a == 0 || b == 0 {
+		return cmp.Compare(b, a)
 	}
-	return a.Compare(b)
+	return cmp.Compare(a, b)
 }
 
-// soonest returns the earlier of two instants; a zero one counts as never.
-func soonest(a, b time.Time) time.Time {
+// soonest returns the earlier of two instants; none counts as never.
+func soonest(a, b Instant) Instant {
 	if earlier(b, a) < 0 {
 		return b
 	}
@@ -72,10 +101,7 @@ func soonest(a, b time.Time) time.Time {
 func (q *Queue) Add(h Held) {
 	q.Remove(h.Claim)
 	if q.claims == nil {
-		q.claims = make(map[string]*Held)
-	}
-	if h.SendBy.IsZero() {
-		h.SendBy = h.Deadline
+		q.claims = make(map[int64]*Held)
 	}
 	at := len(q.turns)
 	if q.sorted {
@@ -86,7 +112,7 @@ func (q *Queue) Add(h Held) {
 }
 
 // Remove removes a claim, and reports whether it was there. The first by turn is removed in constant time.
-func (q *Queue) Remove(claim string) (Held, bool) {
+func (q *Queue) Remove(claim int64) (Held, bool) {
 	h, ok := q.claims[claim]
 	if !ok {
 		return Held{}, false
@@ -102,12 +128,12 @@ func (q *Queue) Remove(claim string) (Held, bool) {
 
 // GiveUp removes and returns the claims that are given up at now. It takes linear time if one may be.
 func (q *Queue) GiveUp(now time.Time) (givenUp []Held) {
-	if q.endsAt.IsZero() || now.Before(q.endsAt) {
+	if q.endsAt == 0 || InstantOf(now) < q.endsAt {
 		return nil
 	}
-	q.endsAt = time.Time{}
+	q.endsAt = 0
 	q.turns = slices.DeleteFunc(q.byTurn(), func(h *Held) bool {
-		if at := h.giveUpAt(); at.IsZero() || now.Before(at) {
+		if at := h.giveUpAt(); at == 0 || InstantOf(now) < at {
 			q.endsAt = soonest(q.endsAt, at)
 			return false
 		}
@@ -130,16 +156,26 @@ func (q *Queue) byTurn() []*Held {
 // Len returns how many claims wait.
 func (q *Queue) Len() int { return len(q.claims) }
 
-// Sum returns since when the first claim waits, the nearest SendBy, zero for none, and the total value. It takes linear
+// Has reports whether a claim waits.
+func (q *Queue) Has(claim int64) bool { return q.claims[claim] != nil }
+
+// replan takes over a changed calendar.
+func (q *Queue) replan(c *calendar.Calendar) {
+	q.sorted, q.endsAt = false, 0
+	for _, h := range q.turns {
+		h.plan(c)
+		q.endsAt = soonest(q.endsAt, h.giveUpAt())
+	}
+}
+
+// Sum returns since when the first claim waits, the nearest SendBy, and the total value. It takes linear
 // time.
-func (q *Queue) Sum() (oldest, deadline time.Time, cents int64) {
+func (q *Queue) Sum() (oldest, deadline Instant, cents int64) {
 	for i, h := range q.byTurn() {
 		if i == 0 {
 			deadline = h.SendBy
 		}
-		if i == 0 || h.Since.Before(oldest) {
-			oldest = h.Since
-		}
+		oldest = soonest(oldest, h.Since)
 		cents += h.Cents
 	}
 	return oldest, deadline, cents
@@ -153,11 +189,11 @@ func (q *Queue) Next(n int) (next []Held) {
 	return next
 }
 
-// Canary returns the claim to send ahead; empty if none waits. As a canary may fail, it is one with the most retries
+// Canary returns the claim to send ahead; 0 if none waits. As a canary may fail, it is one with the most retries
 // left, the first of these by turn. It takes linear time.
-func (q *Queue) Canary() string {
+func (q *Queue) Canary() int64 {
 	if q.Len() == 0 {
-		return ""
+		return 0
 	}
 	return slices.MinFunc(q.byTurn(), func(a, b *Held) int { return cmp.Compare(b.RetriesLeft, a.RetriesLeft) }).Claim
 }

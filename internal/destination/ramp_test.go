@@ -1,7 +1,6 @@
 package destination
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -13,7 +12,7 @@ func TestRamp(t *testing.T) {
 	f := newFixture(t, settings(60))
 	f.apply(Order{Verb: HoldClaims, Until: start.Add(time.Hour)})
 	for i := range 3 {
-		f.arrive(fmt.Sprint(i))
+		f.arrive(int64(i + 1))
 	}
 	f.apply(Order{Verb: SendCanary})
 	f.apply(answered(f.due()[0].Claim, f.now))
@@ -23,27 +22,27 @@ func TestRamp(t *testing.T) {
 			t.Errorf("step %d: %g a minute, want %g", i, f.gate.Flow.Ramp, want)
 		}
 		if i == 5 {
-			f.apply(answered("1", f.now))
+			f.apply(answered(2, f.now))
 		}
 	}
 	f.want(Ramping)
-	f.apply(answered("2", f.now))
+	f.apply(answered(3, f.now))
 	f.due()
 	f.want(Up)
 	f.fail()
-	f.arrive("x")
+	f.arrive(anotherClaim)
 	for _, want := range []float64{1, 0.5, 0.25, 0.125, 0.0625, 0.0625} {
 		f.apply(Order{Verb: SendCanary})
 		f.apply(answered(f.due()[0].Claim, f.now))
 		if f.gate.Flow.Ramp != want {
 			t.Errorf("it begins at %g a minute, want %g", f.gate.Flow.Ramp, want)
 		}
-		f.apply(failed("x", f.now))
-		f.arrive("x")
+		f.apply(failed(anotherClaim, f.now))
+		f.arrive(anotherClaim)
 	}
 	f.apply(Order{Verb: SendCanary})
 	f.apply(answered(f.due()[0].Claim, f.now))
-	f.arrive("y")
+	f.arrive(anotherClaim + 1)
 	if went := f.until(f.now.Add(5 * time.Minute)); len(went) != 1 {
 		t.Fatalf("%v goes", went)
 	}
@@ -105,7 +104,7 @@ func TestSlowestPace(t *testing.T) {
 	for _, pace := range []float64{1e-3, 1e-9, 1e-300, 5e-324} {
 		f := newFixture(t, settings(60))
 		f.apply(Order{Verb: HoldClaims, Until: start.Add(time.Hour)})
-		for _, claim := range []string{"a", "b", "c"} {
+		for _, claim := range []int64{101, 102, 103} {
 			f.arrive(claim)
 		}
 		f.apply(Order{Verb: ReleaseAt, PerMinute: pace})
@@ -123,7 +122,7 @@ func TestSlowestPace(t *testing.T) {
 func TestHeldRamp(t *testing.T) {
 	f := newFixture(t, settings(60))
 	f.fail()
-	for _, claim := range []string{"a", "b", "c"} {
+	for _, claim := range []int64{101, 102, 103} {
 		f.arrive(claim)
 	}
 	canary := f.until(f.now.Add(5 * time.Minute))
@@ -134,7 +133,7 @@ func TestHeldRamp(t *testing.T) {
 		t.Errorf("the outage that a person goes on with has ended at %s", f.gate.Outage.Until)
 	}
 	for i := range 5 {
-		f.arrive(fmt.Sprint(i))
+		f.arrive(int64(i + 1))
 	}
 	f.now = f.now.Add(time.Second)
 	f.apply(Order{Verb: ReleaseAt, PerMinute: 60})
@@ -149,21 +148,21 @@ func TestUnavailableFor(t *testing.T) {
 	f := newFixture(t, settings(60))
 	for range 5 {
 		f.gate.Apply(Admitted{1}, f.now)
-		f.apply(Outcome{TellsFailed, "", time.Time{}, 10 * time.Minute})
+		f.apply(Outcome{TellsFailed, 0, time.Time{}, 10 * time.Minute})
 	}
 	f.want(Down)
-	f.arrive("a")
+	f.arrive(1)
 	if went := f.until(start.Add(10*time.Minute - time.Second)); len(went) != 0 {
-		t.Errorf("%s is sent ahead %s after the destination asked for 10 minutes", went[0].Claim, went[0].At.Sub(start))
+		t.Errorf("%d is sent ahead %s after the destination asked for 10 minutes", went[0].Claim, went[0].At.Sub(start))
 	}
 	if went := f.until(start.Add(10 * time.Minute)); len(went) != 1 {
 		t.Fatal("no claim is sent ahead then")
 	}
-	f.apply(Outcome{TellsFailed, "a", f.now, time.Minute})
+	f.apply(Outcome{TellsFailed, 1, f.now, time.Minute})
 	f.want(Down)
 	f = newFixture(t, settings(60))
-	f.apply(Outcome{TellsFailed, "", time.Time{}, 30 * time.Second})
-	if f.want(Up); f.gate.PerMinute(&f.gate.Settings, f.now) != 30 || f.arrive("b") != "" {
+	f.apply(Outcome{TellsFailed, 0, time.Time{}, 30 * time.Second})
+	if f.want(Up); f.gate.PerMinute(&f.gate.Settings, f.now) != 30 || f.arrive(2) != "" {
 		t.Error("one that is up is not left alone")
 	}
 }

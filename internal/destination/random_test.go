@@ -2,7 +2,6 @@ package destination
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -25,7 +24,7 @@ func TestRandom(t *testing.T) {
 		}
 		f := newFixture(t, s)
 		held, bad := 0, dice.Float64()
-		sent := []Release{{Held: Held{Claim: "none"}}}
+		sent := []Release{{Held: Held{Claim: anotherClaim}}}
 		for range 600 {
 			f.now = f.now.Add(time.Duration(dice.ExpFloat64() * float64([]time.Duration{time.Second, 10 * time.Second, time.Minute}[dice.IntN(3)])))
 			next := f.gate.Next(f.now)
@@ -37,7 +36,7 @@ func TestRandom(t *testing.T) {
 			switch n := dice.IntN(100); {
 			case n < 50:
 				held++
-				f.arrive(fmt.Sprint("claim-", held))
+				f.arrive(int64(held))
 				sent = append(sent, f.all[max(0, len(f.all)-1):]...)
 			case n < 90 && dice.Float64() < bad:
 				f.apply(failed(r.Claim, r.At))
@@ -79,13 +78,13 @@ func (f *fixture) restart() {
 }
 
 func (f *fixture) check(held int, most float64) {
-	seen := make(map[string]bool)
+	seen := make(map[int64]bool)
 	for _, r := range f.all {
 		seen[r.Claim] = true
 	}
 	for _, h := range f.lost {
 		if seen[h.Claim] {
-			f.t.Fatalf("%s goes and is given up", h.Claim)
+			f.t.Fatalf("%d goes and is given up", h.Claim)
 		}
 		seen[h.Claim] = true
 	}

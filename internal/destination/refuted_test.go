@@ -1,7 +1,6 @@
 package destination
 
 import (
-	"fmt"
 	"testing"
 	"time"
 )
@@ -19,7 +18,7 @@ func TestRefutedProbe(t *testing.T) {
 			f.apply(Probed{})
 		}
 		if minute%20 == 0 {
-			f.gate.Hold(Held{Claim: fmt.Sprint(minute), Since: f.now, Limit: f.now.Add(48 * time.Hour)})
+			f.gate.Hold(Held{Claim: int64(minute + 1), Since: InstantOf(f.now), Limit: InstantOf(f.now.Add(48 * time.Hour))})
 		}
 		for _, r := range f.due() {
 			if r.Kind.Wanted() {
@@ -41,7 +40,7 @@ func TestRefutedProbe(t *testing.T) {
 	f.want(Up)
 	f.apply(Probed{OK: true})
 	f.apply(Probed{})
-	f.apply(answered("", time.Time{}))
+	f.apply(answered(0, time.Time{}))
 	f.apply(Probed{})
 	f.want(Up) // a claim was answered since the first failed
 	f.apply(Probed{OK: true})
@@ -64,9 +63,9 @@ func TestRefusalsAmongTimeouts(t *testing.T) {
 			f.now = f.now.Add(50 * time.Millisecond)
 			before := f.gate.Phase
 			if int(float64(i+1)*share) > int(float64(i)*share) {
-				f.apply(failed("", time.Time{}))
+				f.apply(failed(0, time.Time{}))
 			} else {
-				f.apply(answered("", time.Time{}))
+				f.apply(answered(0, time.Time{}))
 			}
 			f.due()
 			now := f.gate.Phase

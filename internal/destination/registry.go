@@ -69,6 +69,16 @@ func (r *Registry) Gate(name string, now time.Time) *Gate {
 // Find returns the gate of that name; nil if there is none.
 func (r *Registry) Find(name string) *Gate { return r.gates[name] }
 
+// Holds reports whether a claim waits for any destination.
+func (r *Registry) Holds(claim int64) bool {
+	for _, g := range r.gates {
+		if g.Queue.Has(claim) {
+			return true
+		}
+	}
+	return false
+}
+
 // Configure takes over changed settings. Destinations keep their State.
 func (r *Registry) Configure(configured Configured, now time.Time) {
 	r.configured = configured
@@ -77,11 +87,7 @@ func (r *Registry) Configure(configured Configured, now time.Time) {
 	}
 	for name, g := range r.gates {
 		g.Settings = configured.Of(name)
-		waiting := g.Queue.byTurn()
-		g.Queue = Queue{}
-		for _, h := range waiting { // their SendBy may change
-			g.Hold(*h)
-		}
+		g.Queue.replan(g.Settings.Calendar)
 	}
 }
 

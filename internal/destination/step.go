@@ -32,7 +32,7 @@ func (g *Gate) pass() {
 		g.Flow.change(g.PerMinute(&g.Settings, g.Flow.Stepped), g.Flow.Stepped)
 	}
 	g.Flow.change(g.PerMinute(&g.Settings, g.now), g.now)
-	if g.Canary.Claim != "" && !g.now.Before(g.Canary.Sent.Add(CanaryTimeout)) {
+	if g.Canary.Claim != 0 && !g.now.Before(g.Canary.Sent.Add(CanaryTimeout)) {
 		g.lost()
 	}
 	g.State = g.At(g.now)
@@ -51,7 +51,7 @@ func (g *Gate) grow() {
 // testAt returns when the next canary may go, while down or testing: not before the last one reported or timed out.
 func (s *State) testAt() time.Time {
 	switch {
-	case s.Canary.Claim == "":
+	case s.Canary.Claim == 0:
 		return s.NextTest
 	case s.Phase == Testing:
 		return s.Canary.Sent.Add(CanaryTimeout)
@@ -108,7 +108,7 @@ func (e Turn) apply(g *Gate) {
 	case !g.Settings.Calendar.IsOpen(g.now): // R29
 		return
 	case g.Phase == Down:
-		if e.Canary != "" && !g.now.Before(g.testAt()) {
+		if e.Canary != 0 && !g.now.Before(g.testAt()) {
 			g.test(&e)
 		}
 		return
@@ -191,8 +191,8 @@ func (e Outcome) apply(g *Gate) {
 }
 
 // tookCanary reports whether the claim is the current test's canary. It clears the canary, so that another may go.
-func (g *Gate) tookCanary(claim string) bool {
-	if claim == "" || claim != g.Canary.Claim {
+func (g *Gate) tookCanary(claim int64) bool {
+	if claim == 0 || claim != g.Canary.Claim {
 		return false
 	}
 	g.Canary = Canary{}
@@ -206,7 +206,7 @@ func (s *State) isOld(sent time.Time) bool { return !sent.IsZero() && sent.Befor
 // or it passed no gate and a test is due. Otherwise alternating time-outs and refusals would each begin and end an
 // outage.
 func (g *Gate) tests(e *Outcome) bool {
-	if e.Claim == "" {
+	if e.Claim == 0 {
 		return !g.now.Before(g.testAt())
 	}
 	return e.Sent.IsZero() || !e.Sent.Before(g.Outage.Since)
@@ -238,7 +238,7 @@ func (g *Gate) failed(e *Outcome) {
 	case g.tookCanary(e.Claim):
 		g.enter(Down)
 	case g.isDown():
-		if e.Claim == "" && g.tests(e) {
+		if e.Claim == 0 && g.tests(e) {
 			g.Outage.LastTest, g.NextTest = g.now, g.now.Add(g.Settings.Probe.Every)
 		}
 	case g.isOld(e.Sent):
@@ -263,7 +263,7 @@ func (e Departed) apply(g *Gate) {
 	switch {
 	case g.Phase == Testing && g.Canary.Claim == e.Claim:
 		g.Canary.Sent = g.now
-	case g.Phase == Down && g.HeldUntil.IsZero() && g.Canary.Claim == "": // it had timed out
+	case g.Phase == Down && g.HeldUntil.IsZero() && g.Canary.Claim == 0: // it had timed out
 		g.enter(Testing)
 		g.Canary = Canary{Claim: e.Claim, Sent: g.now}
 	}

@@ -14,12 +14,11 @@ import (
 // known is what was read from the journal about destinations.
 type known struct {
 	registry *destination.Registry
-	version  string                     // of the catalogue that configured the registry
-	subjects map[string]journal.Subject // of the held claims, by their names in the queues
-	records  map[string]*record         // by destination
-	lost     map[string]bool            // destinations whose state cannot be read: no claim goes there
-	weighed  passed                     // counted by the breakers
-	seen     int64                      // the last record that was followed
+	version  string             // of the catalogue that configured the registry
+	records  map[string]*record // by destination
+	lost     map[string]bool    // destinations whose state cannot be read: no claim goes there
+	weighed  passed             // counted by the breakers
+	seen     int64              // the last record that was followed
 }
 
 // record is a destination's recorded state. written is the version that is recorded or about to be.
@@ -50,12 +49,10 @@ func (k *known) restore(d *destination.Gate, now time.Time) {
 
 // hold adds a held claim to its destination's queue.
 func (k *known) hold(s journal.Subject, h *journal.HeldJob) {
-	claim := claimOf(h.JobKey)
-	k.subjects[claim] = journal.Subject{
-		Tenant: unique.Make(s.Tenant).Value(), Policy: unique.Make(s.Policy).Value(), ID: s.ID,
-	}
-	k.registry.Gate(h.Destination, h.Since).Hold(destination.Held{Claim: claim, Since: h.Since, Deadline: h.Deadline,
-		Limit: h.Limit, RetriesLeft: h.MaxRetries - h.Retries, Cents: h.Context.Cents()})
+	s.Tenant, s.Policy = unique.Make(s.Tenant).Value(), unique.Make(s.Policy).Value() // most are the same
+	k.registry.Gate(h.Destination, h.Since).Hold(destination.Held{Claim: h.JobKey, Subject: s,
+		Since: destination.InstantOf(h.Since), Deadline: destination.InstantOf(h.Deadline),
+		Limit: destination.InstantOf(h.Limit), RetriesLeft: h.MaxRetries - h.Retries, Cents: h.Context.Cents()})
 }
 
 // pageRecords is how many records are read at a time.
@@ -77,6 +74,9 @@ func (g *Gates) follow(ctx context.Context) error {
 		}
 		more = g.takeAll(page) || further
 	}
+	if err := g.takeLead(ctx); err != nil {
+		return err
+	}
 	return g.addUp(ctx)
 }
 
@@ -95,42 +95,80 @@ func (g *Gates) configure() (seen int64, open bool) {
 	return g.seen, true
 }
 
-// read makes the gates anew from the journal, and begins to lead if this process has the lease. The caller holds
-// turning.
+// read makes the gates anew from the journal.
 func (g *Gates) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	s, now := g.Settings(), g.Clock.Now()
 	k := &known{registry: destination.NewRegistry(s.Destinations, now), version: s.Version,
-		subjects: map[string]journal.Subject{}, records: map[string]*record{}, lost: map[string]bool{}, weighed: passed{}}
+		records: map[string]*record{}, lost: map[string]bool{}, weighed: passed{}}
 	head, err := g.Store.Held(ctx, func(of *journal.KeyedState) { g.restore(k, of, now) })
 	if err != nil {
 		return err
 	}
 	k.seen = head.Record
-	words, err := g.canaryRecords(ctx, k)
-	if err != nil {
-		return err
-	}
 	_, unheard, _, err := g.unanswered(ctx, 0)
 	if err != nil {
 		return err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.known, g.anew, g.leads = k, false, g.term != nil
+	g.known, g.anew, g.leads = k, false, false
 	for i := range unheard {
 		g.left.add(unheard[i].JobKey, now)
 	}
-	if g.leads {
-		for _, d := range k.registry.All() {
-			d.Lead(now)
+	return nil
+}
+
+// takeLead begins to lead if this process has got the lease. It applies the outcomes of the current canaries that the
+// recorded States do not include: the last leader may have ended before it recorded them.
+func (g *Gates) takeLead(ctx context.Context) error {
+	canaries, after, until := g.beginLead()
+	for n := 0; n < canaryPages && after < until; n++ {
+		page, _, err := g.page(ctx, after)
+		if errors.Is(err, journal.ErrUnreadable) || err == nil && len(page) == 0 {
+			break // the canaries time out
 		}
-		for i := range words {
-			g.evidence(&words[i])
+		if err != nil {
+			return err
 		}
+		after = page[len(page)-1].Number()
+		g.applyOutcomes(page, canaries, until)
 	}
 	return nil
+}
+
+// canaryPages is the most pages that takeLead reads. With more records, it is cheaper to let a canary time out.
+const canaryPages = 100
+
+// beginLead begins to lead. It returns the current canaries, and after and until which record their outcomes may be
+// that the recorded States do not include.
+func (g *Gates) beginLead() (canaries map[int64]bool, after, until int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.leads || g.term == nil {
+		return nil, 0, 0
+	}
+	g.leads, canaries, after, until = true, map[int64]bool{}, g.seen, g.seen
+	now := g.Clock.Now()
+	for _, d := range g.registry.All() {
+		if d.Lead(now); d.Phase == destination.Testing {
+			canaries[d.Canary.Claim] = true
+			after = min(after, g.record(d.Name).Read)
+		}
+	}
+	return canaries, after, until
+}
+
+// applyOutcomes applies the outcomes of these claims that are in a page until a record.
+func (g *Gates) applyOutcomes(page []journal.Record, claims map[int64]bool, until int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i := range page {
+		if _, o := outcomeOf(&page[i]); page[i].Number() <= until && claims[o.Claim] {
+			g.evidence(&page[i])
+		}
+	}
 }
 
 // restore takes over the recorded state of a subject or a destination. An unreadable state is left out: its claims stay
@@ -156,40 +194,6 @@ func (g *Gates) restore(k *known, of *journal.KeyedState, now time.Time) {
 
 const unread = "records that cannot be read are left out, and the claims that they are about stay held: `audit verify` says more, " +
 	"`journal rebuild` makes states anew"
-
-// canaryPages is the most pages that canaryRecords reads. With more records, it is cheaper to let a canary time out.
-const canaryPages = 100
-
-// canaryRecords returns the records with the current canaries' outcomes that the destinations' States do not include:
-// the last leader may have ended before it recorded a new one.
-func (g *Gates) canaryRecords(ctx context.Context, k *known) (words []journal.Record, err error) {
-	canaries, after := map[string]bool{}, k.seen
-	for _, d := range k.registry.All() {
-		if d.Phase == destination.Testing && d.Canary.Claim != "" {
-			canaries[d.Canary.Claim] = true
-			after = min(after, k.record(d.Name).Read)
-		}
-	}
-	for range canaryPages {
-		if after >= k.seen {
-			break
-		}
-		page, _, err := g.page(ctx, after)
-		if errors.Is(err, journal.ErrUnreadable) || err == nil && len(page) == 0 {
-			break // the canary times out
-		}
-		if err != nil {
-			return nil, err
-		}
-		after = page[len(page)-1].Number()
-		for i := range page {
-			if _, o := outcomeOf(&page[i]); page[i].Number() <= k.seen && canaries[o.Claim] {
-				words = append(words, page[i])
-			}
-		}
-	}
-	return words, nil
-}
 
 // page returns the records after one, and whether more may follow. An unreadable record fails the turn; the next turn
 // reads the states anew and goes on after it.
@@ -261,12 +265,12 @@ func outcomeOf(r *journal.Record) (name string, o destination.Outcome) {
 			name = a.Sent.Destination
 		}
 		if !o.Sent.IsZero() {
-			o.Claim = claimOf(a.Sent.JobKey)
+			o.Claim = a.Sent.JobKey
 		}
 	} else if k := r.Entry.Kind; k == journal.OutcomeEntry || k == journal.GateEntry {
 		if sent, err := journal.ReadSent(r.Entry); err == nil && sent.JobKey != 0 {
 			return sent.Destination,
-				destination.Outcome{Tells: destination.TellsAnswered, Claim: claimOf(sent.JobKey), Sent: sent.At}
+				destination.Outcome{Tells: destination.TellsAnswered, Claim: sent.JobKey, Sent: sent.At}
 		}
 	}
 	return name, o
@@ -279,7 +283,7 @@ func (g *Gates) evidence(r *journal.Record) {
 		return
 	}
 	d := g.registry.Gate(name, g.Clock.Now())
-	if o.Claim == "" && d.Phase == destination.Ramping && d.Outage.Tests > 0 {
+	if o.Claim == 0 && d.Phase == destination.Ramping && d.Outage.Tests > 0 {
 		o.Sent = d.Outage.Since // sent before the ramp: claims of a ramp have a name
 	}
 	if o.Tells == destination.TellsFailed && d.Phase != destination.Up {
@@ -306,10 +310,9 @@ func (g *Gates) gate(s journal.Subject, e *journal.Entry) {
 	case b.Action == journal.GateHeld:
 		g.hold(s, &b.HeldJob)
 	default:
-		claim, now := claimOf(b.JobKey), g.Clock.Now()
-		delete(g.subjects, claim)
+		now := g.Clock.Now()
 		g.left.add(b.JobKey, now)
-		g.registry.Gate(b.Destination, now).Queue.Remove(claim)
+		g.registry.Gate(b.Destination, now).Queue.Remove(b.JobKey)
 	}
 	g.woken.Send()
 }

@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
@@ -121,14 +120,6 @@ func (g *Gates) once(message string, err error) {
 	}
 }
 
-// claimOf returns a claim's name in queues and in destinations' records. It must not reveal the subject.
-func claimOf(jobKey int64) string { return strconv.FormatInt(jobKey, 10) }
-
-func jobOf(claim string) int64 {
-	key, _ := strconv.ParseInt(claim, 10, 64) // claimOf made it
-	return key
-}
-
 // leavers are the jobs that left their gates: these in the current half of leaversFor, before in the previous one.
 type leavers struct {
 	these, before map[int64]bool
@@ -155,7 +146,7 @@ func (g *Gates) Admit(name string, jobKey int64, deadline time.Time) bool {
 	if g.known == nil || g.left.these[jobKey] || g.left.before[jobKey] || !deadline.IsZero() && !deadline.After(now) {
 		return false
 	}
-	if _, held := g.subjects[claimOf(jobKey)]; held {
+	if g.registry.Holds(jobKey) {
 		return false
 	}
 	d := g.registry.Gate(name, now)
@@ -200,8 +191,9 @@ func (d *Destination) Label() string { return cmp.Or(d.Settings.Label.String(), 
 
 // Claim is a held claim as people see it.
 type Claim struct {
-	destination.Held
 	Subject journal.Subject
+	// Since is when it was held; Deadline is its own, zero for none.
+	Since, Deadline time.Time
 }
 
 // Destinations returns the destinations that are configured or were asked for, sorted by name. Its error is
@@ -226,7 +218,7 @@ func (k *known) describe(d *destination.Gate, now time.Time) Destination {
 	back, _ := k.registry.Back(&state, now)
 	r := k.record(d.Name)
 	unrecorded := d.Changed || len(r.Orders) > 0 || r.Version < r.written
-	return Destination{d.Name, state, d.Settings, d.Queue.Len(), cents, unrecorded, oldest, deadline, back}
+	return Destination{d.Name, state, d.Settings, d.Queue.Len(), cents, unrecorded, oldest.Time(), deadline.Time(), back}
 }
 
 // ErrUnknown says that no destination has the name.
@@ -250,7 +242,7 @@ func (g *Gates) Destination(name string) (Destination, []Claim, error) {
 	}
 	var claims []Claim
 	for _, h := range d.Queue.Next(shown) {
-		claims = append(claims, Claim{h, g.subjects[h.Claim]})
+		claims = append(claims, Claim{h.Subject, h.Since.Time(), h.Deadline.Time()})
 	}
 	return g.describe(d, g.Clock.Now()), claims, nil
 }

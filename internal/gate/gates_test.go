@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -128,7 +127,7 @@ func TestCanaryOfAnotherGoesAtOnce(t *testing.T) {
 		p.Hold(t, "CLM-gate-1", key, time.Time{})
 		p.Fails(t, time.Now())
 		time.Sleep(time.Minute)
-		p.Happens(t, time.Now(), destination.Turn{Waiting: 1, Canary: strconv.FormatInt(key, 10)})
+		p.Happens(t, time.Now(), destination.Turn{Waiting: 1, Canary: key})
 		w.start()
 		time.Sleep(time.Minute)
 		if len(told) == 0 {
@@ -139,11 +138,11 @@ func TestCanaryOfAnotherGoesAtOnce(t *testing.T) {
 
 // TestInstantsOfAWrongClock: a leader whose clock was a day ahead recorded a state, and ended. Nobody waits for that day.
 func TestInstantsOfAWrongClock(t *testing.T) {
-	test, order := destination.Turn{Waiting: 1, Canary: "9"}, destination.Order{Verb: destination.SendCanary}
+	test, order := destination.Turn{Waiting: 1, Canary: 9}, destination.Order{Verb: destination.SendCanary}
 	down := testkit.Failures()
 	for name, events := range map[string][]destination.Event{
 		"down": down, "testing": append(down, order, test),
-		"ramping":          append(down, order, test, testkit.Answered("9")),
+		"ramping":          append(down, order, test, testkit.Answered(9)),
 		"up, with a limit": {destination.Outcome{Tells: destination.TellsRateLimited, RetryAfter: 10 * time.Minute}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -51,13 +51,9 @@ func (g *Gates) Run(stop context.Context) {
 }
 
 // Lead makes this process lead until stop ends; calls under way then go on until hard ends. The caller holds the lease.
-// A leader begins with the recorded states; until they are read, people see what this process knew.
+// A leader begins with what this process has followed.
 func (g *Gates) Lead(stop, hard context.Context) {
-	g.betweenTurns(func() {
-		if g.term = hard; g.read(hard) != nil {
-			g.forget() // the next turn reports why
-		}
-	})
+	g.betweenTurns(func() { g.term = hard })
 	<-stop.Done()
 	g.betweenTurns(func() {
 		g.term = nil
@@ -211,9 +207,9 @@ func (g *Gates) due(ctx context.Context, s *step, now time.Time) {
 }
 
 func (g *Gates) leaves(s *step, h *destination.Held, now time.Time, d journal.Departure) {
-	d.Subject, d.JobKey = g.subjects[h.Claim], jobOf(h.Claim)
+	d.Subject, d.JobKey = h.Subject, h.Claim
 	g.left.add(d.JobKey, now) // its record may be followed late
-	s.departures = append(s.departures, departure{d, now.Sub(h.Since)})
+	s.departures = append(s.departures, departure{d, now.Sub(h.Since.Time())})
 }
 
 // change returns the body of the record of a changed State.
@@ -233,7 +229,7 @@ func (g *Gates) change(d *destination.Gate) *journal.DestinationBody {
 
 // whyGivenUp returns which passes first, the total limit or the deadline.
 func whyGivenUp(h *destination.Held) decision.Reason {
-	if h.SendBy.IsZero() || !h.Limit.IsZero() && h.Limit.Before(h.SendBy) {
+	if h.SendBy == 0 || h.Limit != 0 && h.Limit < h.SendBy {
 		return decision.ReasonTimeLimit
 	}
 	return decision.ReasonDeadline
@@ -368,12 +364,12 @@ func (g *Gates) answer(ctx context.Context, a *journal.GateAnswer, first bool) b
 		return false
 	}
 	g.Hooks.Answered(worker.SubmissionGate, action)
-	switch claim := claimOf(a.JobKey); {
+	switch {
 	case a.Kind != destination.Test:
 	case action == worker.Superseded && first: // the canary never left: its process has ended
-		g.tellLater(a.Destination, destination.Lost{Claim: claim})
+		g.tellLater(a.Destination, destination.Lost{Claim: a.JobKey})
 	case action == worker.Completed && !first: // the canary left late: the engine was away
-		g.tellLater(a.Destination, destination.Departed{Claim: claim})
+		g.tellLater(a.Destination, destination.Departed{Claim: a.JobKey})
 	}
 	return true
 }

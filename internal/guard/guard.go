@@ -195,7 +195,7 @@ type Handed struct {
 	Left  int64 `json:"left" doc:"How many were not: one of both may not decide on them, or somebody just has."`
 }
 
-// Handover gives all dead letters that somebody has to another, or to nobody. Their follow-up dates stay.
+// Handover gives all dead letters that somebody has to another, or to nobody. Their follow-up dates and notes stay.
 func (g *Guard) Handover(ctx context.Context, of, to string) (done Handed, err error) {
 	if err := access.Check(ctx, access.Handover); err != nil {
 		return done, err
@@ -207,7 +207,9 @@ func (g *Guard) Handover(ctx context.Context, of, to string) (done Handed, err e
 			return done, err
 		}
 		for i := range items {
-			_, err := g.Assign(ctx, items[i].ID, journal.Assignment{Assignee: to, FollowUpAt: items[i].Assigned.FollowUpAt})
+			a := items[i].Assigned
+			a.Assignee = to
+			_, err := g.Assign(ctx, items[i].ID, a)
 			if _, denied := errors.AsType[*access.Refusal](err); err == nil {
 				done.Given++
 			} else if denied || deadletter.RefusalOf(err) != nil {

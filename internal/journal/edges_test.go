@@ -21,41 +21,6 @@ func (b *bench) analyze(a *journal.Analysis) journal.Recorded {
 	return b.recorded(b.ask(b.Context(), a)[0]).recorded
 }
 
-// TestLoweredLimitWins: a catalogue that was changed meanwhile allows fewer retries than the recorded decision.
-func TestLoweredLimitWins(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		first := failure(claim(1), 1)
-		first.Failure.RetryCount = 3
-		b.analyze(first)
-		lowered := *tiss
-		lowered.MaxRetries = 3
-		other := failure(claim(1), 2)
-		other.Failure.RetryCount, other.ProcessInstanceKey, other.Policy = 3, 101, &lowered
-		if r := b.analyze(other); r.How != journal.Fresh || r.Decision.Outcome != decision.MaxRetriesExceeded {
-			t.Errorf("a duplicate beyond the new limit is %s, %s", r.How, r.Decision.Outcome)
-		}
-	})
-}
-
-// TestNoTotalLimitNeverAbandons: however late, it is the same episode.
-func TestNoTotalLimitNeverAbandons(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		late := time.Duration(0)
-		b.journal = b.replica(func() time.Time { return time.Now().Add(late) })
-		patient := *tiss
-		patient.TotalLimit = 0
-		for n := range int64(2) {
-			a := failure(claim(1), n+1)
-			a.Policy = &patient
-			if r := b.analyze(a); r.Attempt.Episode != 1 || r.Decision.RetryCount != n+1 {
-				t.Errorf("attempt %d is in episode %d with retryCount %d", n+1, r.Attempt.Episode, r.Decision.RetryCount)
-			}
-			synctest.Wait()
-			late += 1000 * time.Hour
-		}
-	})
-}
-
 // TestEveryStoreTakesTheError: no NUL, no broken UTF-8, whatever a system said.
 func TestEveryStoreTakesTheError(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
@@ -181,19 +146,6 @@ func TestRecoveryIsToldOnce(t *testing.T) {
 	})
 }
 
-// TestOutcomeByAClockBehind: "now" is no earlier try, whatever a replica's clock says.
-func TestOutcomeByAClockBehind(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		a := failure(claim(1), 1)
-		b.analyze(a)
-		behind := b.replica(func() time.Time { return time.Now().Add(-5 * time.Minute) })
-		c, err := behind.Conclude(t.Context(), &journal.Outcome{Subject: a.Subject, Success: true})
-		if err != nil || !c.Changed {
-			t.Errorf("changed %t, %v", c.Changed, err)
-		}
-	})
-}
-
 // TestSumsBoundWhatAProcessClaims: a count and a time that a process made up leave room in the sums for the other claims:
 // a sum that overflowed could be recorded no more, and with it no success of the policy.
 func TestSumsBoundWhatAProcessClaims(t *testing.T) {
@@ -212,4 +164,27 @@ func TestSumsBoundWhatAProcessClaims(t *testing.T) {
 			t.Errorf("%s of %d comes to %d", s.Name, s.Bucket, s.N)
 		}
 	}
+}
+
+// TestEveryDecisionNamesItsCatalogue: the one it was made by, though another is in force when it is told again.
+func TestEveryDecisionNamesItsCatalogue(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		older, newer := *tiss, *tiss
+		older.Catalogue, newer.Catalogue = "aaaaaaaaaaaa", "bbbbbbbbbbbb"
+		ask := func(p *decision.Policy, job int64, want string) {
+			a := failure(claim(1), job)
+			a.Policy = p
+			if r := b.analyze(a); r.Attempt.Decision.Catalogue != want || r.Decision.Catalogue != want || r.Decision.MatchedText != "TIMEOUT" {
+				t.Errorf("job %d is told %q by %q (recorded %q), want %q", job, r.Decision.MatchedText, r.Decision.Catalogue, r.Attempt.Decision.Catalogue, want)
+			}
+		}
+		ask(&older, 1, "aaaaaaaaaaaa")
+		ask(&newer, 1, "aaaaaaaaaaaa") // replayed
+		time.Sleep(10 * time.Minute)
+		ask(&newer, 1, "aaaaaaaaaaaa") // re-based
+		time.Sleep(72 * time.Hour)
+		ask(&newer, 1, "bbbbbbbbbbbb") // ended, by the limit that is in force
+		ask(&newer, 2, "bbbbbbbbbbbb")
+		testkit.Must(t, verifyLedger(b.memory))
+	})
 }

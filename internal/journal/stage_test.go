@@ -1,7 +1,6 @@
 package journal_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -27,18 +26,25 @@ type stage struct {
 	last    journal.Recorded         // what the last analysis came to
 	letters map[string]string        // short names of dead letters by id
 	stories map[string]journal.Story // as they were last shown
+
+	policies    map[string]*decision.Policy
+	claims, job int64 // made by many
 }
 
 func newStage(t *testing.T) *stage {
-	s := &stage{
-		t: t, memory: testkit.NewMemory(), now: time.Date(2025, 1, 12, 10, 0, 0, 0, time.UTC),
-		letters: map[string]string{}, stories: map[string]journal.Story{},
-	}
-	s.journal = journal.New(s.memory, func() time.Time { return s.now }, nil, journal.NoHooks())
-	stop, end := context.WithCancel(t.Context())
-	go s.journal.Run(stop, t.Context())
-	t.Cleanup(func() { end(); synctest.Wait() })
+	s := &stage{t: t}
+	_, _ = s.anew(nil)
 	return s
+}
+
+// anew begins with an empty journal, on the first day.
+func (s *stage) anew(*arguments) (string, error) {
+	*s = stage{
+		t: s.t, memory: testkit.NewMemory(), now: time.Date(2025, 1, 12, 10, 0, 0, 0, time.UTC),
+		letters: map[string]string{}, stories: map[string]journal.Story{}, policies: policies, job: 1000,
+	}
+	s.journal = testkit.StartJournal(s.t, s.memory, func() time.Time { return s.now })
+	return "", nil
 }
 
 // policies of the scenarios: the specification's with one rule that presumes, and a second one that decides alike for ids of its own.
@@ -69,6 +75,7 @@ func (s *stage) play(command string) string {
 	play, ok := map[string]func(*arguments) (string, error){
 		"at": s.at, "after": s.after, "analyze": s.analyze, "answered": s.answered, "outcome": s.outcome,
 		"review": s.review, "seen": s.seen, "delivered": s.delivered, "answers": s.answers, "letters": s.list, "history": s.history, "pending": s.pending, "fault": s.fault, "audit": s.audit,
+		"anew": s.anew, "policy": s.policy, "hold": s.hold, "depart": s.depart, "many": s.many, "figures": s.figures, "causes": s.causes,
 	}[verb]
 	if !ok {
 		return "error: no such command as " + verb + "\n"
@@ -147,8 +154,8 @@ func (s *stage) after(a *arguments) (string, error) {
 // analyze does what the worker does: read, refuse or have it decided.
 func (s *stage) analyze(a *arguments) (string, error) {
 	subject := s.subject(a)
-	p := policies[subject.Policy]
-	v := decision.Variables{ID: decision.Text(a.id), RetryCount: decision.Value(a.named["count"])}
+	p := s.policies[subject.Policy]
+	v := decision.Variables{ID: decision.Text(a.id), RetryCount: decision.Value(a.named["count"]), Destination: decision.Text(a.named["portal"])}
 	if text, ok := a.named["error"]; ok {
 		v.Error = decision.Text(text)
 	}
@@ -165,9 +172,14 @@ func (s *stage) analyze(a *arguments) (string, error) {
 			JobKey: a.number("job"), ProcessInstanceKey: a.number("instance"), Rejection: rejection})
 		return "rejected " + journal.RejectionMessage(rejection) + "\n", err
 	}
+	var err error
+	if f.Deadline, f.Context, err = s.brings(a); err != nil {
+		return "", err
+	}
 	analysis := &journal.Analysis{
 		Subject: subject, JobKey: a.number("job"), ElementInstanceKey: element, ProcessInstanceKey: a.number("instance"),
 		Rule: decision.RNBIL005, Policy: p, Failure: &f, Error: redact.Text(f.Error), ReceivedAt: s.now.Add(-3 * time.Millisecond),
+		LockedUntil: a.number("until") * 1000,
 	}
 	r, err := s.journal.Analyze(s.t.Context(), analysis)
 	if err != nil {
@@ -190,7 +202,7 @@ func (s *stage) answered(*arguments) (string, error) {
 
 func (s *stage) outcome(a *arguments) (string, error) {
 	o := &journal.Outcome{Subject: s.subject(a), Success: a.words["success"], JobKey: a.number("job"),
-		ElementInstanceKey: a.number("job") * 10, ProcessInstanceKey: a.number("instance")}
+		ElementInstanceKey: a.number("job") * 10, ProcessInstanceKey: a.number("instance"), LockedUntil: a.number("until") * 1000}
 	if at := a.named["at"]; at != "" {
 		var err error
 		if o.At, err = s.instant(at); err != nil {
@@ -209,7 +221,7 @@ func (s *stage) outcome(a *arguments) (string, error) {
 
 func (s *stage) review(a *arguments) (string, error) {
 	r := &journal.Review{Subject: s.subject(a), Discard: a.words["discard"], Force: a.words["force"], Fresh: a.words["fresh"],
-		Reason: a.named["reason"], By: a.named["by"], DeadLetter: s.letterID(a)}
+		Reason: a.named["reason"], By: a.named["by"], DeadLetter: s.letterID(a), Policy: s.policies[decision.DefaultPolicy]}
 	if a.words["accepted"] {
 		r.Accepted = &journal.Acceptance{Protocol: a.named["protocol"]}
 	}

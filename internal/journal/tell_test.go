@@ -24,6 +24,9 @@ func clock(t time.Time) string {
 // tellRecorded says what an analysis was answered.
 func (s *stage) tellRecorded(r *journal.Recorded) string {
 	d := &r.Decision
+	if r.How == journal.Stale {
+		return "stale\n"
+	}
 	if d.Rejection != nil {
 		return "rejected " + journal.RejectionMessage(d.Rejection) + "\n"
 	}
@@ -98,7 +101,7 @@ func (s *stage) story(story journal.Story) string {
 	for i := range story.DeadLetters {
 		d := &story.DeadLetters[i]
 		fmt.Fprintf(&b, "dead letter %s %s: episode %d, %s %s, retryCount %d/%d, instance %d, team %q%s\n",
-			s.letter(d.ID), d.State, d.Episode, d.Outcome, d.Reason, d.RetryCount, d.MaxRetries, d.ProcessInstanceKey, d.Team, tellProcess(d))
+			s.letter(d.ID), d.State, d.Episode, d.Outcome, d.Reason, d.RetryCount, d.MaxRetries, d.ProcessInstanceKey, d.Team, tellClaim(d)+tellProcess(d))
 	}
 	for i := range story.Entries {
 		e := &story.Entries[i]
@@ -106,9 +109,28 @@ func (s *stage) story(story journal.Story) string {
 		for id, short := range s.letters {
 			body = strings.ReplaceAll(body, id, short)
 		}
-		fmt.Fprintf(&b, "%s %s (record %d) %s\n", e.Kind, clock(e.At), e.Record, body)
+		heard := ""
+		if sent, err := journal.ReadSent(e); err == nil && sent.JobKey != 0 {
+			heard = fmt.Sprintf(" (its portal answered what job %d let through)", sent.JobKey)
+		}
+		fmt.Fprintf(&b, "%s %s (record %d) %s%s\n", e.Kind, clock(e.At), e.Record, body, heard)
 	}
 	return b.String()
+}
+
+// tellClaim says what the claim brought, and where no failure is known.
+func tellClaim(d *journal.DeadLetter) string {
+	text := ""
+	if !d.Deadline.IsZero() {
+		text = ", deadline " + clock(d.Deadline)
+	}
+	for _, v := range d.Context {
+		text += fmt.Sprintf(", %s %s in %d", v.Variable, v.Value, d.Cents)
+	}
+	if d.Fingerprint == "" {
+		text += ", of no cause"
+	}
+	return text
 }
 
 // tellProcess says what is known of the process that waits for a review.
@@ -135,6 +157,9 @@ func (s *stage) tellAttempt(a *journal.Attempt) string {
 	next := "final"
 	if a.Decision.ShouldRetry() {
 		next = "next " + clock(a.Decision.NextRetryTime)
+	}
+	if a.Destination != "tiss" { // the policy's own
+		next += ", at " + a.Destination
 	}
 	return fmt.Sprintf("attempt %d%s (record %d): episode %d, job %d of instance %d, count %d (given %s), %s\n",
 		a.Number, revision, a.Record, a.Episode, a.JobKey, a.ProcessInstanceKey, a.AnalysedCount, given, next)

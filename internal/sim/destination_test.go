@@ -2,9 +2,7 @@ package sim
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -44,8 +42,7 @@ func (s *sim) checkDestination(r *journal.Record) {
 
 // canaryOf returns the gate's job of the claim that a portal is tested with; nil where there is none.
 func (s *sim) canaryOf(b *destination.State) *job {
-	key, _ := strconv.ParseInt(b.Canary.Claim, 10, 64)
-	return s.jobs[key]
+	return s.jobs[b.Canary.Claim]
 }
 
 // checkOutage: an outage goes on until its portal is up, and a pause as long as that asked for.
@@ -226,7 +223,7 @@ func (s *sim) untaken() {
 			}
 		}
 		j := s.jobs[w.canary]
-		if b := w.recorded; !w.word.IsZero() && !j.two && s.begun(j.claim) == 1 && b.Phase == destination.Testing && b.Canary.Claim == fmt.Sprint(w.canary) &&
+		if b := w.recorded; !w.word.IsZero() && !j.two && s.begun(j.claim) == 1 && b.Phase == destination.Testing && b.Canary.Claim == w.canary &&
 			min(time.Since(w.word), time.Since(s.storeAway), time.Since(s.ledSince)) > wordTime {
 			s.fail("%s is tested still, and since %s is recorded what came of the canary", name, w.word.Sub(s.began))
 		}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -125,10 +124,7 @@ func (t *trace) held(b *journal.GateBody) {
 
 // state tells of a destination's recorded state.
 func (t *trace) state(name string, at time.Time, of *destination.State) {
-	number := func(c destination.Canary) int {
-		key, _ := strconv.ParseInt(c.Claim, 10, 64) // claims are called by their jobs' keys
-		return t.claims[key]
-	}
+	number := func(c destination.Canary) int { return t.claims[c.Claim] }
 	old := t.canary[name]
 	if number(old) > 0 && (old.Claim != of.Canary.Claim || !old.Sent.Equal(of.Canary.Sent)) &&
 		!at.Before(old.Sent.Add(destination.CanaryTimeout)) {

@@ -82,8 +82,8 @@ func Failures() []destination.Event {
 	return slices.Repeat([]destination.Event{destination.Outcome{Tells: destination.TellsFailed}}, 5)
 }
 
-// Answered returns a submission that the portal answered; claim may be empty.
-func Answered(claim string) destination.Event {
+// Answered returns a submission that the portal answered; claim may be 0.
+func Answered(claim int64) destination.Event {
 	return destination.Outcome{Tells: destination.TellsAnswered, Claim: claim}
 }
 
@@ -100,7 +100,7 @@ func (p *Portal) Recovers(t testing.TB, first time.Time, n int) {
 		at := first.Add(time.Duration(i) * time.Hour)
 		p.Fails(t, at)
 		at = at.Add(30 * time.Minute)
-		p.Happens(t, at, destination.Turn{Waiting: 1, Canary: "1"}, Answered("1"), destination.Turn{})
+		p.Happens(t, at, destination.Turn{Waiting: 1, Canary: 1}, Answered(1), destination.Turn{})
 	}
 }
 

@@ -45,7 +45,7 @@ func seed(f *testing.F) {
 			f.Add("{}", claim(`"retryCount":`+count+`,"submissionError" : `+value+`  `))
 		}
 	}
-	for _, e := range append(append([]example{}, failures...), outcomes...) {
+	for _, e := range append(examples(f, "analysis"), examples(f, "outcome")...) {
 		if len(e.variables) < 4096 {
 			f.Add(e.headers, e.variables)
 		}

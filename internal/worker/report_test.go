@@ -112,7 +112,7 @@ func TestVariablesAtTheBound(t *testing.T) {
 // engine.
 func TestNothingPersonal(t *testing.T) {
 	for _, cpf := range []string{"529.982.247-25", "52998224725", "CPF: 529982247-25"} {
-		for _, e := range []example{
+		for _, e := range []struct{ name, headers, variables string }{
 			{"in a claimId", "{}", `{"claimId":"` + cpf + `","submissionError":"TIMEOUT"}`},
 			{"in a claimId, with words around it", "{}", `{"claimId":"conta do paciente ` + cpf + `, leito 3"}`},
 			{"in a claimId that is too long", "{}", `{"claimId":"` + strings.Repeat("x", 285) + ` ` + cpf + ` ` + strings.Repeat("x", 600) + `"}`},

@@ -129,7 +129,8 @@ func (b *bench) againstEmpty(ctx context.Context, out io.Writer, p *place, full 
 
 // deadLetters measures plans and lists in the full journal.
 func (b *bench) deadLetters(ctx context.Context, out io.Writer, s *session) error {
-	groups, _, err := s.store.DeadLetterGroups(ctx, journal.DeadLetterFilter{}, "", 50)
+	service := deadletter.New(s.store, nil, nil, time.Now, time.Now)
+	groups, _, err := service.Groups(ctx, journal.DeadLetterFilter{}, "", 50)
 	if err != nil || len(groups) == 0 {
 		return fmt.Errorf("list the causes of dead letters: %d found: %w", len(groups), err)
 	}
@@ -141,7 +142,7 @@ func (b *bench) deadLetters(ctx context.Context, out io.Writer, s *session) erro
 		return "", err
 	}
 	causes := func(f journal.DeadLetterFilter, cursor string) (string, error) {
-		_, next, err := s.store.DeadLetterGroups(ctx, f, cursor, 50)
+		_, next, err := service.Groups(ctx, f, cursor, 50)
 		return next, err
 	}
 	page := func(f journal.DeadLetterFilter, cursor string) (string, error) {

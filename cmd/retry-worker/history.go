@@ -96,8 +96,11 @@ func (c *cli) kpi(ctx context.Context, policies []string, policy string, now tim
 		if c.json() {
 			return c.print(map[string]any{"kpis": kpis})
 		}
-		var rows []map[string]any // one for each goal
+		var rows []map[string]any // one for each goal, or for a figure without any
 		for i := range kpis {
+			if len(kpis[i].Goals) == 0 {
+				rows = append(rows, map[string]any{"of": kpis[i]})
+			}
 			for _, g := range kpis[i].Goals {
 				rows = append(rows, map[string]any{"of": kpis[i], "goal": g})
 			}

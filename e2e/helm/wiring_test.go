@@ -15,6 +15,24 @@ func checkWiring(t *testing.T, r result) {
 	checkNames(t, r)
 	checkVolumes(t, r)
 	checkReferences(t, r)
+	checkOps(t, r)
+}
+
+// checkOps: who asks a Service for metrics or probes finds their port there.
+func checkOps(t *testing.T, r result) {
+	t.Helper()
+	var addresses []string
+	for _, service := range r.kind("Service") {
+		for _, port := range list(service, "spec", "ports") {
+			if text(port, "name") == "ops" {
+				addresses = append(addresses, text(service, "metadata", "name")+":"+text(port, "port"))
+			}
+		}
+	}
+	asked := text(r.one(t, "Pod"), "spec", "containers", 0, "env", 0, "value")
+	if !slices.Equal(addresses, []string{asked}) {
+		t.Errorf("metrics and probes are at %q, and `helm test` asks %q", addresses, asked)
+	}
 }
 
 func checkNames(t *testing.T, r result) {

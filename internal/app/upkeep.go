@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"retry-worker/internal/clock"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
@@ -31,17 +32,20 @@ const (
 	// headPause is the time between two log lines of the ledger's head. A truncated or rewritten ledger contradicts
 	// each of them.
 	headPause = time.Hour
-	// purgePause is the time between two purges, and between two log lines of the teams that are not notified.
+	// purgePause is the time between two purges, and between two log lines of the teams that are not notified;
+	// purgeAgain the one after a purge that was refused.
 	purgePause = 24 * time.Hour
+	purgeAgain = time.Hour
 	// upkeepTime bounds one reading.
 	upkeepTime = 30 * time.Second
 	// purgeLease keeps replicas from purging at the same time. The next purge continues an interrupted one.
 	purgeLease = "purge"
 )
 
-// upkeep does the recurring tasks until ctx ends.
+// upkeep does the recurring tasks until ctx ends. The gauges do not wait for a purge, which may take hours.
 func (a *App) upkeep(ctx context.Context, memory *journal.Journal, gates *gate.Gates, notices *notify.Sink) {
-	var kpis, head, purge time.Time // when each is due
+	defer a.background(ctx, func(ends context.Context) { a.purgeDaily(ends, memory) })()
+	var kpis, head time.Time // when each is due
 	figures := metrics.Figures{Due: map[string][]deadletter.Count{}}
 	every(ctx, gaugePause, func(within context.Context) {
 		now := time.Now()
@@ -56,14 +60,19 @@ func (a *App) upkeep(ctx context.Context, memory *journal.Journal, gates *gate.G
 			a.logHead(within)
 			head = now.Add(headPause)
 		}
-		if !now.Before(purge) {
-			a.logUntold()
-			purge = now.Add(purgePause)
-			if a.purge(ctx, memory) { // sooner, since a person may have confirmed it
-				purge = head
-			}
-		}
 	})
+}
+
+// purgeDaily purges, and logs the teams that are not notified, until ctx ends.
+func (a *App) purgeDaily(ctx context.Context, memory *journal.Journal) {
+	for ctx.Err() == nil {
+		a.logUntold()
+		pause := purgePause
+		if a.purge(ctx, memory) { // a person may confirm it meanwhile
+			pause = purgeAgain
+		}
+		clock.Machine{}.Rest(ctx, pause)
+	}
 }
 
 // learn updates the learner, and the dead letters' chances, until ctx ends. If reading fails, the last state holds;

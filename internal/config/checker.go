@@ -116,12 +116,16 @@ func (c *checker) oneOf(name, value string, allowed ...string) bool {
 
 // page returns the URL of something that people open, without a slash at its end.
 func (c *checker) page(name, value, what string) string {
-	expected := "https://HOST or https://HOST/PATH, where people open " + what
+	c.base(name, value, "https://HOST or https://HOST/PATH, where people open "+what)
+	return strings.TrimRight(value, "/")
+}
+
+// base checks a URL that is shown, and that paths are put behind.
+func (c *checker) base(name, value, expected string) {
 	u := c.url(name, value, expected, "https", "http")
-	if u != nil && (u.User != nil || u.RawQuery != "" || u.Fragment != "") {
+	if u != nil && (u.User != nil || strings.ContainsAny(value, "?#")) {
 		c.add(name, "a URL with user, query or fragment", expected)
 	}
-	return strings.TrimRight(value, "/")
 }
 
 var schemeForm = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]{0,15})://`)

@@ -80,7 +80,7 @@ func (c *checker) tenants(all []string, tenant string) []string {
 func (c *checker) protocol(e *zeebe.Options, protocol string) {
 	address := cmp.Or(e.RESTAddress, "http://127.0.0.1:8080")
 	address = strings.TrimSuffix(strings.TrimSuffix(address, "/"), "/v2") // as the API's documentation writes it
-	c.url("ZEEBE_REST_ADDRESS", address, "http://HOST:8080 or https://…", "http", "https")
+	c.base("ZEEBE_REST_ADDRESS", address, "http://HOST:8080 or https://…")
 	switch {
 	case protocol != "auto":
 		e.Reason = "RETRY_WORKER_ENGINE is " + protocol

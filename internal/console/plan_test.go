@@ -16,7 +16,7 @@ import (
 
 // groupFilter chooses the biggest cause of a site.
 func groupFilter(s *site) journal.DeadLetterFilter {
-	groups, _, err := s.world.Memory.DeadLetterGroups(s.t.Context(), journal.DeadLetterFilter{}, "", 1)
+	groups, _, err := s.world.DeadLetters.Groups(s.t.Context(), journal.DeadLetterFilter{}, "", 1)
 	if err != nil || len(groups) != 1 {
 		s.t.Fatal("no group ", err)
 	}

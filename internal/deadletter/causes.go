@@ -43,7 +43,7 @@ func (s *Service) Cause(ctx context.Context, id string) (journal.Cause, error) {
 	if !fingerprintForm.MatchString(id) {
 		return journal.Cause{}, errCauseNotFound
 	}
-	causes, err := s.store.Causes(ctx, journal.CauseFilter{ID: id}, nil, 1)
+	causes, err := s.store.Causes(ctx, journal.CauseFilter{IDs: []string{id}}, nil, 1)
 	switch {
 	case err != nil:
 		return journal.Cause{}, fmt.Errorf("read the cause %s: %w", id, err)
@@ -98,7 +98,7 @@ func (s *Service) Foresee(ctx context.Context, p *decision.Policy, f *decision.F
 	if !f.Teachable() {
 		return nil
 	}
-	causes, err := s.store.Causes(ctx, journal.CauseFilter{ID: cause.ID}, nil, 1)
+	causes, err := s.store.Causes(ctx, journal.CauseFilter{IDs: []string{cause.ID}}, nil, 1)
 	if err != nil {
 		return fmt.Errorf("read what was taught of the cause %s: %w", cause.ID, err)
 	}
@@ -155,63 +155,94 @@ type Group struct {
 	Sample Item
 }
 
-// GroupQuery is a filter and a cursor as a store that lists causes needs them.
-type GroupQuery struct {
-	*Query
-	// Most and After are where the page begins: causes with fewer than Most, or with as many and an id above After.
-	Most  int64
-	After string
-}
-
-// NewGroupQuery reads a filter and a cursor of a list of causes; limit is clamped to 1 to MostItems. The error is
-// ErrBadCursor.
-func NewGroupQuery(f journal.DeadLetterFilter, cursor string, limit int) (*GroupQuery, error) {
-	p, err := NewQuery(f, "", limit)
-	if err != nil {
-		return nil, err
-	}
-	g := &GroupQuery{Query: p, Most: math.MaxInt64}
-	if cursor != "" {
-		if err := readCursor(g.list("causes"), cursor, &g.Most, &g.After); err != nil {
-			return nil, err
-		}
-	}
-	return g, nil
-}
-
-// Cursor returns the cursor that continues after the cause with that id and n dead letters, for this filter alone.
-func (g *GroupQuery) Cursor(n int64, id string) string {
-	return newCursor(g.list("causes"), n, id)
-}
-
-// TeamCounts counts the dead letters that each team acts on.
-type TeamCounts map[decision.Team]int64
-
-// Teams returns the teams, the one with the most first.
-func (c TeamCounts) Teams() []decision.Team {
-	return slices.SortedFunc(maps.Keys(c), func(a, b decision.Team) int {
-		return cmp.Or(cmp.Compare(c[b], c[a]), cmp.Compare(a, b))
-	})
-}
-
 // Groups returns the causes of the dead letters that match f, the most frequent first, after the cursor: at most
-// limit, 1 to MostItems. next is empty if no more follow.
+// limit, 1 to MostItems. next is empty if no more follow. Dead letters without a known cause are in no group. A group
+// that changes between two pages may be returned twice or not at all.
 func (s *Service) Groups(
 	ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
 ) (groups []Group, next string, err error) {
 	if f, err = checkFilter(f); err != nil {
 		return nil, "", err
 	}
-	if groups, next, err = s.store.DeadLetterGroups(ctx, f, cursor, limit); err != nil {
+	p, _ := NewQuery(f, "", limit) // only a cursor can make it fail
+	list, most, after := p.list("causes"), int64(math.MaxInt64), ""
+	if cursor != "" {
+		if err = readCursor(list, cursor, &most, &after); err != nil {
+			return nil, "", err
+		}
+	}
+	counts, err := s.store.DeadLetterCounts(ctx, f)
+	groups = slices.DeleteFunc(groupsOf(counts), func(g Group) bool {
+		return g.N > most || g.N == most && g.Cause.ID <= after
+	})
+	if len(groups) > p.Limit {
+		groups = groups[:p.Limit]
+		last := &groups[p.Limit-1]
+		next = newCursor(list, last.N, last.Cause.ID)
+	}
+	if err == nil {
+		groups, err = s.described(ctx, groups)
+	}
+	if err != nil {
 		return nil, "", fmt.Errorf("group dead letters: %w", err)
 	}
-	return s.attended(groups), next, nil
+	return groups, next, nil
 }
 
-// attended sets what a Store does not know in the groups' samples.
-func (s *Service) attended(groups []Group) []Group {
-	for i := range groups {
-		s.judge(&groups[i].Sample)
+// groupsOf returns the groups of counted dead letters, the most frequent first, with the records of their samples alone.
+// Counts are sorted by cause.
+func groupsOf(counts []Count) (all []Group) {
+	for len(counts) > 0 {
+		var sum Count
+		cause, teams := journal.Fingerprint{ID: counts[0].Fingerprint, Policy: counts[0].Policy}, map[decision.Team]int64{}
+		for len(counts) > 0 && counts[0].Fingerprint == cause.ID {
+			sum.Add(&counts[0])
+			teams[counts[0].Team] += counts[0].N
+			counts = counts[1:]
+		}
+		if cause.ID == "" {
+			continue
+		}
+		g := Group{Cause: cause, N: sum.N, Cents: sum.Cents, First: sum.Oldest, Last: sum.Newest}
+		g.Sample.Record = sum.Last
+		g.Teams = slices.SortedFunc(maps.Keys(teams), func(a, b decision.Team) int {
+			return cmp.Or(cmp.Compare(teams[b], teams[a]), cmp.Compare(a, b))
+		})
+		all = append(all, g)
 	}
-	return groups
+	slices.SortFunc(all, func(a, b Group) int {
+		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Cause.ID, b.Cause.ID))
+	})
+	return all
+}
+
+// described returns the groups with their samples and what is known of their causes, without those whose sample was
+// expunged meanwhile.
+func (s *Service) described(ctx context.Context, groups []Group) (all []Group, err error) {
+	var records []int64
+	var ids []string
+	for i := range groups {
+		records, ids = append(records, groups[i].Sample.Record), append(ids, groups[i].Cause.ID)
+	}
+	samples, err := s.store.DeadLettersOf(ctx, records)
+	if err != nil || len(samples) == 0 {
+		return nil, err
+	}
+	causes, err := s.store.Causes(ctx, journal.CauseFilter{IDs: ids}, nil, len(ids))
+	for _, g := range groups {
+		at := slices.IndexFunc(samples, func(i Item) bool { return i.Record == g.Sample.Record })
+		if at < 0 {
+			continue
+		}
+		g.Sample = samples[at]
+		s.judge(&g.Sample)
+		for i := range causes {
+			if c := &causes[i]; c.ID == g.Cause.ID {
+				g.Cause = journal.Fingerprint{ID: c.ID, Policy: c.Policy, Reason: c.Reason, Classification: c.Classification,
+					Pattern: c.Pattern}
+			}
+		}
+		all = append(all, g)
+	}
+	return all, err
 }

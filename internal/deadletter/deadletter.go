@@ -75,12 +75,8 @@ type Reader interface {
 	DeadLetterPage(
 		ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
 	) (items []Item, next string, err error)
-	// DeadLetterGroups returns the causes of the dead letters that match the filter, the most frequent first, after the
-	// cursor: at most limit, which is clamped to 1 to MostItems. Dead letters without a known cause are in no group. A
-	// group that changes between two pages may be returned twice or not at all. The error is as DeadLetterPage's.
-	DeadLetterGroups(
-		ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
-	) (groups []Group, next string, err error)
+	// DeadLettersOf returns the dead letters of those records, in order. Records without one are left out.
+	DeadLettersOf(ctx context.Context, records []int64) ([]Item, error)
 	// DeadLetterCounts counts the dead letters that match the filter, sorted by Count's fields. Its cost grows with the
 	// number of dead letters in the filter's state.
 	DeadLetterCounts(ctx context.Context, f journal.DeadLetterFilter) ([]Count, error)

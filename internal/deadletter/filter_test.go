@@ -67,19 +67,13 @@ func TestCursorsOfOthersAreRefused(t *testing.T) {
 	f := journal.DeadLetterFilter{State: deadletter.AllStates}
 	p, err := deadletter.NewQuery(f, "", 5)
 	testkit.Must(t, err)
-	g, err := deadletter.NewGroupQuery(f, "", 5)
-	testkit.Must(t, err)
-	letters, groups := p.Cursor(journal.Place{Record: 7}), g.Cursor(7, "cause")
+	letters := p.Cursor(journal.Place{Record: 7})
 	changed := []byte(letters)
 	changed[3] ^= 1
-	for _, bad := range []string{string(changed), letters[1:], groups[1:], letters + "A", groups + "A", letters + "=", "x", "0", strings.Repeat("A", 22),
-		"' OR 1=1", strings.Repeat("x", 1<<20), "\x00", letters + "\n", groups + "\n"} {
-		_, ofLetters := deadletter.NewQuery(f, bad, 5)
-		_, ofGroups := deadletter.NewGroupQuery(f, bad, 5)
-		for list, err := range map[string]error{"dead letters": ofLetters, "causes": ofGroups} {
-			if !errors.Is(err, deadletter.ErrBadCursor) {
-				t.Errorf("the cursor %.40q of %s is answered with %v", bad, list, err)
-			}
+	for _, bad := range []string{string(changed), letters[1:], letters + "A", letters + "=", "x", "0", strings.Repeat("A", 22),
+		"' OR 1=1", strings.Repeat("x", 1<<20), "\x00", letters + "\n"} {
+		if _, err := deadletter.NewQuery(f, bad, 5); !errors.Is(err, deadletter.ErrBadCursor) {
+			t.Errorf("the cursor %.40q is answered with %v", bad, err)
 		}
 	}
 	at := time.Date(2025, 1, 12, 10, 0, 0, 0, time.UTC)
@@ -89,13 +83,23 @@ func TestCursorsOfOthersAreRefused(t *testing.T) {
 			t.Errorf("a cursor of another list than %+v is answered with %v", other, err)
 		}
 	}
-	_, ofLetters := deadletter.NewQuery(f, groups, 5)
-	_, ofGroups := deadletter.NewGroupQuery(f, letters, 5)
-	_, ofOthers := deadletter.NewGroupQuery(journal.DeadLetterFilter{}, groups, 5)
-	for _, err := range []error{ofLetters, ofGroups, ofOthers} {
-		if !errors.Is(err, deadletter.ErrBadCursor) {
-			t.Errorf("a cursor of another list is answered with %v", err)
+}
+
+// TestAnAgeHasAnotherInstantOnEachPage, and its cursor goes on all the same.
+func TestAnAgeHasAnotherInstantOnEachPage(t *testing.T) {
+	now := time.Date(2025, 1, 12, 10, 0, 0, 0, time.UTC)
+	query := func(now time.Time, name, cursor string) *deadletter.Query {
+		fields := deadletter.Fields(func(n string) string { return map[string]string{name: "3d"}[n] })
+		f, err := deadletter.ParseFilter(fields, time.UTC, now)
+		testkit.Must(t, err)
+		q, err := deadletter.NewQuery(f, cursor, 5)
+		if err != nil {
+			t.Errorf("the next page by %s: %v", name, err)
 		}
+		return q
+	}
+	for _, name := range []string{"since", "until", "followUp"} {
+		query(now.Add(time.Second), name, query(now, name, "").Cursor(journal.Place{Record: 7}))
 	}
 }
 

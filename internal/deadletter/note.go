@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -158,58 +157,10 @@ type Watermark struct {
 	At time.Time
 }
 
-// NoticeCount sums up the open dead letters of a team.
-type NoticeCount struct {
-	// N is their number, Causes that of their causes, Cents their total amount.
-	N, Causes, Cents int64
-	// Oldest is when the first of them was created; the zero time if there is none.
-	Oldest time.Time
-	// Top are the causes with the most.
-	Top []NoticeCause
-	// Through is the last record that was looked at; 0 in an empty journal.
-	Through int64
-	// Older counts those created before each of the instants asked for, as exactly as the writers' clocks agree.
-	Older []int64
-}
-
-// NoticeCause counts a team's dead letters with one cause and one reason.
-type NoticeCause struct {
-	// Reason is the dead letters'; it differs from the cause's if a limit ended their retries.
-	Reason decision.Reason
-	// Cause has Policy, ID, Reason, Classification and Pattern; Policy alone if the cause is not known.
-	Cause journal.Fingerprint
-	// N is their number, Cents their total amount.
-	N, Cents int64
-	// Oldest is when the first of them was created.
-	Oldest time.Time
-}
-
-// NoticeOf sums up counts, which are sorted, and keeps the top causes with the most dead letters, at least one.
-func NoticeOf(counts []Count, top int) (sum NoticeCount) {
-	var all Count
-	for i := range counts {
-		c := &counts[i]
-		all.Add(c)
-		if i == 0 || counts[i-1].Fingerprint != c.Fingerprint || counts[i-1].Policy != c.Policy || counts[i-1].Reason != c.Reason {
-			sum.Top = append(sum.Top, NoticeCause{Reason: c.Reason, Cause: journal.Fingerprint{ID: c.Fingerprint, Policy: c.Policy},
-				Oldest: c.Oldest})
-		}
-		of := &sum.Top[len(sum.Top)-1]
-		of.N, of.Cents = of.N+c.N, of.Cents+c.Cents
-		of.Oldest = slices.MinFunc([]time.Time{of.Oldest, c.Oldest}, time.Time.Compare)
-	}
-	slices.SortStableFunc(sum.Top, func(a, b NoticeCause) int { return cmp.Or(cmp.Compare(b.N, a.N), a.Oldest.Compare(b.Oldest)) })
-	sum.N, sum.Cents, sum.Oldest, sum.Causes = all.N, all.Cents, all.Oldest, int64(len(sum.Top))
-	sum.Top = sum.Top[:min(len(sum.Top), max(top, 1))]
-	return sum
-}
-
 // NoticeStore keeps watermarks. Its errors hold a *journal.StoreError. Every method is safe for concurrent use.
 type NoticeStore interface {
 	// Watermarks returns all watermarks, sorted by team, channel and kind.
 	Watermarks(ctx context.Context) ([]Watermark, error)
-	// OpenDeadLetters counts a team's open dead letters with a record above after. Its cost grows with their number.
-	OpenDeadLetters(ctx context.Context, team decision.Team, after int64, top int, older ...time.Time) (NoticeCount, error)
 	// MoveWatermark replaces from by to, of the same team, channel and kind, and puts m, unless it is nil, into the
 	// outbox: both or neither. It does nothing and returns false if the watermark is no longer from, or if a message
 	// with m's queue and key still waits, so that news gathers instead of piling up.

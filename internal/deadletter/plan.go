@@ -77,12 +77,8 @@ func (s *Service) Plan(ctx context.Context, c journal.BulkCommand) (Plan, error)
 	if err != nil {
 		return Plan{}, err
 	}
-	groups, _, err := s.store.DeadLetterGroups(ctx, c.Filter, "", MostCauses)
-	if err != nil {
-		return Plan{}, fmt.Errorf("group dead letters: %w", err)
-	}
-	plan.Causes = s.attended(groups)
-	return plan, nil
+	plan.Causes, _, err = s.Groups(ctx, c.Filter, "", MostCauses)
+	return plan, err
 }
 
 // seen is what a plan found: N open dead letters with a record of at most Through, and the sum of their records. The

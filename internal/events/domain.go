@@ -3,6 +3,7 @@ package events
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"retry-worker/internal/audit"
@@ -121,11 +122,14 @@ func publicBody(body []byte) []byte {
 	return text.JSON(fields)
 }
 
+// personal names the fields with a person's words or name.
+var personal = []string{"reason", "by", "assignee", "message"}
+
 func cleanFields(fields map[string]any) {
 	for name, value := range fields {
 		switch v := value.(type) {
 		case string:
-			if name == "reason" || name == "by" || name == "message" {
+			if slices.Contains(personal, name) {
 				fields[name] = clean(v)
 			}
 		case json.Number:

@@ -151,6 +151,8 @@ var happenings = map[string]struct {
 	"destination-same":   {portal("", destination.Up), []string{"AuditRecorded"}},
 	"destination-held": {ofEntry(journal.DestinationSubject("unimed-sp"), journal.DestinationEntry,
 		`{"command":{"verb":"hold","until":"2025-01-12T18:00:00Z","reason":"em manutenção, CPF 529.982.247-25","by":"ana"}}`), []string{"AuditRecorded"}},
+	"assigned": {ofEntry(claim, journal.NoteEntry,
+		`{"note":"assign","deadLetterId":"2b6f0cc9-3a77-5d52-a6a5-1c9f6d2a7d10","by":"ana@exemplo.com","assignee":"rui@exemplo.com"}`), []string{"AuditRecorded"}},
 	"erased": {ofEntry(journal.Subject{}, journal.ErasureEntry,
 		`{"reason":"protocolo 4711","by":"ana","gone":[{"first":1,"last":2}],"sums":[{"name":"closed","n":1}]}`), []string{"AuditRecorded"}},
 }
@@ -221,8 +223,8 @@ func checkEnvelope(t *testing.T, m *journal.Message, h *journal.Happening) {
 	if m.Queue != events.Queue || m.Key != h.Subject.Tenant+"/"+h.Subject.Policy+"/"+h.Subject.ID {
 		t.Errorf("queue %s, key %s", m.Queue, m.Key)
 	}
-	if strings.Contains(m.Body, "529.982.247-25") {
-		t.Errorf("a person's CPF is in %s", m.Body)
+	if strings.Contains(m.Body, "529.982.247-25") || strings.Contains(m.Body, "@") {
+		t.Errorf("a person's CPF or e-mail is in %s", m.Body)
 	}
 }
 

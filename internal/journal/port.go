@@ -112,7 +112,9 @@ type Statistics interface {
 
 // CauseFilter chooses causes. Its zero value lets all through.
 type CauseFilter struct {
-	Policy, ID string
+	Policy string
+	// IDs are those wanted (Fingerprint.ID); none for all.
+	IDs []string
 	// Taught lets through only those about which a person taught something.
 	Taught bool
 	// Began lets through those that are new, or back, since then; Told those announced then or later. The zero time

@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 	"slices"
@@ -51,10 +52,15 @@ func (l *glance) page(path string) string {
 
 // digest returns a team's digest: what is open by cause and age, what is due, and the figures of its policies.
 func (l *glance) digest(ctx context.Context, team decision.Team, day string) (*Notice, error) {
-	open, err := l.Store.OpenDeadLetters(ctx, team, 0, topCauses, l.now.Add(-statistics.Daily), l.now.Add(-statistics.Weekly),
-		l.now.Add(toldBefore-l.Retention))
+	open, _, err := l.summary(ctx, journal.DeadLetterFilter{Team: team})
 	if err != nil {
 		return nil, err
+	}
+	older := make([]int64, 3) // than a day, than a week, than what expires soon
+	for i, age := range []time.Duration{statistics.Daily, statistics.Weekly, l.Retention - toldBefore} {
+		if older[i], err = l.olderThan(ctx, team, age); err != nil {
+			return nil, err
+		}
 	}
 	figures, err := l.Store.Sums(ctx, statistics.FirstSlot(l.now))
 	if err != nil {
@@ -74,10 +80,10 @@ func (l *glance) digest(ctx context.Context, team decision.Team, day string) (*N
 		return nil, err
 	}
 	policies := l.Catalogue().Policies
-	n.Data.Day, n.Data.Open = day, summary(&open, policies)
-	n.Data.Ages = &Ages{Day: max(open.N-open.Older[0], 0), Week: max(open.Older[0]-open.Older[1], 0), Older: open.Older[1]}
+	n.Data.Day, n.Data.Open = day, open
+	n.Data.Ages = &Ages{Day: max(open.Count-older[0], 0), Week: max(older[0]-older[1], 0), Older: older[1]}
 	if l.Retention > 0 {
-		n.Data.Expiring = open.Older[2]
+		n.Data.Expiring = older[2]
 	}
 	theirs, monday := policiesOf(policies, team), isMonday(day)
 	n.Data.KPIs = slices.DeleteFunc(statistics.All(figures, theirs, l.now), func(k statistics.KPI) bool {
@@ -89,11 +95,7 @@ func (l *glance) digest(ctx context.Context, team decision.Team, day string) (*N
 // due returns the team's open dead letters that are due before the next digest; nil if there are none.
 func (l *glance) due(ctx context.Context, team decision.Team) (*Due, error) {
 	until := l.now.Add(statistics.Daily)
-	counts, err := l.Store.DeadLetterCounts(ctx, journal.DeadLetterFilter{Team: team, DueSince: l.now, DueUntil: until})
-	var all deadletter.Count
-	for i := range counts {
-		all.Add(&counts[i])
-	}
+	all, err := l.total(ctx, journal.DeadLetterFilter{Team: team, DueSince: l.now, DueUntil: until})
 	if all.N == 0 || err != nil {
 		return nil, err
 	}
@@ -127,18 +129,68 @@ func policiesOf(all decision.Policies, team decision.Team) []string {
 	})
 }
 
-// summary returns a store's count in a notice's form.
-func summary(c *deadletter.NoticeCount, policies decision.Policies) Summary {
-	s := Summary{Count: c.N, Amount: amount(c.Cents), Causes: c.Causes, OtherCount: c.N}
-	if !c.Oldest.IsZero() {
-		oldest := instant(c.Oldest)
+// total sums up the dead letters that match f.
+func (l *glance) total(ctx context.Context, f journal.DeadLetterFilter) (all deadletter.Count, err error) {
+	counts, err := l.Store.DeadLetterCounts(ctx, f)
+	for i := range counts {
+		all.Add(&counts[i])
+	}
+	return all, err
+}
+
+// olderThan returns how many open dead letters of a team are older than that.
+func (l *glance) olderThan(ctx context.Context, team decision.Team, age time.Duration) (int64, error) {
+	all, err := l.total(ctx, journal.DeadLetterFilter{Team: team, Until: l.now.Add(-age)})
+	return all.N, err
+}
+
+// summary returns the dead letters of one state that match f in a notice's form, and their total.
+func (l *glance) summary(ctx context.Context, f journal.DeadLetterFilter) (s Summary, all deadletter.Count, err error) {
+	counts, err := l.Store.DeadLetterCounts(ctx, f)
+	if err != nil {
+		return s, all, err
+	}
+	var causes []deadletter.Count // by cause, policy and reason, as counts are sorted
+	for i := range counts {
+		c := &counts[i]
+		all.Add(c)
+		if i == 0 || c.Fingerprint != counts[i-1].Fingerprint || c.Policy != counts[i-1].Policy || c.Reason != counts[i-1].Reason {
+			causes = append(causes, deadletter.Count{Fingerprint: c.Fingerprint, Policy: c.Policy, Reason: c.Reason})
+		}
+		causes[len(causes)-1].Add(c)
+	}
+	s = Summary{Count: all.N, Amount: amount(all.Cents), Causes: int64(len(causes)), OtherCount: all.N}
+	if !all.Oldest.IsZero() {
+		oldest := instant(all.Oldest)
 		s.Oldest = &oldest
 	}
-	for i := range c.Top {
-		s.Top = append(s.Top, cause(&c.Top[i], policies))
-		s.OtherCount -= c.Top[i].N
+	slices.SortStableFunc(causes, func(a, b deadletter.Count) int {
+		return cmp.Or(cmp.Compare(b.N, a.N), a.Oldest.Compare(b.Oldest))
+	})
+	causes = causes[:min(len(causes), topCauses)]
+	known, err := l.causesOf(ctx, causes)
+	for i := range causes {
+		s.Top = append(s.Top, cause(&causes[i], known[causes[i].Fingerprint], l.Catalogue().Policies))
+		s.OtherCount -= causes[i].N
 	}
-	return s
+	return s, all, err
+}
+
+// causesOf returns what is known of the causes of counted dead letters.
+func (l *glance) causesOf(ctx context.Context, counts []deadletter.Count) (known map[string]journal.Fingerprint, err error) {
+	var ids []string
+	for i := range counts {
+		ids = append(ids, counts[i].Fingerprint)
+	}
+	if ids == nil {
+		return nil, nil
+	}
+	causes, err := l.Store.Causes(ctx, journal.CauseFilter{IDs: ids}, nil, len(ids))
+	known = map[string]journal.Fingerprint{}
+	for i := range causes {
+		known[causes[i].ID] = causes[i].Fingerprint
+	}
+	return known, err
 }
 
 func amount(cents int64) string {
@@ -148,15 +200,15 @@ func amount(cents int64) string {
 	return decision.Amount(cents)
 }
 
-func cause(c *deadletter.NoticeCause, policies decision.Policies) Cause {
+func cause(c *deadletter.Count, known journal.Fingerprint, policies decision.Policies) Cause {
 	shown := Cause{
-		Policy: clean(c.Cause.Policy, maxPattern), Reason: clean(string(c.Reason), maxPattern),
-		Rule:           clean(string(c.Cause.Reason), maxPattern),
-		Classification: string(c.Cause.Classification), Count: c.N, Amount: amount(c.Cents), Oldest: instant(c.Oldest),
-		Hint: clean(ruleOf(policies[c.Cause.Policy], c.Cause.Reason).Hint.String(), 2*maxPattern),
+		Policy: clean(c.Policy, maxPattern), Reason: clean(string(c.Reason), maxPattern),
+		Rule:           clean(string(known.Reason), maxPattern),
+		Classification: string(known.Classification), Count: c.N, Amount: amount(c.Cents), Oldest: instant(c.Oldest),
+		Hint: clean(ruleOf(policies[c.Policy], known.Reason).Hint.String(), 2*maxPattern),
 	}
 	if c.N >= fewest {
-		shown.Pattern = clean(c.Cause.Pattern, maxPattern)
+		shown.Pattern = clean(known.Pattern, maxPattern)
 	}
 	return shown
 }

@@ -214,16 +214,13 @@ func (l *glance) news(ctx context.Context, r *receiver) (bool, error) {
 	if l.lately(from.At) {
 		return false, nil
 	}
-	count, err := l.Store.OpenDeadLetters(ctx, r.team, from.Record, topCauses)
-	if age := l.now.Sub(count.Oldest); err != nil || count.N == 0 || age.Abs() < gatherTime {
+	news, all, err := l.summary(ctx, journal.DeadLetterFilter{Team: r.team, After: from.Record})
+	if age := l.now.Sub(all.Oldest); err != nil || all.N == 0 || age.Abs() < gatherTime {
 		return false, err
 	}
 	to := from
-	to.Record, to.At = count.Through, l.now
-	return l.tell(ctx, from, to, TypeNew, func(d *Data) {
-		news := summary(&count, l.Catalogue().Policies)
-		d.New = &news
-	})
+	to.Record, to.At = all.Last, l.now
+	return l.tell(ctx, from, to, TypeNew, func(d *Data) { d.New = &news })
 }
 
 // tell makes a notice with the number of the team's open dead letters, without their causes. about adds what the
@@ -231,13 +228,12 @@ func (l *glance) news(ctx context.Context, r *receiver) (bool, error) {
 func (l *glance) tell(
 	ctx context.Context, from, to deadletter.Watermark, kind string, about func(*Data),
 ) (found bool, err error) {
-	open, err := l.Store.OpenDeadLetters(ctx, to.Team, 0, 1)
+	open, all, err := l.summary(ctx, journal.DeadLetterFilter{Team: to.Team})
 	if err != nil {
 		return true, err
 	}
 	n := l.newNotice(kind, to.Team)
-	n.Data.Open = summary(&open, l.Catalogue().Policies)
-	n.Data.Open.Top, n.Data.Open.OtherCount = nil, n.Data.Open.Count
+	n.Data.Open, n.Data.Open.Top, n.Data.Open.OtherCount = open, nil, all.N
 	about(&n.Data)
 	return true, l.make(ctx, from, to, n)
 }

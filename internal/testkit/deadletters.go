@@ -26,6 +26,18 @@ func (m *Memory) DeadLetter(ctx context.Context, id string) (deadletter.Item, bo
 	return deadletter.Item{}, false, nil
 }
 
+// DeadLettersOf implements deadletter.Reader.
+func (m *Memory) DeadLettersOf(ctx context.Context, records []int64) ([]deadletter.Item, error) {
+	return ask(ctx, m, func() (all []deadletter.Item) {
+		for _, record := range slices.Sorted(maps.Keys(m.letters)) {
+			if slices.Contains(records, record) {
+				all = append(all, m.item(m.letters[record]))
+			}
+		}
+		return all
+	})
+}
+
 // item returns a dead letter with its subject and its attempt.
 func (m *Memory) item(d *journal.KeyedDeadLetter) deadletter.Item {
 	i := deadletter.Item{DeadLetter: d.DeadLetter, Subject: d.Subject}

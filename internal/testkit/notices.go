@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"retry-worker/internal/deadletter"
-	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
 
@@ -24,63 +23,6 @@ func (m *Memory) Watermarks(ctx context.Context) ([]deadletter.Watermark, error)
 			return cmp.Or(cmp.Compare(a.Team, b.Team), cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.Kind, b.Kind))
 		})
 	})
-}
-
-// OpenDeadLetters implements deadletter.NoticeStore: it looks at every dead letter there is.
-func (m *Memory) OpenDeadLetters(
-	ctx context.Context, team decision.Team, after int64, top int, older ...time.Time,
-) (deadletter.NoticeCount, error) {
-	return ask(ctx, m, func() deadletter.NoticeCount {
-		sum := deadletter.NoticeCount{Through: m.head.Record}
-		if older != nil {
-			sum.Older = make([]int64, len(older))
-		}
-		var all []*journal.KeyedDeadLetter
-		for _, l := range m.letters {
-			if d := &l.DeadLetter; d.State == journal.DeadLetterOpen && d.Team == team && d.Record > after {
-				all = append(all, l)
-			}
-		}
-		slices.SortFunc(all, func(a, b *journal.KeyedDeadLetter) int {
-			x, y := &a.DeadLetter, &b.DeadLetter
-			return cmp.Or(cmp.Compare(x.Fingerprint, y.Fingerprint), cmp.Compare(a.Subject.Policy, b.Subject.Policy),
-				cmp.Compare(x.Reason, y.Reason), x.CreatedAt.Compare(y.CreatedAt))
-		})
-		causes := map[[3]string]int{} // indexes of Top
-		for _, l := range all {
-			m.add(&sum, causes, l, older)
-		}
-		slices.SortStableFunc(sum.Top, func(a, b deadletter.NoticeCause) int {
-			return cmp.Or(cmp.Compare(b.N, a.N), a.Oldest.Compare(b.Oldest))
-		})
-		sum.Causes, sum.Top = int64(len(causes)), first(sum.Top, max(top, 1))
-		return sum
-	})
-}
-
-func (m *Memory) add(sum *deadletter.NoticeCount, causes map[[3]string]int, l *journal.KeyedDeadLetter, older []time.Time) {
-	d := &l.DeadLetter
-	sum.Cents += d.Cents
-	if sum.N++; sum.N == 1 || d.CreatedAt.Before(sum.Oldest) {
-		sum.Oldest = d.CreatedAt
-	}
-	for i, t := range older {
-		if d.CreatedAt.Before(t) {
-			sum.Older[i]++
-		}
-	}
-	key := [3]string{d.Fingerprint, l.Subject.Policy, string(d.Reason)}
-	i, known := causes[key]
-	if !known {
-		c := deadletter.NoticeCause{Reason: d.Reason, Oldest: d.CreatedAt, Cause: journal.Fingerprint{Policy: l.Subject.Policy}}
-		if f, known := m.fingerprints[key[0]]; known {
-			c.Cause = uncounted(&f)
-		}
-		i, sum.Top = len(sum.Top), append(sum.Top, c)
-		causes[key] = i
-	}
-	sum.Top[i].N++
-	sum.Top[i].Cents += d.Cents
 }
 
 // MoveWatermark implements deadletter.NoticeStore.

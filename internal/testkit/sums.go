@@ -101,7 +101,7 @@ func (m *Memory) Causes(
 			if s := m.subjects[m.keys[journal.CauseSubject(f.Policy, f.ID)]]; s != nil {
 				c.Taught = s.State.Taught
 			}
-			if (filter.Policy == "" || f.Policy == filter.Policy) && (filter.ID == "" || f.ID == filter.ID) &&
+			if (filter.Policy == "" || f.Policy == filter.Policy) && (filter.IDs == nil || slices.Contains(filter.IDs, f.ID)) &&
 				!f.Began.Before(filter.Began) && (filter.Told.IsZero() || f.News != nil && !f.News.At.Before(filter.Told)) &&
 				(!filter.Taught || c.Taught != nil) && (after == nil || order(c.Fingerprint, *after) > 0) {
 				all = append(all, c)

@@ -36,6 +36,9 @@ func (c *Client) jobs(ctx context.Context, r *worker.ActivateRequest) (jobs []wo
 		Type: r.JobType, Worker: r.Worker, Timeout: r.JobTimeout.Milliseconds(), MaxJobsToActivate: int32(r.MaxJobs),
 		FetchVariable: r.Variables, RequestTimeout: r.PollTimeout.Milliseconds(), TenantIds: r.TenantIDs,
 	})
+	if err != nil {
+		return nil, err
+	}
 	for err == nil {
 		var response *pb.ActivateJobsResponse
 		response, err = stream.Recv()
@@ -47,7 +50,7 @@ func (c *Client) jobs(ctx context.Context, r *worker.ActivateRequest) (jobs []wo
 			})
 		}
 	}
-	if errors.Is(err, io.EOF) {
+	if errors.Is(err, io.EOF) { // the end of the answer
 		err = nil
 	}
 	return jobs, err

@@ -81,6 +81,14 @@ func TestProblems(t *testing.T) {
 	}
 }
 
+// TestClosedConnection: a connection that ends without an answer is no empty answer to a poll.
+func TestClosedConnection(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	t.Cleanup(s.Close)
+	_, err := dialREST(t, s.URL).Activate(wait.Context(t), poll(1, time.Second))
+	wantKind(t, "Activate", err, worker.Ambiguous)
+}
+
 // TestBadActivations: one clear error, and no more memory than the limit says.
 func TestBadActivations(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -231,64 +231,16 @@ func (r *Reader) DeadLetter(ctx context.Context, id string) (item deadletter.Ite
 	}))
 }
 
-// DeadLetterGroups implements deadletter.Reader.
-func (r *Reader) DeadLetterGroups(
-	ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int,
-) (all []deadletter.Group, next string, err error) {
-	p, err := deadletter.NewGroupQuery(f, cursor, limit)
-	if err != nil {
-		return nil, "", err
+// DeadLettersOf implements deadletter.Reader.
+func (r *Reader) DeadLettersOf(ctx context.Context, records []int64) ([]deadletter.Item, error) {
+	if len(records) == 0 {
+		return nil, nil
 	}
-	err = r.read(ctx, "group dead letters", func(s *snapshot) error {
-		if all, err = s.groups(p); err != nil {
-			return err
-		}
-		if next = ""; len(all) > p.Limit {
-			all = all[:p.Limit]
-			last := &all[p.Limit-1]
-			next = p.Cursor(last.N, last.Cause.ID)
-		}
-		return s.describe(all)
+	var w where
+	oneOf(&w, "d.record", records)
+	return reading(ctx, r, "read dead letters", func(s *snapshot) ([]deadletter.Item, error) {
+		return s.letters(w, len(records), "d.record")
 	})
-	return all, next, err
-}
-
-// groups returns the groups from a page's place on. describe fills in the rest of them.
-func (s *snapshot) groups(p *deadletter.GroupQuery) (all []deadletter.Group, err error) {
-	counts, err := s.counts(p.Query, "d.fingerprint <> ''")
-	for len(counts) > 0 {
-		var sum deadletter.Count
-		id, teams := counts[0].Fingerprint, deadletter.TeamCounts{}
-		for len(counts) > 0 && counts[0].Fingerprint == id {
-			sum.Add(&counts[0])
-			teams[counts[0].Team] += counts[0].N
-			counts = counts[1:]
-		}
-		if sum.N < p.Most || sum.N == p.Most && id > p.After {
-			all = append(all, deadletter.Group{Cause: journal.Fingerprint{ID: id}, N: sum.N, Cents: sum.Cents, First: sum.Oldest,
-				Last: sum.Newest, Teams: teams.Teams(), Sample: deadletter.Item{DeadLetter: journal.DeadLetter{Record: sum.Last}}})
-		}
-	}
-	slices.SortFunc(all, func(a, b deadletter.Group) int {
-		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Cause.ID, b.Cause.ID))
-	})
-	return all, err
-}
-
-// describe fills in the groups' newest dead letters and their causes.
-func (s *snapshot) describe(all []deadletter.Group) error {
-	for i := range all {
-		g := &all[i]
-		newest, err := s.letters(where{[]string{"d.record = ?"}, []any{g.Sample.Record}}, 1, "d.record")
-		if err != nil || len(newest) == 0 {
-			return err
-		}
-		g.Sample, g.Cause.Policy = newest[0], newest[0].Subject.Policy
-		if g.Cause, err = s.cause(g.Cause.ID, g.Cause); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // DeadLetterCounts implements deadletter.Reader.
@@ -297,14 +249,13 @@ func (r *Reader) DeadLetterCounts(ctx context.Context, f journal.DeadLetterFilte
 	return reading(ctx, r, "count dead letters", func(s *snapshot) ([]deadletter.Count, error) { return s.counts(p) })
 }
 
-// counts counts the dead letters d that a query and further conditions find. Each state is counted by itself, in
+// counts counts the dead letters d that a query finds. Each state is counted by itself, in
 // the order of its index, which spares the database a sort.
-func (s *snapshot) counts(p *deadletter.Query, conditions ...string) (all []deadletter.Count, err error) {
+func (s *snapshot) counts(p *deadletter.Query) (all []deadletter.Count, err error) {
 	const of = "d.fingerprint, d.policy, d.team, d.reason, d.assignee"
 	for _, state := range p.States {
 		w := s.finds(p)
 		w.and("d.state = ?", string(state))
-		w.conditions = append(w.conditions, conditions...)
 		query := "SELECT " + of + `, count(*), CAST(sum(d.cents) AS BIGINT), min(d.at), max(d.at), max(d.record)
 			FROM dead_letters d` + w.String() + " GROUP BY " + of + " ORDER BY " + of
 		some, err := collect(s, query, w.args, func(scan scanner, c *deadletter.Count) error {

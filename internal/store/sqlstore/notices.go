@@ -3,10 +3,7 @@ package sqlstore
 import (
 	"cmp"
 	"context"
-	"time"
 
-	"retry-worker/internal/deadletter"
-	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
 
@@ -46,35 +43,4 @@ func (s *Store) Weigh(ctx context.Context, probability func(*journal.Fingerprint
 		}
 	}
 	return nil
-}
-
-// OpenDeadLetters implements deadletter.NoticeStore.
-func (s *Store) OpenDeadLetters(
-	ctx context.Context, team decision.Team, after int64, top int, older ...time.Time,
-) (deadletter.NoticeCount, error) {
-	count := func(s *snapshot, until time.Time) ([]deadletter.Count, error) {
-		p, _ := deadletter.NewQuery(journal.DeadLetterFilter{Team: team, After: after, Until: until}, "", 1)
-		return s.counts(p)
-	}
-	return reading(ctx, &s.Reader, "count a team's open dead letters", func(s *snapshot) (deadletter.NoticeCount, error) {
-		head, err := s.head("")
-		if err != nil {
-			return deadletter.NoticeCount{}, err
-		}
-		counts, err := count(s, time.Time{})
-		sum := deadletter.NoticeOf(counts, top)
-		sum.Through = head.Record
-		for i := range sum.Top {
-			if c := &sum.Top[i].Cause; err == nil {
-				*c, err = s.cause(c.ID, journal.Fingerprint{Policy: c.Policy})
-			}
-		}
-		for _, t := range older {
-			if err == nil {
-				counts, err = count(s, t)
-				sum.Older = append(sum.Older, deadletter.NoticeOf(counts, 0).N)
-			}
-		}
-		return sum, err
-	})
 }

@@ -245,7 +245,10 @@ func (r *Reader) Causes(
 ) ([]journal.Cause, error) {
 	var w, of where
 	w.is("f.policy", f.Policy)
-	w.is("f.id", f.ID)
+	if len(f.IDs) > 0 {
+		oneOf(&w, "f.id", f.IDs)
+		oneOf(&of, "g.cause", f.IDs)
+	}
 	if f.Taught {
 		w.and("t.taught IS NOT NULL")
 	}
@@ -259,7 +262,6 @@ func (r *Reader) Causes(
 		w.and("(-n.failures, f.id) > (?, ?)", -after.Failures, after.ID)
 	}
 	of.and("g.slot = 0")
-	of.is("g.cause", f.ID)
 	query := "SELECT f." + strings.Join(journal.FingerprintsTable.Columns, ", f.") + `, n.failures, n.exhausted, n.permanent,
 		n.recovered, t.taught FROM fingerprints f
 		JOIN (SELECT cause, ` + sumOf(journal.SumCauseFailures) + " AS failures, " + sumOf(journal.SumCauseExhausted) + " AS exhausted, " +
@@ -285,14 +287,4 @@ func (r *Reader) Causes(
 			return err
 		})
 	})
-}
-
-// cause returns the cause with that id, without counts; otherwise if it is unknown.
-func (s *snapshot) cause(id string, otherwise journal.Fingerprint) (f journal.Fingerprint, err error) {
-	found, err := s.one("SELECT id, policy, reason, classification, pattern FROM fingerprints WHERE id = ?", []any{id},
-		&f.ID, &f.Policy, &f.Reason, &f.Classification, &f.Pattern)
-	if err != nil || !found {
-		return otherwise, err
-	}
-	return f, nil
 }

@@ -41,16 +41,6 @@ func sameTwo[A, B any](o *oracle, r *rapid.T, what string, ask func(s ports) (A,
 	return want.First, want.Second
 }
 
-// samePages compares one page after another, at most that many.
-func samePages[T any](o *oracle, r *rapid.T, what string, most int, ask func(s ports, cursor string) ([]T, string, error)) {
-	cursor := ""
-	for range most {
-		if _, cursor = sameTwo(o, r, what, func(s ports) ([]T, string, error) { return ask(s, cursor) }); cursor == "" {
-			return
-		}
-	}
-}
-
 // gathered returns what a store passes to take, one by one, and the head.
 func gathered[T any](tell func(take func(*T)) (journal.Head, error)) (all []T, head journal.Head, err error) {
 	head, err = tell(func(one *T) { all = append(all, *one) })
@@ -113,6 +103,9 @@ func (o *oracle) compareSums(ctx context.Context, r *rapid.T) {
 	case 2:
 		f.Told = o.bound(r, "told")
 	}
+	if all, err := o.memory.Causes(ctx, f, nil, 9); err == nil && len(all) > 0 && rapid.Bool().Draw(r, "by ids") {
+		f.IDs = []string{all[0].ID, all[len(all)-1].ID, "none"}
+	}
 	for range 3 { // page after page
 		causes := same(o, r, "the causes", func(s ports) ([]journal.Cause, error) { return s.Causes(ctx, f, after, limit) })
 		if len(causes) == 0 {
@@ -120,12 +113,6 @@ func (o *oracle) compareSums(ctx context.Context, r *rapid.T) {
 		}
 		after = &causes[len(causes)-1].Fingerprint
 	}
-	team, top := rapid.SampledFrom(oracleTeams[1:]).Draw(r, "team"), rapid.IntRange(0, 3).Draw(r, "top")
-	older := slices.DeleteFunc([]time.Time{o.now, o.bound(r, "older"), o.bound(r, "older")}, time.Time.IsZero)
-	behind := rapid.SampledFrom([]int64{0, 0, o.memory.End().Record / 2, o.memory.End().Record}).Draw(r, "open after")
-	same(o, r, fmt.Sprint("what is open of ", team, " after ", behind), func(s ports) (deadletter.NoticeCount, error) {
-		return s.OpenDeadLetters(ctx, team, behind, top, older...)
-	})
 }
 
 // compareOutbox compares each queue with a waiting message.
@@ -163,14 +150,7 @@ func (o *oracle) bound(r *rapid.T, what string) time.Time {
 
 // compareLetters compares lists of dead letters, single ones, their causes and their counts.
 func (o *oracle) compareLetters(ctx context.Context, r *rapid.T) {
-	for range 3 {
-		f := o.drawFilter(r)
-		limit := rapid.SampledFrom([]int{5, 200}).Draw(r, "groups")
-		samePages(o, r, fmt.Sprintf("the causes under %+v", f), 1000, func(s ports, cursor string) ([]deadletter.Group, string, error) {
-			return s.DeadLetterGroups(ctx, f, cursor, limit)
-		})
-	}
-	for _, until := range []time.Time{o.now.Add(2 * time.Hour), {}} {
+	for _, until := range []time.Time{o.now.Add(2 * time.Hour), {}, {}, {}} {
 		f := o.drawFilter(r)
 		f.DueSince, f.DueUntil = o.now, until
 		f.After = rapid.SampledFrom([]int64{0, 0, o.memory.End().Record / 2}).Draw(r, "after")
@@ -187,9 +167,12 @@ func (o *oracle) compareLetters(ctx context.Context, r *rapid.T) {
 			}
 			return walk(ctx, s, f, limit)
 		})
+		records := []int64{-1}
 		for i := range min(len(letters), 9) {
+			records = append(records, letters[i].Record)
 			sameTwo(o, r, "a dead letter", func(s ports) (deadletter.Item, bool, error) { return s.DeadLetter(ctx, letters[i].ID) })
 		}
+		same(o, r, "dead letters of records", func(s ports) ([]deadletter.Item, error) { return s.DeadLettersOf(ctx, records) })
 	}
 }
 

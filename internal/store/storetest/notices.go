@@ -100,7 +100,7 @@ func testTellCause(t *testing.T, s Store) {
 		job++
 		r, err := w.analyze("CLM-1-1", job, text, 0)
 		testkit.Must(t, err)
-		causes, err := s.Causes(t.Context(), journal.CauseFilter{ID: r.Attempt.Fingerprint}, nil, 1)
+		causes, err := s.Causes(t.Context(), journal.CauseFilter{IDs: []string{r.Attempt.Fingerprint}}, nil, 1)
 		testkit.Must(t, err)
 		return causes[0]
 	}

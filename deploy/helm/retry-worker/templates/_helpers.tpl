@@ -83,6 +83,11 @@ annotations:
 {{- end -}}
 {{- end -}}
 
+{{/* Not empty where the connection to the engine is encrypted. */}}
+{{- define "retry-worker.encrypted" -}}
+{{- with .Values.zeebe }}{{ if ternary .tls.enabled (hasPrefix "https:" .restAddress) (empty .restAddress) }}true{{ end }}{{ end -}}
+{{- end -}}
+
 {{/* Not empty where the journal is in PostgreSQL. */}}
 {{- define "retry-worker.postgresql" -}}
 {{- if or .Values.database.url .Values.database.existingSecret }}true{{ end -}}

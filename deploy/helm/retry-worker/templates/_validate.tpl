@@ -44,6 +44,9 @@
 {{- if and (hasSuffix ":443" .Values.zeebe.address) (not $tls.enabled) (not .Values.zeebe.restAddress) }}
 {{- fail (printf "zeebe.address is %q, but zeebe.tls.enabled is false: a gateway at port 443, such as Camunda SaaS, speaks TLS" .Values.zeebe.address) }}
 {{- end }}
+{{- if and $tls.enabled (hasPrefix "http:" .Values.zeebe.restAddress) }}
+{{- fail (printf "zeebe.tls.enabled is true, but zeebe.restAddress is %q, which decides: write https://, or the connection is not encrypted" .Values.zeebe.restAddress) }}
+{{- end }}
 {{- if and .Values.zeebe.auth.existingSecret .Values.zeebe.basicAuth.existingSecret }}
 {{- fail "zeebe.auth.existingSecret and zeebe.basicAuth.existingSecret are both set, expected one of them" }}
 {{- end }}

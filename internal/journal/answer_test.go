@@ -9,9 +9,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"retry-worker/internal/calendar"
-	"retry-worker/internal/decision"
-	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
@@ -79,47 +76,6 @@ func TestOneOfTwoOperatorsWins(t *testing.T) {
 			t.Errorf("the answer is %+v", a)
 		}
 	})
-}
-
-// opensAtNine returns a policy whose destinations take claims from 09:00 to 10:00, any number at once.
-func opensAtNine(t *testing.T) *decision.Policy {
-	t.Helper()
-	c, err := calendar.New(time.UTC, []calendar.Window{{Hours: "09:00-10:00"}}, nil)
-	testkit.Must(t, err)
-	return &decision.Policy{Destinations: destination.Configured{Others: destination.Settings{Calendar: c, Pace: destination.Pace{Most: 1e18}}}}
-}
-
-// TestAnswerInTheContractsWords: exactly those variables, whatever a person writes.
-func TestAnswerInTheContractsWords(t *testing.T) {
-	for name, test := range map[string]struct {
-		review journal.Review
-		want   string
-	}{
-		"seconds": {journal.Review{Force: true, Delay: 1500 * time.Millisecond}, `{"reviewDecision":"reprocess","reviewReason":"R","reviewedBy":"ana","shouldRetry":true,` +
-			`"retryCount":6,"nextRetryTime":"2000-01-01T00:00:01.5Z","backoffMinutes":1,"backoffDuration":"PT2S"}`},
-		"now": {journal.Review{Force: true}, `{"reviewDecision":"reprocess","reviewReason":"R","reviewedBy":"ana","shouldRetry":true,` +
-			`"retryCount":6,"nextRetryTime":"2000-01-01T00:00:00Z","backoffMinutes":0,"backoffDuration":"PT0S"}`},
-		"closed": {journal.Review{Force: true, Policy: opensAtNine(t)}, `{"reviewDecision":"reprocess","reviewReason":"R","reviewedBy":"ana","shouldRetry":true,` +
-			`"retryCount":6,"nextRetryTime":"2000-01-01T09:00:00Z","backoffMinutes":540,"backoffDuration":"PT540M"}`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			onBench(t, func(t *testing.T, b *bench) {
-				r := test.review
-				r.Subject, r.DeadLetter = waiting(t, b)
-				for _, reason := range []string{"", " \t\n", "\u00a0"} {
-					if _, err := b.journal.Review(t.Context(), &r); !errors.Is(err, journal.ErrReasonRequired) {
-						t.Errorf("the reason %q: %v", reason, err)
-					}
-				}
-				r.Reason, r.By = "R", "ana"
-				_, err := b.journal.Review(t.Context(), &r)
-				testkit.Must(t, err)
-				if got := string(onlyAnswer(t, b.memory).Variables); got != test.want {
-					t.Errorf("the process gets\n%s, want\n%s", got, test.want)
-				}
-			})
-		})
-	}
 }
 
 // TestHostileWordsOfAPerson are data, and nothing more; what is too long is cut.

@@ -2,76 +2,17 @@ package journal_test
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"retry-worker/internal/deadletter"
-	"retry-worker/internal/decision"
-	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/redact"
 	"retry-worker/internal/statistics"
-	"retry-worker/internal/testkit"
 )
-
-// clinic plays claims against a journal whose clock it sets.
-type clinic struct {
-	t     *testing.T
-	store *testkit.Memory
-	j     *journal.Journal
-	now   time.Time
-	key   int64
-}
-
-func openClinic(t *testing.T) *clinic {
-	c := &clinic{t: t, store: testkit.NewMemory(), now: time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)}
-	c.j = testkit.StartJournal(t, c.store, func() time.Time { return c.now })
-	return c
-}
-
-// sums are all but those of causes.
-func (c *clinic) sums() []journal.Sum {
-	c.t.Helper()
-	all, err := c.store.Sums(c.t.Context(), 0)
-	testkit.Must(c.t, err)
-	return all
-}
-
-func (c *clinic) subject(id string) journal.Subject {
-	return journal.Subject{Tenant: journal.DefaultTenant, Policy: decision.DefaultPolicy, ID: id}
-}
-
-// fails analyses a failure of the claim, at the next instant.
-func (c *clinic) fails(id, text string, count int) journal.Recorded {
-	c.t.Helper()
-	p := new(*decisiontest.TISSSubmission())
-	p.Context = []decision.ContextField{{Variable: "value", Type: decision.ContextMoney}}
-	f, r := p.Read(decision.Variables{ID: decision.Text(id), Error: decision.Text(text), RetryCount: decision.Value(strconv.Itoa(count)),
-		Context: []decision.Value{"10.5"}})
-	if r != nil {
-		c.t.Fatal(r)
-	}
-	c.key++
-	a := &journal.Analysis{
-		Subject: c.subject(id), JobKey: c.key, ElementInstanceKey: c.key, ProcessInstanceKey: 1, Rule: decision.RNBIL005,
-		Policy: p, Failure: &f, Error: text, ReceivedAt: c.now.Add(-3 * time.Millisecond),
-	}
-	recorded, err := c.j.Analyze(c.t.Context(), a)
-	testkit.Must(c.t, err)
-	return recorded
-}
-
-func (c *clinic) succeeds(id string) {
-	c.t.Helper()
-	_, err := c.j.Conclude(c.t.Context(), &journal.Outcome{Subject: c.subject(id), Success: true})
-	testkit.Must(c.t, err)
-}
 
 // TestP99: of a hundred decisions one may take longer.
 func TestP99(t *testing.T) {
@@ -84,21 +25,6 @@ func TestP99(t *testing.T) {
 		i := slices.IndexFunc(all, func(k statistics.KPI) bool { return k.Name == "processing_time_p99" })
 		if got := *all[i].Value; got != want {
 			t.Errorf("where %d of 100 take a second the figure is %v, want %v", slow, got, want)
-		}
-	}
-}
-
-// TestFiguresBehindAClockThatLeapt: what it stamped a month ahead is in no window before that.
-func TestFiguresBehindAClockThatLeapt(t *testing.T) {
-	c := openClinic(t)
-	for _, ahead := range []time.Duration{30 * 24 * time.Hour, time.Minute, 0} { // another machine is a little ahead
-		c.now = c.now.Add(ahead)
-		c.fails(claim(int(ahead)), "AUTHORIZATION_DENIED", 0)
-		c.now = c.now.Add(-ahead)
-	}
-	for _, k := range statistics.All(c.sums(), nil, c.now) {
-		if k.Name == "permanent_rate" && k.Samples != 2 {
-			t.Errorf("%s is made of %d, want 2", k.Name, k.Samples)
 		}
 	}
 }
@@ -129,28 +55,6 @@ func TestEveryFigureOfR19(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
-	}
-}
-
-// waits has the review job of a dead letter come.
-func (c *clinic) waits(id, letter string) {
-	c.t.Helper()
-	_, err := c.j.ReviewSeen(c.t.Context(), &journal.ReviewJob{Subject: c.subject(id), DeadLetter: letter, JobKey: 7})
-	testkit.Must(c.t, err)
-}
-
-func (c *clinic) wantDeadLetters(want map[journal.DeadLetterState]int64) {
-	c.t.Helper()
-	counts, err := c.store.DeadLetterCounts(c.t.Context(), journal.DeadLetterFilter{State: deadletter.AllStates})
-	testkit.Must(c.t, err)
-	got := map[journal.DeadLetterState]int64{}
-	for _, n := range counts {
-		if got[n.State] += n.N; n.Cents != n.N*1050 {
-			c.t.Errorf("%d dead letters are worth %d", n.N, n.Cents)
-		}
-	}
-	if !maps.Equal(got, want) {
-		c.t.Errorf("the dead letters are %v, want %v", got, want)
 	}
 }
 

@@ -67,7 +67,7 @@ func (s *stage) play(command string) string {
 		"review": s.review, "seen": s.seen, "delivered": s.delivered, "answers": s.answers, "letters": s.list, "history": s.history,
 		"pending": s.pending, "fault": s.fault, "audit": s.audit, "anew": s.anew, "policy": s.policy, "hold": s.hold,
 		"depart": s.depart, "many": s.many, "figures": s.figures, "causes": s.causes,
-		"bulk": s.bulk, "run": s.run,
+		"bulk": s.bulk, "run": s.run, "reject": s.reject, "purge": s.purge,
 	})
 }
 
@@ -206,4 +206,26 @@ func (s *stage) fault(a *arguments) (string, error) {
 	}
 	s.memory.Fail(1, f)
 	return "", nil
+}
+
+// reject records a job that names nobody.
+func (s *stage) reject(*arguments) (string, error) {
+	return "", s.journal.Reject(s.t.Context(), &journal.Refusal{Rejection: &decision.Rejection{Code: decision.InvalidClaimID}})
+}
+
+// purge lets go of the records that are older than that, and shows what is recorded of it.
+func (s *stage) purge(a *arguments) (string, error) {
+	older, err := time.ParseDuration(a.Named["older"])
+	if err != nil {
+		return "", err
+	}
+	before := s.memory.End().Record
+	n, err := s.journal.Purge(s.t.Context(), s.memory, older, a.Words["confirmed"])
+	told := fmt.Sprintf("%d purged\n", n)
+	for _, e := range s.memory.Entries() {
+		if e.Record > before {
+			told += fmt.Sprintf("%s: %s\n", e.Kind, e.Told())
+		}
+	}
+	return told, err
 }

@@ -9,9 +9,7 @@ import (
 	"time"
 
 	"retry-worker/internal/deadletter"
-	"retry-worker/internal/journal"
 	"retry-worker/internal/notify"
-	"retry-worker/internal/testkit"
 )
 
 const (
@@ -87,72 +85,6 @@ func TestOneMessageWaits(t *testing.T) {
 	})
 }
 
-// TestTeamsAreToldOfTheirOwn, by the ways that they have.
-func TestTeamsAreToldOfTheirOwn(t *testing.T) {
-	play(t, map[string]string{"ti": "email: [ti@hospital.example, duty@hospital.example]", "cadastro": "webhook: {url: 'https://chat.hospital.example/', secretFile: /s}"}, func(w *world) {
-		w.gather()
-		w.die(3, credentials)
-		w.die(2, patientData)
-		w.Fail("tiss-submission", "CLM-1-1", "TIMEOUT", 5) // faturamento, which is told by no way
-		time.Sleep(30 * time.Second)
-		for _, address := range []string{tiByMail, "ti/email:duty@hospital.example"} {
-			if n := w.send(address); n.Data.New.Count != 3 {
-				t.Errorf("%s is told of %d, want 3", address, n.Data.New.Count)
-			}
-		}
-		if n := w.send("cadastro/webhook"); n.Data.New.Count != 2 || n.Data.Open.Count != 2 {
-			t.Errorf("cadastro is told of %d, want 2", n.Data.New.Count)
-		}
-		if left := len(w.Memory.Outbox()); left != 0 {
-			t.Errorf("%d messages more wait", left)
-		}
-	})
-}
-
-// TestSettledNewsAreNoNews: what was decided on before it was told need not be told.
-func TestSettledNewsAreNoNews(t *testing.T) {
-	play(t, map[string]string{"ti": mailed}, func(w *world) {
-		w.die(1, credentials)
-		item, _, err := w.Memory.DeadLetterPage(w.t.Context(), journal.DeadLetterFilter{}, "", 1)
-		testkit.Must(t, err)
-		_, err = w.Journal.Review(w.t.Context(), &journal.Review{Subject: item[0].Subject, DeadLetter: item[0].ID, Discard: true, Reason: "x", By: "ana"})
-		testkit.Must(t, err)
-		w.gather()
-		time.Sleep(time.Hour)
-		w.none(tiByMail, "it was settled")
-	})
-}
-
-// TestReloadTakesEffect: a team that gets an address is told of all that is open, one that loses it is told no more.
-func TestReloadTakesEffect(t *testing.T) {
-	play(t, nil, func(w *world) {
-		w.gather()
-		w.die(5, credentials)
-		time.Sleep(time.Hour)
-		w.none(tiByMail, "it has no address")
-		w.reload(teams(t, map[string]string{"ti": mailed}))
-		time.Sleep(30 * time.Second)
-		if n := w.send(tiByMail); n.Data.New.Count != 5 {
-			t.Errorf("told of %d, want 5", n.Data.New.Count)
-		}
-		w.reload(teams(t, nil))
-		w.die(5, credentials)
-		time.Sleep(time.Hour)
-		w.none(tiByMail, "it has no address any more")
-	})
-}
-
-// TestNoMailServer: nothing is made that could not be sent.
-func TestNoMailServer(t *testing.T) {
-	play(t, map[string]string{"ti": mailed}, func(w *world) {
-		w.options.SMTP = nil
-		w.gather()
-		w.die(5, credentials)
-		time.Sleep(time.Hour)
-		w.none(tiByMail, "there is no mail server")
-	})
-}
-
 // TestRestartsAndReplicas tell nothing twice and leave nothing out.
 func TestRestartsAndReplicas(t *testing.T) {
 	play(t, map[string]string{"ti": mailed + "\ndigest: true"}, func(w *world) {
@@ -188,26 +120,6 @@ func TestRestartsAndReplicas(t *testing.T) {
 		if fmt.Sprint(digests) != fmt.Sprint(want) {
 			t.Errorf("digests %v, want %v", digests, want)
 		}
-	})
-}
-
-// TestClocksApart: where another replica's clock is behind, a team is told no sooner again.
-func TestClocksApart(t *testing.T) {
-	play(t, map[string]string{"ti": mailed}, func(w *world) {
-		w.die(1, credentials)
-		_, end := w.gather()
-		time.Sleep(20 * time.Second)
-		end()
-		w.send(tiByMail)
-		c := &testkit.Clock{}
-		c.Advance(-50 * time.Second)
-		w.options.Clock = c
-		w.die(1, credentials)
-		w.gather()
-		time.Sleep(14 * time.Minute)
-		w.none(tiByMail, "before the interval is over")
-		time.Sleep(3 * time.Minute)
-		w.send(tiByMail)
 	})
 }
 

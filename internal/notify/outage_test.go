@@ -3,115 +3,15 @@ package notify_test
 import (
 	"mime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"retry-worker/internal/destination"
-	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/notify"
 	"retry-worker/internal/statistics"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/golden"
 )
-
-const byMail = "faturamento/email:ti@hospital.example"
-
-// portals are the destinations that a Gatherer is told of.
-type portals struct {
-	mu  sync.Mutex
-	all []gate.Destination
-	err error
-	// ordered tells that what they are in is a person's order.
-	ordered bool
-}
-
-func (p *portals) read() ([]gate.Destination, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return append([]gate.Destination(nil), p.all...), p.err
-}
-
-// enter has unimed-sp be in a phase of the outage that began at since, and those who look look.
-func (p *portals) enter(phase destination.Phase, since time.Time) {
-	p.mu.Lock()
-	outage := destination.Outage{Since: since, Cause: destination.CauseFailures, Failed: 11, Admitted: 12, Held: 210}
-	p.all = []gate.Destination{{Name: "tiss", State: destination.New(since)}, {
-		Name: "unimed-sp", Held: 210, Unrecorded: p.ordered, Deadline: since.Add(9 * time.Hour),
-		State: destination.State{Phase: phase, Since: time.Now(), NextTest: since.Add(time.Minute), Outage: outage},
-	}}
-	p.mu.Unlock()
-	time.Sleep(10 * time.Second)
-}
-
-// TestOutages: a team is told once that a destination is down, and once that it is up, whatever happens in between, and
-// however many replicas tell.
-func TestOutages(t *testing.T) {
-	play(t, map[string]string{"faturamento": mailed, "ti": mailed}, func(w *world) {
-		p := &portals{err: journal.ErrUnavailable}
-		w.options.Destinations = p.read
-		_, end := w.gather()
-		w.gather()
-		time.Sleep(time.Minute)
-		p.mu.Lock()
-		p.err = nil
-		p.mu.Unlock()
-		p.enter(destination.Up, time.Time{})
-		w.none(byMail, "all is well")
-
-		began := time.Now().Add(123456 * time.Nanosecond)
-		p.ordered = true
-		p.enter(destination.Down, began)
-		w.none(byMail, "whoever acts has not followed the order yet")
-		p.ordered = false
-		began = time.Now().Add(123456 * time.Nanosecond)
-		p.enter(destination.Down, began)
-		n := w.send(byMail)
-		want := notify.Outage{Destination: "unimed-sp", Cause: "failures", Failed: 11, Admitted: 12, Held: 210,
-			Since: "2000-01-01T00:01:20Z", Deadline: "2000-01-01T09:01:20Z", NextTest: "2000-01-01T00:02:20Z"}
-		if n.Type != notify.TypeDown || n.Data.Outage == nil || *n.Data.Outage != want ||
-			n.Data.URL != "https://retry.hospital.example/destinations" {
-			t.Errorf("told %s %+v, link %s", n.Type, n.Data.Outage, n.Data.URL)
-		}
-		for _, phase := range []destination.Phase{destination.Testing, destination.Down, destination.Ramping, destination.Down, destination.Ramping} {
-			p.enter(phase, began)
-			time.Sleep(time.Hour)
-		}
-		end()
-		w.gather() // anew
-		time.Sleep(time.Minute)
-		w.none(byMail, "the outage lasts")
-		p.enter(destination.Up, began)
-		n = w.send(byMail)
-		want.Until, want.Deadline, want.NextTest = "2000-01-01T05:03:20Z", "", ""
-		if n.Type != notify.TypeUp || *n.Data.Outage != want {
-			t.Errorf("told %s %+v", n.Type, n.Data.Outage)
-		}
-		time.Sleep(time.Hour)
-		w.none(byMail, "it is over")
-
-		second := time.Now()
-		p.enter(destination.Down, second)
-		p.enter(destination.Up, second) // while the receiver does not answer
-		if n := w.send(byMail); n.Type != notify.TypeDown {
-			t.Errorf("told %s", n.Type)
-		}
-		time.Sleep(10 * time.Second)
-		if n := w.send(byMail); n.Type != notify.TypeUp {
-			t.Errorf("told %s", n.Type)
-		}
-		third := time.Now() // too soon after the second to be told at once
-		p.enter(destination.Down, third)
-		p.enter(destination.Up, third)
-		w.none(byMail, "it came back")
-		p.enter(destination.Down, time.Now())
-		w.none(byMail, "it has just gone again")
-		time.Sleep(15 * time.Minute)
-		w.send(byMail)
-		w.none(tiByMail, "no policy with a destination is theirs")
-	})
-}
 
 // TestMails: what is told of outages, and on a Monday, in words that those who bill use, is a file of testdata for each.
 func TestMails(t *testing.T) {

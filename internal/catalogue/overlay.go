@@ -137,8 +137,9 @@ func replaceRules(over, base *yaml.Node) {
 		isWhole := true
 		left := keepItems(rule, func(key, item string) bool {
 			of, isTaken := taken[key+" "+item]
-			if i := indexOf(rule, "rank"); isTaken && key == "codes" && of.list == list && i >= 0 && indexOf(of.rule, "rank") < 0 {
-				of.rule.Content = append(of.rule.Content, rule.Content[i:i+2]...)
+			rank := indexOf(rule, "rank")
+			if isTaken && key == "codes" && of.list == list && rank >= 0 && indexOf(of.rule, "rank") < 0 {
+				of.rule.Content = append(of.rule.Content, rule.Content[rank:rank+2]...)
 			}
 			isWhole = isWhole && !isTaken
 			return !isTaken

@@ -136,24 +136,36 @@ func (db *DB) acquire(ctx context.Context) (*sqlstore.Conn, func(bool), error) {
 	}, nil
 }
 
-// copyLog copies the write-ahead log into the database when it has grown. It copies most of it while others commit,
-// then holds the turn to copy the rest, so that the log can start over. Failures are tried again after the next commit.
+// copyLog copies the write-ahead log into the database when it has grown. It copies while others commit, as long as
+// that halves what is left, then holds the turn to copy the rest, so that the log can start over. Failures are tried
+// again after the next commit.
 func (db *DB) copyLog() {
 	defer close(db.copied)
 	ctx := context.Background()
 	for range db.grown {
-		var busy, pages, copied int
-		err := db.pool.QueryRowContext(ctx, "PRAGMA wal_checkpoint(NOOP)").Scan(&busy, &pages, &copied)
-		if err != nil || pages-copied < checkpointPages {
+		left := db.uncopied(ctx)
+		if left < checkpointPages {
 			continue
 		}
-		_, _ = db.pool.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
+		for was := 2 * left; left > 0 && left <= was/2; {
+			_, _ = db.pool.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
+			was, left = left, db.uncopied(ctx)
+		}
 		db.turn <- struct{}{}
 		if db.writer != nil {
 			_, _ = db.writer.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
 		}
 		<-db.turn
 	}
+}
+
+// uncopied returns how many pages of the write-ahead log are not copied yet; 0 if that is unknown.
+func (db *DB) uncopied(ctx context.Context) int {
+	var busy, pages, copied int
+	if db.pool.QueryRowContext(ctx, "PRAGMA wal_checkpoint(NOOP)").Scan(&busy, &pages, &copied) != nil {
+		return 0
+	}
+	return pages - copied
 }
 
 // Close waits for the running transaction, copies the write-ahead log into the database and unlocks it. Later calls

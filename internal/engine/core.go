@@ -6,12 +6,10 @@
 package engine
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
 	"retry-worker/internal/engine/bpmn"
-	"retry-worker/internal/engine/feel"
 )
 
 // Core is the state of an engine with one partition. It is not safe for concurrent use.
@@ -204,8 +202,8 @@ func (c *Core) activate(i *instance, of *bpmn.Element, endless bool) {
 
 // begin does the first work of an active element.
 func (c *Core) begin(e *element) {
-	for _, m := range e.of.Inputs {
-		c.assign(e.key, m.Target, m.Source.Eval(e.lookup))
+	if !c.mapped(e, e.key, e.of.Inputs, resumeActivation) {
+		return
 	}
 	var err error
 	switch e.of.Kind {
@@ -236,8 +234,8 @@ func (c *Core) begin(e *element) {
 
 // complete completes an element: its outputs, then the flows after it.
 func (c *Core) complete(e *element) {
-	for _, m := range e.of.Outputs {
-		c.assign(e.in.key, m.Target, m.Source.Eval(e.lookup))
+	if !c.mapped(e, e.in.key, e.of.Outputs, resumeCompletion) {
+		return
 	}
 	following := e.of.Outgoing
 	switch {
@@ -371,71 +369,6 @@ func (c *Core) finish(e *element, doc scopeVariables) {
 		c.merge(e, doc)
 	}
 	c.complete(e)
-}
-
-func (c *Core) setLocal(e *element, doc scopeVariables) {
-	for _, name := range sortedKeys(doc) {
-		c.set(e.key, name, doc[name])
-	}
-}
-
-// merge updates the element's own variables and sets all others in the process instance. A local variable that already
-// has the value counts as one of the others, as observed on Zeebe.
-func (c *Core) merge(e *element, doc scopeVariables) {
-	for _, name := range sortedKeys(doc) {
-		if old, local := e.variables[name]; local && old != doc[name] {
-			c.set(e.key, name, doc[name])
-		} else {
-			c.set(e.in.key, name, doc[name])
-		}
-	}
-}
-
-// set sets a variable of a scope, unless it has that value.
-func (c *Core) set(scope int64, name string, value feel.Raw) {
-	intent := created
-	if old, there := c.variablesOf(scope)[name]; there {
-		if old == value {
-			return
-		}
-		intent = updated
-	}
-	in := scope
-	if e := c.elements[scope]; e != nil {
-		in = e.in.key
-	}
-	c.emit(variableType, intent, c.newKey(), Value{Name: name, Value: string(value), ScopeKey: scope, ProcessInstanceKey: in})
-}
-
-// assign is set for a path into a variable.
-func (c *Core) assign(scope int64, target []string, value feel.Raw) {
-	for n := len(target) - 1; n > 0; n-- {
-		value = withMember(valueAt(c.variablesOf(scope), target[:n]), target[n], value)
-	}
-	c.set(scope, target[0], value)
-}
-
-func valueAt(now scopeVariables, path []string) feel.Raw {
-	value := now[path[0]]
-	for _, name := range path[1:] {
-		var members map[string]json.RawMessage
-		if json.Unmarshal([]byte(value), &members) != nil {
-			return ""
-		}
-		value = feel.Raw(members[name])
-	}
-	return value
-}
-
-// withMember returns an object with a member set. A value that is no object is replaced by one.
-func withMember(object feel.Raw, name string, value feel.Raw) feel.Raw {
-	members := map[string]json.RawMessage{}
-	if json.Unmarshal([]byte(object), &members) != nil || members == nil {
-		members = map[string]json.RawMessage{}
-	}
-	members[name] = json.RawMessage(value)
-	text, _ := json.Marshal(members) // cannot fail: the members are valid JSON
-	return feel.Raw(text)
 }
 
 // raise opens an incident for an element, or for its job.

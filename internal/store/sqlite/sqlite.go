@@ -43,6 +43,8 @@ type DB struct {
 	sqlstore.Store
 	file *file
 	held *os.File
+	// opened are the database and its write-ahead log, by their endings; nil until they are there.
+	opened map[string]os.FileInfo
 	// turn is held while writer is used. writer is nil once the database is closed.
 	turn   chan struct{}
 	pool   *sql.DB
@@ -102,6 +104,9 @@ func (db *DB) begin(ctx context.Context) error {
 	room := func() error { _, err := db.file.room(); return err }
 	db.Store = sqlstore.Store{Reader: r.Reader, Acquire: db.acquire, Room: room}
 	if err = db.Probe(ctx); err == nil {
+		db.opened, err = db.file.stat("", "-wal")
+	}
+	if err == nil {
 		err = db.ReadIdentityKey(ctx)
 	}
 	if err == nil {
@@ -113,7 +118,7 @@ func (db *DB) begin(ctx context.Context) error {
 	return err
 }
 
-// acquire waits for the writer.
+// acquire waits for the writer. Its error says so if the file was taken away, as SQLite would go on writing it.
 func (db *DB) acquire(ctx context.Context) (*sqlstore.Conn, func(bool), error) {
 	select {
 	case db.turn <- struct{}{}:
@@ -123,6 +128,10 @@ func (db *DB) acquire(ctx context.Context) (*sqlstore.Conn, func(bool), error) {
 	if db.writer == nil {
 		<-db.turn
 		return nil, nil, errors.New("the database is closed")
+	}
+	if err := db.file.same(db.opened); err != nil {
+		<-db.turn
+		return nil, nil, err
 	}
 	return db.writer, func(ended bool) {
 		if !ended { // fails if SQLite rolled back itself

@@ -183,7 +183,7 @@ func (s *Service) delay(ctx context.Context, c *Command, d *Item, policy *decisi
 	return policy.Manual(d.Subject.ID, own, count).Delay, err
 }
 
-// ownPolicy returns the delay that the job asked for at its last retry, if its policy lets jobs do so (R15).
+// ownPolicy is OwnPolicy of a dead letter.
 func (s *Service) ownPolicy(ctx context.Context, p *decision.Policy, d *Item) (own decision.OwnPolicy, err error) {
 	if p.Own == nil {
 		return own, nil
@@ -192,12 +192,17 @@ func (s *Service) ownPolicy(ctx context.Context, p *decision.Policy, d *Item) (o
 	if err != nil {
 		return own, fmt.Errorf("read the retries of a dead letter: %w", err)
 	}
-	for i := range slices.Backward(story.Attempts) {
-		if a := &story.Attempts[i]; a.Episode == d.Episode && a.Decision.ShouldRetry() {
-			return decision.OwnPolicy{Delay: a.Decision.Backoff.Raw, HasDelay: true}, nil
+	return OwnPolicy(p, &story, d.Episode), nil
+}
+
+// OwnPolicy returns the delay that a job asked for at the last retry of an episode, if its policy lets jobs do so (R15).
+func OwnPolicy(p *decision.Policy, of *journal.Story, episode int64) (own decision.OwnPolicy) {
+	for i := range slices.Backward(of.Attempts) {
+		if a := &of.Attempts[i]; p.Own != nil && a.Episode == episode && a.Decision.ShouldRetry() {
+			return decision.OwnPolicy{Delay: a.Decision.Backoff.Raw, HasDelay: true}
 		}
 	}
-	return own, nil
+	return own
 }
 
 // record writes the decision to the journal, unless somebody was faster, and returns the dead letter as it is then.

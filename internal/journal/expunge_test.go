@@ -2,7 +2,6 @@ package journal_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -50,11 +49,7 @@ func TestErasureIsPublished(t *testing.T) {
 	}, journal.NoHooks())
 	f.Fail("tiss-submission", "CLM-1-1", "TIMEOUT", -1)
 	f.Succeed("tiss-submission", "CLM-1-1")
-	e := journal.Erasure{Subject: testkit.Subject("tiss-submission", "CLM-1-1"), By: "ana"}
-	if _, err := j.Erase(t.Context(), f.Memory, e); !errors.Is(err, journal.ErrReasonRequired) {
-		t.Errorf("without a reason: %v", err)
-	}
-	e.Reason = "pedido do titular"
+	e := journal.Erasure{Subject: testkit.Subject("tiss-submission", "CLM-1-1"), Reason: "pedido do titular", By: "ana"}
 	done, err := j.Erase(t.Context(), f.Memory, e)
 	if err != nil || len(told) != 1 || told[0].Entry.Kind != journal.ErasureEntry || told[0].Entry.Record != done.Record {
 		t.Errorf("told is %+v of %+v (%v)", told, done, err)

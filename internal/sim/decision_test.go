@@ -309,7 +309,7 @@ func (s *sim) taken(j *job, told map[string]any) {
 				why = "Time limit " + decision.Instant(b.Limit)
 			}
 			recorded = told["retryReason"] == why+" cannot be met" && told["retryPolicy"] == decision.DefaultPolicy && b.Action == journal.GateGivenUp && told["retryCount"] == float64(b.Retries) && told["maxRetries"] == float64(b.MaxRetries) &&
-				told["shouldRetry"] == false && told["deadLetterId"] == b.DeadLetter && told["responsibleTeam"] == string(b.Team)
+				told["shouldRetry"] == false && told["possiblyAccepted"] == b.PossiblyAccepted && told["deadLetterId"] == b.DeadLetter && told["responsibleTeam"] == string(b.Team)
 			break
 		}
 		atOnce := told["gateHeld"] == "PT0S" && told["gateReason"] == j.portal+" up" && told["gateCanary"] == false && (!held || j.two) // at once, unrecorded

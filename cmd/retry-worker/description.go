@@ -128,7 +128,8 @@ func (o operation) read(cmd *cobra.Command, args []string) *request {
 	query, body := o.given(cmd)
 	r := &request{operation: o, path: o.Path, query: query}
 	for i, parameter := range pathParameters.FindAllString(o.Path, -1) {
-		r.path = strings.Replace(r.path, parameter, url.PathEscape(args[i]), 1)
+		escaped := strings.ReplaceAll(url.PathEscape(args[i]), ".", "%2E") // an id may be ..
+		r.path = strings.Replace(r.path, parameter, escaped, 1)
 	}
 	if o.Method != http.MethodGet {
 		r.body = text.JSON(body)

@@ -83,9 +83,21 @@ func (c *cli) kpiCommand() *cobra.Command {
 	return cmd
 }
 
-// kpi prints the figures of policies, or of the one named policy.
+// kpi prints the figures of policies, or of the one named policy, at now or at the last record, whichever is later: a
+// worker of make run is ahead.
 func (c *cli) kpi(ctx context.Context, policies []string, policy string, now time.Time) error {
 	return readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
+		head, err := reader.Head(ctx)
+		if err != nil {
+			return err
+		}
+		last, err := reader.Records(ctx, journal.RecordFilter{Since: now}, head.Record-1, 1)
+		if err != nil {
+			return err
+		}
+		if len(last) > 0 {
+			now = last[0].At()
+		}
 		kpis, err := statistics.KPIs(ctx, reader, policies, policy, now)
 		if unknown, is := errors.AsType[*statistics.UnknownPolicyError](err); is {
 			return &usageError{fmt.Errorf("--policy: %w", unknown)}
@@ -96,8 +108,11 @@ func (c *cli) kpi(ctx context.Context, policies []string, policy string, now tim
 		if c.json() {
 			return c.print(map[string]any{"kpis": kpis})
 		}
-		var rows []map[string]any // one for each goal
+		var rows []map[string]any // one for each goal, or for a figure without any
 		for i := range kpis {
+			if len(kpis[i].Goals) == 0 {
+				rows = append(rows, map[string]any{"of": kpis[i]})
+			}
 			for _, g := range kpis[i].Goals {
 				rows = append(rows, map[string]any{"of": kpis[i], "goal": g})
 			}

@@ -231,6 +231,14 @@ var ownRows = []row{
 		_, err = client.BroadcastSignal(p.ctx, &pb.BroadcastSignalRequest{SignalName: "s"})
 		p.refused("BroadcastSignal", err, codes.Unimplemented)
 	}},
+	{"with result, without a request: INVALID_ARGUMENT", own, onGRPC, 0, func(p *play) {
+		_, err := p.result(&pb.CreateProcessInstanceWithResultRequest{})
+		p.refused("the call", err, codes.InvalidArgument)
+	}},
+	{"a variable that doubles in a loop is an incident", own, onGRPC, records, func(p *play) {
+		p.process(element("intermediateThrowEvent", "t", output("=s + s", "s")), chain("start", "t", "t"))
+		p.incident(p.start(`{"s":"x"}`), 0, "IO_MAPPING_ERROR", "t")
+	}},
 	{"above --max-in-flight RESOURCE_EXHAUSTED, over REST 503 of that title", own, onGRPC, 0, func(p *play) {
 		crowded := startOwn(p.T, "8.8", onGRPC|rest88, "--max-in-flight", "1")
 		p.refused("gRPC", p.flood(crowded.doors[0]), codes.ResourceExhausted)

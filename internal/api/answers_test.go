@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/api"
 	"retry-worker/internal/audit"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/guard"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/golden"
 )
@@ -30,7 +32,8 @@ func TestAnswers(t *testing.T) {
 		title, steps, _ := strings.Cut(story, "\n")
 		got.WriteString("\n= " + title + "\n")
 		t.Run(title, func(t *testing.T) {
-			p := &player{fixture: open(t), names: map[string]string{}}
+			zoned := func(o *api.Options, _ *guard.Services) { o.Zone = time.FixedZone("America/Sao_Paulo", -3*3600) }
+			p := &player{fixture: open(t, zoned), names: map[string]string{}}
 			for step := range strings.Lines(steps) {
 				if !strings.HasPrefix(step, "\t") {
 					got.WriteString(step + p.play(strings.TrimSpace(step)))
@@ -53,7 +56,7 @@ type player struct {
 
 var (
 	uuids   = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
-	asking  = regexp.MustCompile(`^(\w+) (GET|POST|DELETE) (\S+)(?: ([{].*?))?(?: => (.*))?$`)
+	asking  = regexp.MustCompile(`^(\w+) (GET|POST|PUT|DELETE) (\S+)(?: ([{].*?))?(?: => (.*))?$`)
 	defined = regexp.MustCompile(`(\w+)=([\w.]+)`)
 )
 
@@ -109,7 +112,10 @@ func (p *player) play(step string) string {
 		p.SetPolicies(decision.Policies{decision.DefaultPolicy: p.Policies()[decision.DefaultPolicy], queue.Name: queue})
 	case "teams": // own is bound to faturamento and another, other to others
 		p.Tokens.Teams = map[string]access.Teams{"own": "ti,faturamento", "other": "ti,cadastro"}
-		p.Tokens.Publish(map[string]access.Role{"own": access.Operator, "other": access.Operator, "vera": access.Viewer, "eva": access.Admin}, time.Time{})
+		p.Tokens.Publish(map[string]access.Role{"own": access.Operator, "other": access.Operator, "otto": access.Operator,
+			"vera": access.Viewer, "eva": access.Admin}, time.Time{})
+	case "delivers":
+		p.Deliver(true)
 	default:
 		p.t.Fatalf("unknown step %q", step)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"regexp"
-	"strings"
 	"testing"
 
 	"retry-worker/internal/api"
@@ -15,42 +14,6 @@ import (
 	"retry-worker/internal/journal"
 	"retry-worker/internal/text"
 )
-
-// TestDecisions: what is decided, or refused as a process would have an incident, without a journal.
-func TestDecisions(t *testing.T) {
-	url := starting(t) + "/decisions"
-	for body, want := range map[string]map[string]any{
-		`{"id":"CLM-001-1","error":"TIMEOUT"}`: {"outcome": "RETRY", "shouldRetry": true, "retryCount": 1.0, "maxRetries": 5.0,
-			"originalError": "TIMEOUT", "matchedRule": "TIMEOUT", "matchedText": "TIMEOUT", "hint": nil, "reason": "TIMEOUT", "evidence": nil,
-			"retryReason": "Transient error, retry 1 of 5", "retryPolicy": "tiss-submission", "errorClassification": "TRANSIENT"},
-		`{"policy":"tiss-submission","id":"CLM-001-1","error":"HTTP 503 <é>","retryCount":2,"httpStatus":503}`: {"outcome": "RETRY",
-			"retryCount": 3.0, "originalError": "HTTP 503 <é>", "matchedRule": "503"},
-		`{"id":"CLM-001-1","error":"DUPLICATE_CLAIM","retryCount":null,"httpStatus":null,"policy":null}`: {"outcome": "PERMANENT_ERROR",
-			"shouldRetry": false, "retryCount": 0.0, "responsibleTeam": "faturamento", "backoffMinutes": nil, "nextRetryTime": nil},
-		`{"id":"CLM-001-1","error":"x","retryCount":5.0}`:         {"outcome": "MAX_RETRIES_EXCEEDED", "retryCount": 5.0, "matchedRule": nil, "matchedText": nil},
-		`{"id":"CLM-001-1","error":"TIMEOUT 503","explain":true}`: {"outcome": "RETRY"},
-		`{"id":"CLM-001-1","error":"x","retryCount":2.5}`:         {"outcome": "REJECTED", "rejection": "INVALID_RETRY_COUNT", "matchedRule": nil},
-		`{"id":"CLM-001-1","error":"x","retryCount":"2"}`:         {"outcome": "REJECTED", "rejection": "INVALID_RETRY_COUNT"},
-		`{"id":"CLM-001","error":"x"}`:                            {"outcome": "REJECTED", "rejection": "INVALID_CLAIM_ID", "retryPolicy": "tiss-submission"},
-		`{"id":"CLM-001-1","error":" "}`:                          {"outcome": "REJECTED", "rejection": "INVALID_ERROR_MESSAGE"},
-		`{"id":"CLM-001-1"}`:                                      {"outcome": "REJECTED", "rejection": "INVALID_ERROR_MESSAGE"},
-		`{}`:                                                      {"outcome": "REJECTED", "rejection": "INVALID_CLAIM_ID"},
-	} {
-		a, status := post(t, url, body), http.StatusOK
-		if want["outcome"] == "REJECTED" {
-			status = http.StatusUnprocessableEntity
-		}
-		for name, value := range want {
-			if a.body[name] != value && (a.body[name] != nil || value != nil) {
-				t.Errorf("%s: %s is %v, want %v", body, name, a.body[name], value)
-			}
-		}
-		facts, _ := a.body["evidence"].([]any)
-		if a.status != status || strings.Contains(body, "explain") != (len(facts) == 2) {
-			t.Errorf("%s: got %d with %v, want %d", body, a.status, facts, status)
-		}
-	}
-}
 
 // jobQueue is a policy that reads more than the others: a status, and what a job brings of its own.
 func jobQueue() *decision.Policy {

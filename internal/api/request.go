@@ -355,6 +355,7 @@ func readInstant(raw json.RawMessage, at *time.Time) error {
 	return err
 }
 
+// setObject sets a filter. It refuses an empty text, such as ids of a list that came out empty: it would select all.
 func (f *Field) setObject(v reflect.Value, raw json.RawMessage) error {
 	var given map[string]json.RawMessage
 	if json.Unmarshal(raw, &given) != nil {
@@ -362,6 +363,12 @@ func (f *Field) setObject(v reflect.Value, raw json.RawMessage) error {
 	}
 	if err := onlyKnown(f.Name+".", given, names(f.fields, inBody)); err != nil {
 		return err
+	}
+	for _, member := range f.fields {
+		var text *string
+		if json.Unmarshal(given[member.Name], &text) == nil && text != nil && strings.TrimSpace(*text) == "" {
+			return member.invalid("%s.%s is empty, expected a value, or leave it out", f.Name, member.Name)
+		}
 	}
 	return set(v, f.fields, given)
 }

@@ -18,9 +18,8 @@ const (
 
 // icsEvent holds an event's properties.
 type icsEvent struct {
-	name, status string
-	from, until  time.Time
-	yearly       bool
+	name, status, rule string
+	from, until        time.Time
 }
 
 // fold matches the break in a line that continues on the next. folded replaces it.
@@ -81,22 +80,28 @@ func (e *icsEvent) read(name, value string) (err error) {
 	case "STATUS":
 		e.status = strings.ToUpper(value)
 	case "DTSTART":
-		e.from, err = wholeDay(value)
+		if e.from, err = wholeDay(value); err == nil {
+			err = e.repeat()
+		}
 	case "DTEND":
 		e.until, err = wholeDay(value)
 	case "RRULE":
-		e.yearly, err = true, e.repeat(strings.ToUpper(value))
+		e.rule = strings.ToUpper(value)
+		err = e.repeat()
 	case "DURATION", "RDATE", "EXDATE", "RECURRENCE-ID", "EXRULE":
 		err = fmt.Errorf("%s is not understood: give each day an event of its own", name)
 	}
 	return err
 }
 
-// repeat returns an error unless rule means each year on the day of DTSTART.
-func (e *icsEvent) repeat(rule string) error {
+// repeat returns an error if RRULE does not mean each year on the day of DTSTART. Either may come first.
+func (e *icsEvent) repeat() error {
+	if e.rule == "" || e.from.IsZero() {
+		return nil
+	}
 	same := map[string]string{"FREQ": "YEARLY", "INTERVAL": "1", "BYMONTH": strconv.Itoa(int(e.from.Month())),
 		"BYMONTHDAY": strconv.Itoa(e.from.Day()), "WKST": ""}
-	for part := range strings.SplitSeq(rule, ";") {
+	for part := range strings.SplitSeq(e.rule, ";") {
 		key, value, _ := strings.Cut(part, "=")
 		if want, known := same[key]; !known || want != "" && want != value {
 			return fmt.Errorf("an event that comes again by %q, not by FREQ=YEARLY on the day of its DTSTART", part)
@@ -124,7 +129,7 @@ func (e *icsEvent) days(all []Holiday) ([]Holiday, error) {
 	}
 	for year := range max(endYear-e.from.Year(), 0) {
 		from := e.from.AddDate(year, 0, 0)
-		if year > 0 && (!e.yearly || from.Day() != e.from.Day()) { // February 29 of a common year
+		if year > 0 && (e.rule == "" || from.Day() != e.from.Day()) { // February 29 of a common year
 			continue
 		}
 		for d := max(DayOf(from), firstDay); d < DayOf(from.Add(length)); d++ {

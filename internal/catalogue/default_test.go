@@ -12,6 +12,7 @@ import (
 	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
+	"retry-worker/internal/destination"
 	"retry-worker/internal/text"
 )
 
@@ -125,6 +126,24 @@ func TestDefaultWhatsApp(t *testing.T) {
 			t.Errorf("%q with %d is %s by %q for %s, want %s by %q for %s", tt.text, tt.status, m.Class, m.Name, m.Reason, tt.class, tt.rule, tt.reason)
 		} else if m.Class == decision.Permanent && (m.Team != "atendimento" || m.Hint == "") {
 			t.Errorf("%q goes to %q with the hint %q", tt.text, m.Team, m.Hint)
+		}
+	}
+}
+
+// TestOutages: only what speaks of the portal is evidence that it is down; what may be due to the one claim, or what a
+// working portal says of it, would hold all claims for its sake.
+func TestOutages(t *testing.T) {
+	rules := Default().Policies[decision.DefaultPolicy].Rules
+	for want, texts := range map[destination.Tells][]string{
+		destination.TellsFailed: {"TIMEOUT", "HTTP 503", "O portal está fora do ar. Tente novamente mais tarde.",
+			"portal.example:443 failed to respond", "unexpected end of stream", "Conexão encerrada pelo servidor"},
+		"": {"HTTP 500", "Erro interno ao processar a guia", "Guia em análise. Aguarde o retorno.", "Tente novamente",
+			"Registro do beneficiário em uso (bloqueado), tente novamente", "Validação da carteirinha temporariamente suspensa"},
+	} {
+		for _, text := range texts {
+			if m := rules.Classify(text, 0); destination.TellsOf(&m, 0) != want {
+				t.Errorf("%q tells %q of its destination, by %s for %s", text, destination.TellsOf(&m, 0), m.Name, m.Reason)
+			}
 		}
 	}
 }

@@ -117,41 +117,67 @@ func isOtherBackoff(over, base *yaml.Node, path string) bool {
 }
 
 // replaceRules removes from base what over replaces: whole rules of the same name, and from other rules the same codes,
-// phrases and the like.
+// phrases and the like, with the rule's examples. A code that stays in its list keeps its rank, unless over names one.
 func replaceRules(over, base *yaml.Node) {
-	taken := make(map[string]bool)
-	keepRules(over, func(rule *yaml.Node) bool {
-		taken["name "+child(rule, "name").Value] = true
-		keepItems(rule, func(list, item string) bool { taken[list+" "+item] = true; return true })
+	type owner struct {
+		list string
+		rule *yaml.Node
+	}
+	taken := make(map[string]owner)
+	keepRules(over, func(list string, rule *yaml.Node) bool {
+		of := owner{list, rule}
+		taken["name "+child(rule, "name").Value] = of
+		keepItems(rule, func(key, item string) bool { taken[key+" "+item] = of; return true })
 		return true
 	})
-	keepRules(base, func(rule *yaml.Node) bool {
-		name := child(rule, "name").Value
-		return (name == "" || !taken["name "+name]) &&
-			keepItems(rule, func(list, item string) bool { return !taken[list+" "+item] })
+	keepRules(base, func(list string, rule *yaml.Node) bool {
+		if name := child(rule, "name").Value; name != "" && taken["name "+name].rule != nil {
+			return false
+		}
+		isWhole := true
+		left := keepItems(rule, func(key, item string) bool {
+			of, isTaken := taken[key+" "+item]
+			rank := indexOf(rule, "rank")
+			if isTaken && key == "codes" && of.list == list && rank >= 0 && indexOf(of.rule, "rank") < 0 {
+				of.rule.Content = append(of.rule.Content, rule.Content[rank:rank+2]...)
+			}
+			isWhole = isWhole && !isTaken
+			return !isTaken
+		})
+		if !isWhole {
+			remove(rule, "matches")
+			remove(rule, "not")
+		}
+		return left
 	})
 }
 
 // keepRules removes the policy's rules for which keep returns false.
-func keepRules(policy *yaml.Node, keep func(rule *yaml.Node) bool) {
+func keepRules(policy *yaml.Node, keep func(list string, rule *yaml.Node) bool) {
 	for _, list := range ruleLists {
 		rules := child(policy, list)
-		rules.Content = slices.DeleteFunc(rules.Content, func(rule *yaml.Node) bool { return !keep(rule) })
+		rules.Content = slices.DeleteFunc(rules.Content, func(rule *yaml.Node) bool { return !keep(list, rule) })
 	}
 }
 
 // keepItems removes the list items of a rule for which keep returns false, and reports whether any is left.
-func keepItems(rule *yaml.Node, keep func(list, item string) bool) (left bool) {
+func keepItems(rule *yaml.Node, keep func(key, item string) bool) (left bool) {
 	for _, l := range new(classify.Rule).Lists() {
 		items := child(rule, l.Key)
 		before := len(items.Content)
 		items.Content = slices.DeleteFunc(items.Content, func(item *yaml.Node) bool { return !keep(l.Key, item.Value) })
 		if left = left || len(items.Content) > 0; len(items.Content) == 0 && before > 0 {
-			i := indexOf(rule, l.Key)
-			rule.Content = slices.Delete(rule.Content, i, i+2)
+			remove(rule, l.Key)
 		}
 	}
 	return left
+}
+
+// remove removes a key from a mapping.
+func remove(n *yaml.Node, key string) {
+	if i := indexOf(n, key); i >= 0 {
+		n.Content = slices.Delete(n.Content, i, i+2)
+	}
 }
 
 // refuseIdleTeams reports teams that no policy names and the built-in catalogue does not have: a misspelt name, or one

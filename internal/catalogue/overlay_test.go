@@ -118,6 +118,27 @@ func TestRulesOfAFileComeFirst(t *testing.T) {
 	}
 }
 
+// TestCodesKeepTheirRank: a specified code that a file gives to another team is as strong as before, unless the file says
+// otherwise (R2, R25). One that it calls something else is not.
+func TestCodesKeepTheirRank(t *testing.T) {
+	const start = "policies:\n  tiss-submission:\n"
+	for lines, want := range map[string]string{
+		"    permanent: [{codes: [DUPLICATE_CLAIM], team: ti}]\n":          "DUPLICATE_CLAIM DUPLICATE_CLAIM",
+		"    permanent: [{codes: [DUPLICATE_CLAIM], team: ti, rank: 4}]\n": "TIMEOUT UNKNOWN",
+		"    transient: [{codes: [DUPLICATE_CLAIM]}]\n":                    "TIMEOUT UNKNOWN",
+	} {
+		rules := overlay(t, start+lines).Policies[decision.DefaultPolicy].Rules
+		got := rules.Classify("TIMEOUT; second answer: DUPLICATE_CLAIM", 0).Reason + " " + rules.Classify("DuplicateClaimException", 0).Reason
+		if string(got) != want {
+			t.Errorf("%s%s, want %s", lines, got, want)
+		}
+	}
+	rules := overlay(t, start+"    transient: [{codes: [TIMEOUT], reason: NETWORK_ERROR}]\n").Policies[decision.DefaultPolicy].Rules
+	if got := rules.Classify("timeout, certificate expired", 0).Reason; got != "NETWORK_ERROR" {
+		t.Errorf("a transient code beside a signature: %s", got)
+	}
+}
+
 // TestExtendsVersion: a decision's catalogue is another where the whole is, and not for a comment.
 func TestExtendsVersion(t *testing.T) {
 	none, comment, limit := overlay(t, ""), overlay(t, "# none\n"), overlay(t, "policies: {failed-job: {maxRetries: 2}}\n")

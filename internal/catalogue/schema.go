@@ -49,7 +49,8 @@ func (r *reader) missing(path, key string) string {
 	if path == "" && key == "version" {
 		return "1; or \"extends: " + builtIn + "\", where the file holds only what differs"
 	}
-	if policy, ok := strings.CutPrefix(path, "policies."); ok && r.effective != nil {
+	policy, ok := strings.CutPrefix(path, "policies.")
+	if ok && !strings.Contains(policy, ".") && r.effective != nil {
 		if near := text.Nearest(policy, builtInPolicies()); near != "" {
 			return "this key of a new policy (did you mean " + near + "?)"
 		}

@@ -8,6 +8,10 @@ import "regexp"
 // passingReach is how many words on each side of a refusal are looked at.
 const passingReach = 16
 
+// later matches words that put a new try off, or tell of work in progress.
+const later = `\b(?:aguarde|mais tarde|later|at th(?:is|e) (?:time|moment))\b|\bn(?:este|o) momento(?: [^d]|[^ ]|$)` +
+	`|\b(?:em processamento|sendo processad[oa]s?|being processed|still processing)\b`
+
 var (
 	// holds make any refusal a passing fault.
 	holds = regexp.MustCompile(`\btemporariamente\b|\btemporarily\b|\btempo limite\b|\blimite de tempo\b|\btime limit\b` +
@@ -16,12 +20,12 @@ var (
 		`(?:usuario|processo|programa|operador|terminal|sessao|transacao|instancia)\b` +
 		`|\b(?:in use|used|locked|held) by (?:another|other|a different) (?:user|process|program|session|transaction)`)
 	// requests do so only for momentary refusals: a wrong CPF stays wrong.
-	requests = regexp.MustCompile(`\b(?:tente|tentar) (?:novamente|de novo)\b|\b(?:repita|aguarde|retry|try again)\b` +
-		`|\b(?:mais tarde|later|at th(?:is|e) (?:time|moment))\b|\bn(?:este|o) momento(?: [^d]|[^ ]|$)` +
-		`|\b(?:em processamento|sendo processad[oa]s?|being processed|still processing)\b`)
+	requests = regexp.MustCompile(`\b(?:tente|tentar) (?:novamente|de novo)\b|\b(?:repita|retry|try again)\b|` + later)
 	// momentary matches the first word of a refusal that may be for the moment.
-	momentary = regexp.MustCompile(`^(?:bloque|trava|exced|ultrapass|esgot|recus|reje|aceit|validad` +
-		`|lock|block|refus|exceed|accept)`)
+	momentary = regexp.MustCompile(`^(?:bloque|trava|exced|ultrapass|esgot|lock|block|exceed)`)
+	// delays do so for turnedDown, the first word of a refusal that a mere courtesy leaves as it is (R25).
+	delays     = regexp.MustCompile(later)
+	turnedDown = regexp.MustCompile(`^(?:recus|reje|aceit|validad|refus|accept)`)
 	// tasks tell of work for people, so the refusal stays.
 	tasks = regexp.MustCompile(`\b(?:verifi(?:que|car)|corri(?:ja|gir)|confira|conferir|regulari[zs]e|informe` +
 		`|atuali[zs]e|alter[ea]|ajuste|contat[eo]|solicit[ea]|revise|check|correct|fix|contact` +
@@ -31,8 +35,9 @@ var (
 // passes reports whether the text beside a refusal says that it passes.
 func (s *search) passes(refusal *hit) bool {
 	beside := s.clauseOf(refusal)
-	isMomentary := momentary.MatchString(s.at(refusal.from))
-	return (holds.Match(beside) || isMomentary && requests.Match(beside)) && !tasks.Match(beside)
+	word := s.at(refusal.from)
+	return (holds.Match(beside) || momentary.MatchString(word) && requests.Match(beside) ||
+		turnedDown.MatchString(word) && delays.Match(beside)) && !tasks.Match(beside)
 }
 
 // clauseOf returns the clause of a hit, including courtesies after it.

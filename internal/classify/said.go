@@ -57,9 +57,12 @@ func (r *reading) clauseBehind(from int) []byte {
 }
 
 var (
-	// times match 30 min, 30min, uma hora or half an hour; a number after a comma is only a part of one.
-	times = regexp.MustCompile(`[^0-9a-z.,](?:([0-9]{1,4}) ?|(um|uma|one|an?) |(meia|half(?: an?)?) )` +
-		`(?:(s|segs?|segundos?|secs?|seconds?)|(mins?|minutos?|minutes?)|(hs?|hrs?|horas?|hours?))\b`)
+	// times match 30 min, 30 (trinta) min, uma hora, 1h30, 1 hora e 30 minutos or half an hour; a number after a comma is
+	// only a part of one.
+	times = regexp.MustCompile(`[^0-9a-z.,](?:([0-9]{1,4})(?: \([a-z ]{1,30}\))? ?|` +
+		`(um|uma|one|an?) |(meia|half(?: an?)?) )` +
+		`(?:(s|segs?|segundos?|secs?|seconds?)|(mins?|minutos?|minutes?)|(dias?|days?)|` +
+		`(?:hs?|hrs?|horas?|hours?)(?:([0-9]{2})(?:m|min)?|(?: e| and)? ([0-9]{1,2}) ?(?:m|mins?|minutos?|minutes?))?)\b`)
 	// otherwise begins a time that is no request to wait: a time of day, a time that has passed, or a time-out.
 	otherwise = regexp.MustCompile(`\b(?:d?as|ha|fazem|faz|ago|since|failed|falhou|falharam|failure|esgotad[oa]|exceeded` +
 		`|excedid[oa]|expired|expirou|timeout|timed|attempts?|tentativas?|limite?)\b`)
@@ -77,13 +80,16 @@ func waitIn(clause []byte) (longest time.Duration) {
 			unit = time.Second
 		case m[5] != nil:
 			unit = time.Minute
+		case m[6] != nil:
+			unit = 24 * time.Hour
 		}
 		if m[1] != nil {
 			n, _ = strconv.Atoi(string(m[1]))
 		} else if m[3] != nil {
 			unit /= 2
 		}
-		longest = max(longest, time.Duration(n)*unit)
+		minutes, _ := strconv.Atoi(string(m[7]) + string(m[8])) // one is empty
+		longest = max(longest, time.Duration(n)*unit+time.Duration(minutes)*time.Minute)
 	}
 	return longest
 }

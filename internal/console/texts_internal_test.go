@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/catalogue"
@@ -18,6 +19,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/statistics"
 	"retry-worker/internal/testkit"
 )
 
@@ -92,6 +94,14 @@ func named[T any](set []T, keys ...string) (all []string) {
 	return all
 }
 
+// figureNames are those of the figures that a digest has.
+func figureNames() (names []string) {
+	for _, k := range statistics.All(nil, []string{"p"}, time.Now()) {
+		names = append(names, k.Name)
+	}
+	return names
+}
+
 // marks that a story's steps have.
 var marks = []string{markHeld, markReleased, markRetry, markFinal, markReview, markDiscard, markAccepted, markRecovered, markNext,
 	markDeadline}
@@ -148,6 +158,7 @@ func namesOfSets() []string {
 		named([]decision.UnknownError{decision.RetryUnknown, decision.GiveUpUnknown}, "limits.unknown.*"),
 		named([]decision.EmptyError{decision.RejectEmptyError, decision.AssumeTransient}, "limits.empty.*"),
 		[]string{"assignee.nobody"},
+		named(figureNames(), "kpi.*"),
 		named([]string{"engine", "journal"}, "health.*", "health.*.down", "health.*.unknown"),
 		named([]journal.NoteVerb{journal.RetryLater, journal.DiscardLater}, "note.later.*", "review.later.*"),
 		named([]string{journal.ReviewQueue, journal.GateQueue, journal.LaterQueue, "events", deadletter.NoticeQueue}, "health.queue.*"),

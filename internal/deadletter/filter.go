@@ -112,12 +112,13 @@ func (p *Query) search() {
 	p.Words = words[:min(len(words), maxQueryWords)]
 }
 
-// list returns the name of this list for its cursors: its kind and its filter. Since and Until are in it by the
-// millisecond, whatever their zone.
+// list returns the name of this list for its cursors: its kind and its filter. Of instants it says only which are
+// given, since an age, such as 3d, is another instant for each page.
 func (p *Query) list(kind string) []byte {
 	f := p.Filter
-	f.State, f.Since, f.Until = "", time.Time{}, time.Time{}
-	name, _ := json.Marshal([]any{kind, p.States, f, p.Since, p.Until}) // strings and numbers cannot fail
+	given := []bool{f.Since.IsZero(), f.Until.IsZero(), f.FollowUp.IsZero()}
+	f.State, f.Since, f.Until, f.FollowUp = "", time.Time{}, time.Time{}, time.Time{}
+	name, _ := json.Marshal([]any{kind, p.States, f, given}) // strings and booleans cannot fail
 	return name
 }
 

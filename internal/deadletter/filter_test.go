@@ -85,6 +85,24 @@ func TestCursorsOfOthersAreRefused(t *testing.T) {
 	}
 }
 
+// TestAnAgeHasAnotherInstantOnEachPage, and its cursor goes on all the same.
+func TestAnAgeHasAnotherInstantOnEachPage(t *testing.T) {
+	now := time.Date(2025, 1, 12, 10, 0, 0, 0, time.UTC)
+	query := func(now time.Time, name, cursor string) *deadletter.Query {
+		fields := deadletter.Fields(func(n string) string { return map[string]string{name: "3d"}[n] })
+		f, err := deadletter.ParseFilter(fields, time.UTC, now)
+		testkit.Must(t, err)
+		q, err := deadletter.NewQuery(f, cursor, 5)
+		if err != nil {
+			t.Errorf("the next page by %s: %v", name, err)
+		}
+		return q
+	}
+	for _, name := range []string{"since", "until", "followUp"} {
+		query(now.Add(time.Second), name, query(now, name, "").Cursor(journal.Place{Record: 7}))
+	}
+}
+
 // TestBadFilters: lists and groups refuse alike, each with its code.
 func TestBadFilters(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {

@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"cmp"
 	"math"
 	"regexp"
 	"strconv"
@@ -11,17 +12,21 @@ import (
 // maxTold is the longest wait that a destination can ask for (R37, BIL-004-V3).
 const maxTold = 240 * time.Minute
 
-// retryAfterText matches the Retry-After header and its value in an error text.
-var retryAfterText = regexp.MustCompile(
-	`(?i)retry[-_ ]?after["']?\s*[:=]?\s*["']?([0-9]{1,9}|[a-z]{3}, [0-9]{2} [a-z]{3} [0-9]{4} [0-9:]{8} GMT)`)
+// retryAfterText matches a Retry-After header in an error text, as a number of seconds or as a date. Two separate words
+// are a header only before a colon or a date: "retry after 503 failed" is none.
+var retryAfterText = regexp.MustCompile(`(?i)` +
+	`retry(?:[-_]?after(?:_seconds)?["'\\]*\s*[:=]?|\s+after\s*[:=])\s*["'\\[]*` +
+	`([0-9]{1,9})(?:\.0+)?\s?s?(?:[^0-9a-z:-]|$)` +
+	`|retry[-_ ]?after["'\\]*\s*[:=]?\s*["'\\[]*` +
+	`([a-z]{3}, [0-9]{2} [a-z]{3} [0-9]{4} [0-9:]{8} GMT|[0-9-]{10}T[0-9:.]+(?:Z|[-+][0-9:]{5})?)`)
 
 // RetryAfter returns how long a destination asks to wait. It reads the variable retryAfter or, if that is empty, the
-// header of that name in the text: seconds, or an HTTP date. 0 means that it does not ask.
+// header of that name in the text: seconds, an HTTP date, or an instant. 0 means that it does not ask.
 func RetryAfter(variable, text string, now time.Time) time.Duration {
 	value := strings.TrimSpace(variable)
 	if value == "" && (strings.Contains(text, "etry") || strings.Contains(text, "ETRY")) {
 		if found := retryAfterText.FindStringSubmatch(text); found != nil {
-			value = found[1]
+			value = cmp.Or(found[1], found[2])
 		}
 	}
 	if value == "" {
@@ -30,10 +35,11 @@ func RetryAfter(variable, text string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseFloat(value, 64); err == nil && seconds >= 0 && seconds <= math.MaxUint32 {
 		return time.Duration(seconds * float64(time.Second)) // a process may hold 120 as 120.0
 	}
-	if at, err := time.Parse(time.RFC1123, value); err == nil {
-		return max(0, at.Sub(now))
+	at, err := time.Parse(time.RFC1123, value)
+	if err != nil {
+		at, _ = ParseInstant(value)
 	}
-	return 0
+	return max(0, at.Sub(now))
 }
 
 // told returns how long the destination asks to wait before the next try, in Retry-After or in words, at most maxTold

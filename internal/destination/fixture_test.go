@@ -3,6 +3,8 @@ package destination
 import (
 	"testing"
 	"time"
+
+	"retry-worker/internal/calendar"
 )
 
 var start = time.Date(2026, 3, 2, 8, 0, 0, 0, time.UTC)
@@ -28,6 +30,7 @@ type fixture struct {
 	acted time.Time
 	all   []Release
 	lost  []Held
+	asked bool // the probe's URL was to be asked
 	// out are canaries without a result.
 	out map[int64]time.Time
 }
@@ -39,7 +42,8 @@ func newFixture(t *testing.T, s Settings) *fixture {
 // due lets the gate act, and checks what must always hold.
 func (f *fixture) due() []Release {
 	f.acted = f.now
-	released, lost, _ := f.gate.Due(f.now)
+	released, lost, probe := f.gate.Due(f.now)
+	f.asked = f.asked || probe
 	for _, r := range released {
 		if !f.gate.Settings.Calendar.IsOpen(f.now) {
 			f.t.Fatalf("%d goes at %s, when it is closed", r.Claim, f.now)
@@ -118,4 +122,23 @@ func (f *fixture) until(end time.Time) (released []Release) {
 	}
 	f.now = end
 	return append(released, f.due()...)
+}
+
+// closing returns a calendar of some hours of each day.
+func closing(t *testing.T, hours ...string) *calendar.Calendar {
+	t.Helper()
+	windows := make([]calendar.Window, len(hours))
+	for i, text := range hours {
+		windows[i].Hours = text
+	}
+	c, err := calendar.New(time.UTC, windows, nil)
+	must(t, err)
+	return c
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -204,8 +204,8 @@ func (c *Core) activate(i *instance, of *bpmn.Element, endless bool) {
 
 // begin does the first work of an active element.
 func (c *Core) begin(e *element) {
-	for _, m := range e.of.Inputs {
-		c.assign(e.key, m.Target, m.Source.Eval(e.lookup))
+	if !c.mapped(e, e.key, e.of.Inputs, resumeActivation) {
+		return
 	}
 	var err error
 	switch e.of.Kind {
@@ -236,8 +236,8 @@ func (c *Core) begin(e *element) {
 
 // complete completes an element: its outputs, then the flows after it.
 func (c *Core) complete(e *element) {
-	for _, m := range e.of.Outputs {
-		c.assign(e.in.key, m.Target, m.Source.Eval(e.lookup))
+	if !c.mapped(e, e.in.key, e.of.Outputs, resumeCompletion) {
+		return
 	}
 	following := e.of.Outgoing
 	switch {
@@ -407,12 +407,22 @@ func (c *Core) set(scope int64, name string, value feel.Raw) {
 	c.emit(variableType, intent, c.newKey(), Value{Name: name, Value: string(value), ScopeKey: scope, ProcessInstanceKey: in})
 }
 
-// assign is set for a path into a variable.
-func (c *Core) assign(scope int64, target []string, value feel.Raw) {
-	for n := len(target) - 1; n > 0; n-- {
-		value = withMember(valueAt(c.variablesOf(scope), target[:n]), target[n], value)
+// mapped carries out mappings into a scope. It reports false after raising an incident for a variable of more than
+// mostBytes, which a process that loops would let grow until the memory ends.
+func (c *Core) mapped(e *element, scope int64, mappings []bpmn.Mapping, resume string) bool {
+	for _, m := range mappings {
+		value := m.Source.Eval(e.lookup)
+		for n := len(m.Target) - 1; n > 0; n-- { // Target is a path into a variable
+			value = withMember(valueAt(c.variablesOf(scope), m.Target[:n]), m.Target[n], value)
+		}
+		if len(value) > mostBytes {
+			c.raise(e, nil, "IO_MAPPING_ERROR", fmt.Sprintf("the variable '%s' would have %d bytes; the development engine takes at most %d",
+				m.Target[0], len(value), mostBytes), resume)
+			return false
+		}
+		c.set(scope, m.Target[0], value)
 	}
-	c.set(scope, target[0], value)
+	return true
 }
 
 func valueAt(now scopeVariables, path []string) feel.Raw {

@@ -16,7 +16,8 @@ type Activate struct {
 	Tenants      []string
 }
 
-// mostBytes bounds the variables of one activation. The first job is activated whatever its size.
+// mostBytes bounds a variable that a mapping sets, and the variables of one activation. The first job is activated
+// whatever its size.
 const mostBytes = 4 << 20
 
 func (o Activate) apply(c *Core) error {

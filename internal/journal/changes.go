@@ -63,6 +63,7 @@ func (b *batch) seal() *Changes {
 		return nil
 	}
 	b.grow(c)
+	c.Subjects = slices.Grow(c.Subjects, len(b.subjects))
 	for _, key := range slices.Sorted(maps.Keys(b.subjects)) {
 		l := b.subjects[key]
 		c.Subjects = append(c.Subjects, KeyedState{Key: key, Subject: l.subject, State: l.SubjectState})

@@ -88,6 +88,21 @@ func TestP99(t *testing.T) {
 	}
 }
 
+// TestFiguresBehindAClockThatLeapt: what it stamped a month ahead is in no window before that.
+func TestFiguresBehindAClockThatLeapt(t *testing.T) {
+	c := openClinic(t)
+	for _, ahead := range []time.Duration{30 * 24 * time.Hour, time.Minute, 0} { // another machine is a little ahead
+		c.now = c.now.Add(ahead)
+		c.fails(claim(int(ahead)), "AUTHORIZATION_DENIED", 0)
+		c.now = c.now.Add(-ahead)
+	}
+	for _, k := range statistics.All(c.sums(), nil, c.now) {
+		if k.Name == "permanent_rate" && k.Samples != 2 {
+			t.Errorf("%s is made of %d, want 2", k.Name, k.Samples)
+		}
+	}
+}
+
 // TestEveryFigureOfR19: each has its window, and the targets and alerts of the table.
 func TestEveryFigureOfR19(t *testing.T) {
 	want := map[string]string{

@@ -88,6 +88,14 @@ func (r Record) Number() int64 {
 	return r.Entry.Record
 }
 
+// At returns when the record was written.
+func (r Record) At() time.Time {
+	if r.Attempt != nil {
+		return r.Attempt.At
+	}
+	return r.Entry.At
+}
+
 // RecordFilter chooses records. Its zero value lets all through.
 type RecordFilter struct {
 	// Subject is whose records are wanted; zero for all.

@@ -16,28 +16,28 @@ import (
 // many has new claims fail, so many times each, and succeed that long after their first failure, all at the same time.
 func (s *stage) many(a *arguments) (string, error) {
 	began := s.now
-	n, err := strconv.Atoi(a.id)
+	n, err := strconv.Atoi(a.First)
 	if err != nil {
 		return "", err
 	}
 	for range n {
 		s.claims++
 		of := fmt.Sprintf("CLM-MANY-%d", s.claims)
-		for n := range max(1, a.number("failures")) {
+		for n := range max(1, a.Number("failures")) {
 			s.job++
-			_, err := s.analyze(&arguments{id: of, named: map[string]string{"job": fmt.Sprint(s.job), "instance": fmt.Sprint(s.claims), "error": cmp.Or(a.named["error"], "TIMEOUT"),
-				"count": fmt.Sprint(a.number("count") + n), "lastSubmissionTime": a.named["lastSubmissionTime"]}})
+			_, err := s.analyze(&arguments{First: of, Named: map[string]string{"job": fmt.Sprint(s.job), "instance": fmt.Sprint(s.claims), "error": cmp.Or(a.Named["error"], "TIMEOUT"),
+				"count": fmt.Sprint(a.Number("count") + n), "lastSubmissionTime": a.Named["lastSubmissionTime"]}})
 			if err != nil {
 				return "", err
 			}
 		}
-		if after := a.named["recover"]; after != "" {
+		if after := a.Named["recover"]; after != "" {
 			d, err := time.ParseDuration(after)
 			if err != nil {
 				return "", err
 			}
 			s.now = began.Add(d)
-			_, err = s.outcome(&arguments{id: of, words: map[string]bool{"success": true}})
+			_, err = s.outcome(&arguments{First: of, Words: map[string]bool{"success": true}})
 			if s.now = began; err != nil {
 				return "", err
 			}
@@ -61,7 +61,7 @@ func (s *stage) figures(a *arguments) (string, error) {
 		}
 	}
 	for _, k := range statistics.All(sums, []string{decision.DefaultPolicy}, s.now) {
-		if k.Value == nil || len(a.words) > 0 && !a.words[k.Name] || k.Policy != decision.DefaultPolicy {
+		if k.Value == nil || len(a.Words) > 0 && !a.Words[k.Name] || k.Policy != decision.DefaultPolicy {
 			continue
 		}
 		text += fmt.Sprintf("%s %.6g (%d)", k.Name, *k.Value, k.Samples)
@@ -84,7 +84,7 @@ func (s *stage) causes(*arguments) (string, error) {
 	slices.SortFunc(all, func(a, b journal.Cause) int { return strings.Compare(a.Pattern, b.Pattern) })
 	text := ""
 	for _, c := range all {
-		text += fmt.Sprintf("%s %q: %d failures, %d retried, %d permanent, %d exhausted, %d recovered\n", c.Reason, c.Pattern, c.Failures, c.Retried,
+		text += fmt.Sprintf("%s %q since %s: %d failures, %d retried, %d permanent, %d exhausted, %d recovered\n", c.Reason, c.Pattern, clock(c.FirstSeen), c.Failures, c.Retried,
 			c.Permanent, c.Exhausted, c.Recovered)
 	}
 	cases, err := s.memory.Cases(s.t.Context(), []int64{journal.WeekOf(s.now)}, 9)

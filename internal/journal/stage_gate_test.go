@@ -15,11 +15,11 @@ func (s *stage) policy(a *arguments) (string, error) {
 	p := *s.policies[decision.DefaultPolicy]
 	s.policies = maps.Clone(s.policies)
 	s.policies[p.Name] = &p
-	for name, value := range a.named {
+	for name, value := range a.Named {
 		var err error
 		switch name {
 		case "retries":
-			p.MaxRetries = a.number(name)
+			p.MaxRetries = a.Number(name)
 		case "limit":
 			p.TotalLimit, err = time.ParseDuration(value)
 		case "longest":
@@ -38,10 +38,10 @@ func (s *stage) policy(a *arguments) (string, error) {
 
 // brings returns what a claim brings beside its id: a deadline, and what it is worth.
 func (s *stage) brings(a *arguments) (deadline time.Time, of decision.Context, err error) {
-	if value := a.named["value"]; value != "" {
+	if value := a.Named["value"]; value != "" {
 		of = decision.Context{{Variable: "value", Type: decision.ContextMoney, Value: value}}
 	}
-	if text := a.named["deadline"]; text != "" {
+	if text := a.Named["deadline"]; text != "" {
 		deadline, err = s.instant(text)
 	}
 	return deadline, of, err
@@ -53,7 +53,7 @@ func (s *stage) hold(a *arguments) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	err = s.journal.Hold(s.t.Context(), &journal.Arrival{Subject: s.subject(a), JobKey: a.number("job"), ProcessInstanceKey: a.number("instance"),
+	err = s.journal.Hold(s.t.Context(), &journal.Arrival{Subject: s.subject(a), JobKey: a.Number("job"), ProcessInstanceKey: a.Number("instance"),
 		Destination: "portal", Policy: s.policies[decision.DefaultPolicy], Deadline: deadline, Context: of})
 	if err != nil {
 		return "", err
@@ -63,14 +63,14 @@ func (s *stage) hold(a *arguments) (string, error) {
 
 // depart has a claim leave its gate: given up, or let through.
 func (s *stage) depart(a *arguments) (string, error) {
-	d := &journal.Departure{Subject: s.subject(a), JobKey: a.number("job")}
+	d := &journal.Departure{Subject: s.subject(a), JobKey: a.Number("job")}
 	switch {
-	case a.words["given-up"]:
+	case a.Words["given-up"]:
 		d.GiveUp = decision.ReasonDeadline
-	case a.words["late"]:
+	case a.Words["late"]:
 		d.Before = s.now
 	}
-	d.Kind = map[string]destination.Kind{"canary": destination.Test, "ramp": destination.RampedUp, "up": destination.Pass}[a.named["by"]]
+	d.Kind = map[string]destination.Kind{"canary": destination.Test, "ramp": destination.RampedUp, "up": destination.Pass}[a.Named["by"]]
 	if _, err := s.journal.Depart(s.t.Context(), d); err != nil {
 		return "", err
 	}

@@ -15,7 +15,7 @@ import (
 // letterID is the id of the dead letter that a command names; one that there is none of where it names none.
 func (s *stage) letterID(a *arguments) string {
 	for id, short := range s.letters {
-		if short == a.named["letter"] {
+		if short == a.Named["letter"] {
 			return id
 		}
 	}
@@ -25,7 +25,7 @@ func (s *stage) letterID(a *arguments) string {
 // seen plays the review job's handler.
 func (s *stage) seen(a *arguments) (string, error) {
 	of := s.subject(a)
-	d, err := s.journal.ReviewSeen(s.t.Context(), &journal.ReviewJob{Subject: of, DeadLetter: s.letterID(a), JobKey: a.number("job"), Accepts: a.words["accepts"]})
+	d, err := s.journal.ReviewSeen(s.t.Context(), &journal.ReviewJob{Subject: of, DeadLetter: s.letterID(a), JobKey: a.Number("job"), Accepts: a.Words["accepts"]})
 	if err != nil {
 		return "", err
 	}
@@ -54,8 +54,8 @@ func (s *stage) delivered(a *arguments) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for range max(a.number("times"), 1) {
-		if err := s.journal.Delivered(s.t.Context(), answer, a.words["taken"]); err != nil {
+	for range max(a.Number("times"), 1) {
+		if err := s.journal.Delivered(s.t.Context(), answer, a.Words["taken"]); err != nil {
 			return "", err
 		}
 	}
@@ -81,7 +81,7 @@ func (s *stage) answers(a *arguments) (string, error) {
 
 // list shows what a page of dead letters holds, and the counts.
 func (s *stage) list(a *arguments) (string, error) {
-	f := journal.DeadLetterFilter{State: a.named["state"], Policy: a.named["policy"], Query: a.named["query"],
+	f := journal.DeadLetterFilter{State: a.Named["state"], Policy: a.Named["policy"], Query: a.Named["query"],
 		Sort: deadletter.Newest}
 	items, _, err := s.memory.DeadLetterPage(s.t.Context(), f, "", 20)
 	if err != nil {

@@ -1,7 +1,6 @@
 package journal_test
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"retry-worker/internal/journal"
 	"retry-worker/internal/redact"
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/golden"
 )
 
 // stage plays a scenario on a journal that keeps in memory. It belongs in a bubble of testing/synctest.
@@ -58,67 +58,20 @@ var policies = func() map[string]*decision.Policy {
 	return map[string]*decision.Policy{tiss.Name: tiss, other.Name: other}
 }()
 
-// arguments of a command: name=value, bare words apart.
-type arguments struct {
-	named map[string]string
-	words map[string]bool
-	id    string
-}
+type arguments = golden.Arguments
 
 // play runs a command and tells what came of it, every line ended; nothing where there is nothing to tell.
 func (s *stage) play(command string) string {
-	verb, rest, _ := strings.Cut(command, " ")
-	args, err := parseArguments(rest)
-	if err != nil {
-		return "error: " + err.Error() + "\n"
-	}
-	play, ok := map[string]func(*arguments) (string, error){
+	return golden.Play(command, map[string]func(*arguments) (string, error){
 		"at": s.at, "after": s.after, "analyze": s.analyze, "answered": s.answered, "outcome": s.outcome,
-		"review": s.review, "seen": s.seen, "delivered": s.delivered, "answers": s.answers, "letters": s.list, "history": s.history, "pending": s.pending, "fault": s.fault, "audit": s.audit,
-		"anew": s.anew, "policy": s.policy, "hold": s.hold, "depart": s.depart, "many": s.many, "figures": s.figures, "causes": s.causes,
-	}[verb]
-	if !ok {
-		return "error: no such command as " + verb + "\n"
-	}
-	output, err := play(args)
-	if err != nil {
-		output += "refused: " + err.Error() + "\n"
-	}
-	return output
-}
-
-// parseArguments splits at spaces; a value may stand in quotes.
-func parseArguments(text string) (*arguments, error) {
-	a := &arguments{named: map[string]string{}, words: map[string]bool{}}
-	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
-		var word string
-		if i := strings.IndexAny(text, `" `); i >= 0 && text[i] == '"' {
-			quoted, err := strconv.QuotedPrefix(text[i:])
-			if err != nil {
-				return nil, errors.New("a quote does not end")
-			}
-			value, _ := strconv.Unquote(quoted)
-			word, text = text[:i]+value, text[i+len(quoted):]
-		} else {
-			word, text, _ = strings.Cut(text, " ")
-		}
-		if name, value, ok := strings.Cut(word, "="); ok {
-			a.named[name] = value
-		} else if a.words[word] = true; a.id == "" {
-			a.id = word
-		}
-	}
-	return a, nil
-}
-
-// number that a name has; 0 where it is not given.
-func (a *arguments) number(name string) int64 {
-	n, _ := strconv.ParseInt(a.named[name], 10, 64)
-	return n
+		"review": s.review, "seen": s.seen, "delivered": s.delivered, "answers": s.answers, "letters": s.list, "history": s.history,
+		"pending": s.pending, "fault": s.fault, "audit": s.audit, "anew": s.anew, "policy": s.policy, "hold": s.hold,
+		"depart": s.depart, "many": s.many, "figures": s.figures, "causes": s.causes,
+	})
 }
 
 func (s *stage) subject(a *arguments) journal.Subject {
-	subject := journal.Subject{Tenant: a.named["tenant"], Policy: a.named["policy"], ID: a.id}
+	subject := journal.Subject{Tenant: a.Named["tenant"], Policy: a.Named["policy"], ID: a.First}
 	if subject.Tenant == "" {
 		subject.Tenant = "<default>"
 	}
@@ -137,7 +90,7 @@ func (s *stage) instant(text string) (time.Time, error) {
 }
 
 func (s *stage) at(a *arguments) (string, error) {
-	now, err := s.instant(a.id)
+	now, err := s.instant(a.First)
 	if synctest.Wait(); err == nil {
 		s.now = now
 	}
@@ -145,7 +98,7 @@ func (s *stage) at(a *arguments) (string, error) {
 }
 
 func (s *stage) after(a *arguments) (string, error) {
-	d, err := time.ParseDuration(a.id)
+	d, err := time.ParseDuration(a.First)
 	synctest.Wait()
 	s.now = s.now.Add(d)
 	return "it is " + clock(s.now) + "\n", err
@@ -155,21 +108,21 @@ func (s *stage) after(a *arguments) (string, error) {
 func (s *stage) analyze(a *arguments) (string, error) {
 	subject := s.subject(a)
 	p := s.policies[subject.Policy]
-	v := decision.Variables{ID: decision.Text(a.id), RetryCount: decision.Value(a.named["count"]), Destination: decision.Text(a.named["portal"])}
-	if text, ok := a.named["error"]; ok {
+	v := decision.Variables{ID: decision.Text(a.First), RetryCount: decision.Value(a.Named["count"]), Destination: decision.Text(a.Named["portal"])}
+	if text, ok := a.Named["error"]; ok {
 		v.Error = decision.Text(text)
 	}
-	if last := a.named["lastSubmissionTime"]; last != "" {
+	if last := a.Named["lastSubmissionTime"]; last != "" {
 		v.LastSubmissionTime = decision.Text(last)
 	}
 	f, rejection := p.Read(v)
-	element := a.number("element")
+	element := a.Number("element")
 	if element == 0 {
-		element = a.number("job") * 10
+		element = a.Number("job") * 10
 	}
 	if rejection != nil {
 		err := s.journal.Reject(s.t.Context(), &journal.Refusal{Subject: subject, Rule: decision.RNBIL005,
-			JobKey: a.number("job"), ProcessInstanceKey: a.number("instance"), Rejection: rejection})
+			JobKey: a.Number("job"), ProcessInstanceKey: a.Number("instance"), Rejection: rejection})
 		return "rejected " + journal.RejectionMessage(rejection) + "\n", err
 	}
 	var err error
@@ -177,9 +130,9 @@ func (s *stage) analyze(a *arguments) (string, error) {
 		return "", err
 	}
 	analysis := &journal.Analysis{
-		Subject: subject, JobKey: a.number("job"), ElementInstanceKey: element, ProcessInstanceKey: a.number("instance"),
+		Subject: subject, JobKey: a.Number("job"), ElementInstanceKey: element, ProcessInstanceKey: a.Number("instance"),
 		Rule: decision.RNBIL005, Policy: p, Failure: &f, Error: redact.Text(f.Error), ReceivedAt: s.now.Add(-3 * time.Millisecond),
-		LockedUntil: a.number("until") * 1000,
+		LockedUntil: a.Number("until") * 1000,
 	}
 	r, err := s.journal.Analyze(s.t.Context(), analysis)
 	if err != nil {
@@ -201,16 +154,16 @@ func (s *stage) answered(*arguments) (string, error) {
 }
 
 func (s *stage) outcome(a *arguments) (string, error) {
-	o := &journal.Outcome{Subject: s.subject(a), Success: a.words["success"], JobKey: a.number("job"),
-		ElementInstanceKey: a.number("job") * 10, ProcessInstanceKey: a.number("instance"), LockedUntil: a.number("until") * 1000}
-	if at := a.named["at"]; at != "" {
+	o := &journal.Outcome{Subject: s.subject(a), Success: a.Words["success"], JobKey: a.Number("job"),
+		ElementInstanceKey: a.Number("job") * 10, ProcessInstanceKey: a.Number("instance"), LockedUntil: a.Number("until") * 1000}
+	if at := a.Named["at"]; at != "" {
 		var err error
 		if o.At, err = s.instant(at); err != nil {
 			return "", err
 		}
 	}
-	if a.words["accepted"] {
-		o.Accepted = &journal.Acceptance{Protocol: a.named["protocol"]}
+	if a.Words["accepted"] {
+		o.Accepted = &journal.Acceptance{Protocol: a.Named["protocol"]}
 	}
 	c, err := s.journal.Conclude(s.t.Context(), o)
 	if err != nil {
@@ -220,12 +173,12 @@ func (s *stage) outcome(a *arguments) (string, error) {
 }
 
 func (s *stage) review(a *arguments) (string, error) {
-	r := &journal.Review{Subject: s.subject(a), Discard: a.words["discard"], Force: a.words["force"], Fresh: a.words["fresh"],
-		Reason: a.named["reason"], By: a.named["by"], DeadLetter: s.letterID(a), Policy: s.policies[decision.DefaultPolicy]}
-	if a.words["accepted"] {
-		r.Accepted = &journal.Acceptance{Protocol: a.named["protocol"]}
+	r := &journal.Review{Subject: s.subject(a), Discard: a.Words["discard"], Force: a.Words["force"], Fresh: a.Words["fresh"],
+		Reason: a.Named["reason"], By: a.Named["by"], DeadLetter: s.letterID(a), Policy: s.policies[decision.DefaultPolicy]}
+	if a.Words["accepted"] {
+		r.Accepted = &journal.Acceptance{Protocol: a.Named["protocol"]}
 	}
-	if delay := a.named["delay"]; delay != "" {
+	if delay := a.Named["delay"]; delay != "" {
 		var err error
 		if r.Delay, err = time.ParseDuration(delay); err != nil {
 			return "", err
@@ -246,8 +199,8 @@ func (s *stage) review(a *arguments) (string, error) {
 
 // fault makes the next transaction fail: unavailable, or ambiguous before or after it was done.
 func (s *stage) fault(a *arguments) (string, error) {
-	f := testkit.Fault{After: a.words["after"]}
-	if a.words["ambiguous"] {
+	f := testkit.Fault{After: a.Words["after"]}
+	if a.Words["ambiguous"] {
 		f.Kind = journal.Ambiguous
 	}
 	s.memory.Fail(1, f)

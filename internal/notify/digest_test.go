@@ -75,7 +75,7 @@ func TestDigest(t *testing.T) {
 				policies[k.Policy] = true
 				rate = rate || k.Policy == "tiss-submission" && k.Name == "permanent_rate" && k.Value != nil && *k.Value == 1 && k.Window == statistics.Weekly.Hours()
 			}
-			if len(policies) != 5 || !policies["tiss-submission"] || rate != (d == monday) {
+			if len(policies) != 4 || !policies["tiss-submission"] || rate != (d == monday) {
 				t.Errorf("on %s figures of %v, the week's %t", d.Day, policies, rate)
 			}
 		}

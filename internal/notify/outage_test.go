@@ -164,7 +164,7 @@ func newCauses() [2]notify.Data {
 
 // wholeDigest has something of everything that a digest may have.
 func wholeDigest() notify.Data {
-	oldest, value, half := "2026-11-01T10:00:00Z", 0.9, 30.0
+	oldest, value, half, claims := "2026-11-01T10:00:00Z", 0.9, 30.0, 4.0
 	yes, no := true, false
 	return notify.Data{Day: "2026-11-24", URL: "https://retry.hospital.example/dead-letters?team=faturamento",
 		Open: notify.Summary{Count: 9, Amount: "1234.50", Causes: 3, Oldest: &oldest, OtherCount: 1, Top: []notify.Cause{
@@ -178,9 +178,10 @@ func wholeDigest() notify.Data {
 		KPIs: []statistics.KPI{
 			{Policy: "tiss-submission", Name: "success_rate", Window: 24, Unit: "ratio", Value: &value, Goals: []statistics.Goal{
 				{Rule: "RN-BIL-005", Kind: statistics.Target, Compare: ">=", Limit: 0.8, Holds: &yes}, {Rule: "RN-BIL-004", Kind: statistics.Target, Compare: ">=", Limit: 0.95, Holds: &no}}},
-			{Policy: "tiss-submission", Name: "mean_backoff", Window: 168, Unit: "minutes", Value: &half, Goals: []statistics.Goal{
+			{Policy: "tiss-submission", Name: "backoff_mean", Window: 168, Unit: "minutes", Value: &half, Goals: []statistics.Goal{
 				{Rule: "RN-BIL-005", Kind: statistics.Alert, Compare: ">", Limit: 30, Holds: &no}, {Rule: "RN-BIL-004", Kind: statistics.Alert, Compare: ">", Limit: 20, Holds: &yes}}},
 			{Policy: "job-queue", Name: "success_rate", Window: 24, Unit: "ratio"},
 			{Policy: "job-queue", Name: "other", Window: 24, Unit: "seconds", Value: &value},
+			{Policy: "job-queue", Name: "already_accepted", Window: 168, Unit: "claims", Value: &claims},
 		}}
 }

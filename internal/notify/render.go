@@ -134,6 +134,8 @@ func (r *renderer) quantity(unit string, x float64) string {
 		return r.words.Decimal(x*100, 1) + " %"
 	case "minutes":
 		return r.words.Decimal(x, 1) + " min"
+	case "claims":
+		return r.words.Decimal(x, 0)
 	case "seconds":
 		return r.words.Decimal(x, 3) + " s"
 	default:

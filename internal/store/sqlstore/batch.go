@@ -26,7 +26,7 @@ func (b *batch) insert(head, tail string, rows []journal.Row) {
 				n = size
 			}
 		}
-		var args []any
+		args := make([]any, 0, n*len(rows[0]))
 		for _, row := range rows[:n] {
 			args = append(args, row...)
 		}

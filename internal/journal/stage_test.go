@@ -67,6 +67,7 @@ func (s *stage) play(command string) string {
 		"review": s.review, "seen": s.seen, "delivered": s.delivered, "answers": s.answers, "letters": s.list, "history": s.history,
 		"pending": s.pending, "fault": s.fault, "audit": s.audit, "anew": s.anew, "policy": s.policy, "hold": s.hold,
 		"depart": s.depart, "many": s.many, "figures": s.figures, "causes": s.causes,
+		"bulk": s.bulk, "run": s.run,
 	})
 }
 
@@ -174,7 +175,7 @@ func (s *stage) outcome(a *arguments) (string, error) {
 
 func (s *stage) review(a *arguments) (string, error) {
 	r := &journal.Review{Subject: s.subject(a), Discard: a.Words["discard"], Force: a.Words["force"], Fresh: a.Words["fresh"],
-		Reason: a.Named["reason"], By: a.Named["by"], DeadLetter: s.letterID(a), Policy: s.policies[decision.DefaultPolicy]}
+		Reason: a.Named["reason"], By: a.Named["by"], Run: a.Named["run"], DeadLetter: s.letterID(a), Policy: s.policies[decision.DefaultPolicy]}
 	if a.Words["accepted"] {
 		r.Accepted = &journal.Acceptance{Protocol: a.Named["protocol"]}
 	}

@@ -260,7 +260,7 @@ func (v *visit) letter(o *open, story *journal.Story, sent *sent) (l *letterData
 	}
 	l.assigned = v.assigned(o, d, sent)
 	if d.Later.By == "" {
-		l.Form = v.form(d, v.catalogue.Policies[story.Subject.Policy], sent)
+		l.Form = v.form(d, story, sent)
 	}
 	l.Advice, err = v.adviceOn(o, d)
 	return l, err
@@ -308,7 +308,7 @@ func (v *visit) hint(policy, matched string) string {
 	return ""
 }
 
-func (v *visit) form(d *journal.DeadLetter, p *decision.Policy, sent *sent) *reviewForm {
+func (v *visit) form(d *journal.DeadLetter, story *journal.Story, sent *sent) *reviewForm {
 	f := &reviewForm{When: deadletter.Backoff, Recent: v.recentReasons(),
 		MayRestart: v.who.May(access.Restart, string(d.Team))}
 	if d.Outcome == decision.PermanentError { // a person has corrected the cause
@@ -323,8 +323,9 @@ func (v *visit) form(d *journal.DeadLetter, p *decision.Policy, sent *sent) *rev
 	if !d.Deadline.IsZero() && v.Past(d.Deadline) {
 		f.Missed = v.clock(d.Deadline)
 	}
-	if p != nil {
-		f.Wait = v.wait(&p.Backoff, d.RetryCount)
+	if p := v.catalogue.Policies[story.Subject.Policy]; p != nil {
+		_, rule := p.Limits(deadletter.OwnPolicy(p, story, d.Episode))
+		f.Wait = v.wait(&rule, d.RetryCount)
 	}
 	return f
 }

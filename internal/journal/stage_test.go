@@ -64,11 +64,22 @@ type arguments = golden.Arguments
 func (s *stage) play(command string) string {
 	return golden.Play(command, map[string]func(*arguments) (string, error){
 		"at": s.at, "after": s.after, "analyze": s.analyze, "answered": s.answered, "outcome": s.outcome,
-		"review": s.review, "seen": s.seen, "delivered": s.delivered, "answers": s.answers, "letters": s.list, "history": s.history,
+		"review": coded(s.review), "seen": coded(s.seen), "delivered": s.delivered, "answers": s.answers, "letters": s.list, "history": s.history,
 		"pending": s.pending, "fault": s.fault, "audit": s.audit, "anew": s.anew, "policy": s.policy, "hold": s.hold,
 		"depart": s.depart, "many": s.many, "figures": s.figures, "causes": s.causes,
-		"bulk": s.bulk, "run": s.run,
+		"bulk": coded(s.bulk), "run": s.run,
 	})
+}
+
+// coded has a refusal begin with its code.
+func coded(play func(*arguments) (string, error)) func(*arguments) (string, error) {
+	return func(a *arguments) (string, error) {
+		output, err := play(a)
+		if code := journal.CodeOf(err); code != "" {
+			err = fmt.Errorf("%s: %w", code, err)
+		}
+		return output, err
+	}
 }
 
 func (s *stage) subject(a *arguments) journal.Subject {
@@ -122,7 +133,7 @@ func (s *stage) analyze(a *arguments) (string, error) {
 		element = a.Number("job") * 10
 	}
 	if rejection != nil {
-		err := s.journal.Reject(s.t.Context(), &journal.Refusal{Subject: subject, Rule: decision.RNBIL005,
+		err := s.journal.Reject(s.t.Context(), &journal.RejectedJob{Subject: subject, Rule: decision.RNBIL005,
 			JobKey: a.Number("job"), ProcessInstanceKey: a.Number("instance"), Rejection: rejection})
 		return "rejected " + journal.RejectionMessage(rejection) + "\n", err
 	}

@@ -129,7 +129,7 @@ func (c *Core) emit(valueType, intent string, key int64, v Value) {
 	c.batch = append(c.batch, Event{
 		Position: c.position + 1, Timestamp: c.now.UnixMilli(), Key: key, RecordType: eventRecord, ValueType: valueType, Intent: intent, Value: v,
 	})
-	c.Fold(&c.batch[len(c.batch)-1])
+	_ = c.Fold(&c.batch[len(c.batch)-1]) // cannot fail: Deploy has read the model
 }
 
 func (c *Core) newKey() int64 { return c.lastKey + 1 }

@@ -61,7 +61,7 @@ func audited(t *testing.T) (path string) {
 		testkit.Must(t, err)
 		passed.Store(int64(14*time.Hour + 30*time.Minute))
 		fails("CLM-002-1", "DUPLICATE_CLAIM", 0)
-		err = j.Reject(t.Context(), &journal.Refusal{Subject: journal.Subject{Tenant: journal.DefaultTenant}, Rule: decision.RNBIL005, JobKey: 9,
+		err = j.Reject(t.Context(), &journal.RejectedJob{Subject: journal.Subject{Tenant: journal.DefaultTenant}, Rule: decision.RNBIL005, JobKey: 9,
 			Rejection: &decision.Rejection{Code: decision.InvalidRetryCount, Variable: "retryCount", Found: "2.5", Expected: "a whole number"}})
 		testkit.Must(t, err)
 	})

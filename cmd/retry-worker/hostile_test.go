@@ -41,7 +41,7 @@ func hostile() map[string]any {
 		"/dead-letters": api.Page[api.DeadLetter]{Items: []api.DeadLetter{d}, Next: &text}, someID: d, "/retry": d,
 		"/groups": api.Page[api.DeadLetterGroup]{Items: []api.DeadLetterGroup{group}, Next: &text},
 		"/plan": api.BulkPlan{Token: "t", BulkCommand: command, Total: 10, Ready: 5, Oldest: &text, Newest: &text, Causes: []api.DeadLetterGroup{group},
-			Refused: []deadletter.RefusedCount{{Code: deadletter.Code(nasty), Message: nasty, Count: 5}}, Tallies: []deadletter.ReadyCount{{Policy: nasty, Count: 5}}},
+			Refused: []deadletter.RefusedCount{{Code: journal.Code(nasty), Message: nasty, Count: 5}}, Tallies: []deadletter.ReadyCount{{Policy: nasty, Count: 5}}},
 		"GET /bulk-runs": api.Page[api.BulkRun]{Items: []api.BulkRun{run}, Next: &text}, "/bulk-runs/" + someID: run, "": run,
 		"/items": api.Page[api.BulkItem]{Items: []api.BulkItem{{Number: 1, DeadLetter: nasty, Subject: api.SubjectName{ID: nasty}, Outcome: journal.BulkOutcome(nasty), Code: &text, ChangedAt: nasty}}},
 	}

@@ -34,7 +34,7 @@ func TestJournalBackup(t *testing.T) {
 	writing.Go(func() {
 		for n := 0; ctx.Err() == nil; n++ {
 			of := journal.Subject{Tenant: journal.DefaultTenant, Policy: decision.DefaultPolicy, ID: fmt.Sprintf("CLM-9-%d", n)}
-			_ = j.Reject(ctx, &journal.Refusal{Subject: of, Rule: decision.RNBIL005, JobKey: int64(n),
+			_ = j.Reject(ctx, &journal.RejectedJob{Subject: of, Rule: decision.RNBIL005, JobKey: int64(n),
 				Rejection: &decision.Rejection{Code: decision.InvalidRetryCount, Variable: "retryCount", Found: "2.5", Expected: "a whole number"}})
 			select {
 			case recorded <- struct{}{}:

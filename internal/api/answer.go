@@ -8,15 +8,12 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
 
 	"retry-worker/internal/access"
-	"retry-worker/internal/deadletter"
-	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/text"
 )
@@ -95,19 +92,10 @@ func refusalOf(err error) *Refused {
 	if r, is := errors.AsType[*Refused](err); is {
 		return r
 	}
-	if r := deadletter.RefusalOf(err); r != nil {
+	if r := journal.RefusalOf(err); r != nil {
 		return refused(string(r.Code), "%s", r.Message)
 	}
-	if wrong, is := errors.AsType[*gate.CommandError](err); is {
-		return refused(wrong.Code, "%s", wrong.Message)
-	}
-	switch {
-	case errors.Is(err, gate.ErrUnknown):
-		return refused("destination_not_found", "%s", gate.ErrUnknown)
-	case errors.Is(err, journal.ErrSubjectUnknown), errors.Is(err, journal.ErrSubjectBusy):
-		code, message, _ := strings.Cut(err.Error(), ": ")
-		return refused(code, "%s", message)
-	case errors.Is(err, journal.ErrInvalid):
+	if errors.Is(err, journal.ErrInvalid) {
 		return refused("unrecordable", "the journal cannot hold this; the worker's log says why")
 	}
 	return nil

@@ -60,7 +60,7 @@ type reached struct {
 func (r *reached) refuse(by string) error {
 	r.n++
 	r.by = by
-	return &deadletter.Refusal{Code: deadletter.InvalidWhen, Message: "reached"}
+	return &journal.Refusal{Code: deadletter.InvalidWhen, Message: "reached"}
 }
 
 func (r *reached) Decide(_ context.Context, c deadletter.Command) (deadletter.Item, error) {

@@ -50,7 +50,7 @@ func (w *writer) succeeds(id string) { w.Succeed(decision.DefaultPolicy, id) }
 func (w *writer) rejects() {
 	w.t.Helper()
 	r := &decision.Rejection{Code: decision.InvalidClaimID, Variable: "claimId", Found: `"=1+1" (text)`, Expected: "text that matches ^CLM-.*-\\d+$"}
-	err := w.Journal.Reject(w.t.Context(), &journal.Refusal{Subject: journal.Subject{Tenant: journal.DefaultTenant}, Rule: decision.RNBIL005, JobKey: 7, Rejection: r})
+	err := w.Journal.Reject(w.t.Context(), &journal.RejectedJob{Subject: journal.Subject{Tenant: journal.DefaultTenant}, Rule: decision.RNBIL005, JobKey: 7, Rejection: r})
 	testkit.Must(w.t, err)
 }
 

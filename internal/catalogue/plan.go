@@ -49,13 +49,19 @@ type Range struct {
 }
 
 // PlanAt returns the plan of policy for a first failure at an instant (zero: any time) of a job that brings own (zero:
-// nothing) and goes to the destination of that name. A retry that falls into its closed hours is made when it opens
-// (R29). Closed hours do not count toward the total limit (R27).
+// nothing) and goes to the destination of that name (empty: the policy's default). A retry that falls into its closed
+// hours is made when it opens (R29). Closed hours do not count toward the total limit (R27).
 func PlanAt(policy *decision.Policy, own decision.OwnPolicy, name string, first time.Time) *Plan {
 	maxRetries, backoff := policy.Limits(own)
 	p := &Plan{
 		Policy: policy.Name, Description: policy.Description, MaxRetries: maxRetries,
 		TotalLimit: Duration(policy.TotalLimit), Retries: []PlannedRetry{},
+	}
+	switch {
+	case policy.Destination == nil:
+		name = ""
+	case name == "":
+		name = policy.Destination.Default
 	}
 	var to destination.Settings
 	if !first.IsZero() {

@@ -66,6 +66,24 @@ func TestPlans(t *testing.T) {
 	}
 }
 
+// TestPlanOfADestination: a plan is for the destination that a claim would have, which is the policy's own where none is
+// given, and none where the policy has none.
+func TestPlanOfADestination(t *testing.T) {
+	c, err := catalogue.Parse("policies.yaml", []byte("extends: built-in\ndestinations:\n  tiss: {calendar: {windows: [{hours: 10:00-11:00}]}}\n"))
+	testkit.Must(t, err)
+	at := time.Date(2026, 3, 4, 15, 0, 0, 0, time.UTC)
+	for _, tt := range []struct{ policy, name, destination, closed string }{
+		{"tiss-submission", "", "tiss", "outside 10:00-11:00"},
+		{"tiss-submission", "amil", "amil", ""},
+		{"whatsapp-message", "tiss", "", ""},
+	} {
+		p := catalogue.PlanAt(c.Policies[tt.policy], decision.OwnPolicy{}, tt.name, at)
+		if p.Destination != tt.destination || p.Retries[0].Why != tt.closed {
+			t.Errorf("%s to %q: the plan is for %q, closed at first: %q", tt.policy, tt.name, p.Destination, p.Retries[0].Why)
+		}
+	}
+}
+
 func TestLadderEnds(t *testing.T) {
 	long := &decision.Policy{MaxRetries: 1000, Backoff: decision.BackoffRule{Base: time.Hour, Factor: 2, Max: math.MaxInt64}}
 	list := &decision.Policy{MaxRetries: 4, Backoff: decision.BackoffRule{List: []time.Duration{time.Second, time.Minute}, Max: time.Hour, Rounding: time.Second}}

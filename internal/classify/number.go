@@ -188,7 +188,7 @@ func isTISSCode(plain []byte, from, to int) (isCode, isDenial bool) {
 	if at(plain, to) == '/' && isDigit(at(plain, to+1)) { // such as 1701/2025, a number with its year
 		return false, false
 	}
-	rest, word, gap := lastWord(inTag(before(plain, from)))
+	rest, word, gap := lastWord(inTag(strings.TrimSuffix(before(plain, from), "<![cdata[")))
 	isOpener := func() bool {
 		return near(strings.Replace(gap, ".", "", 1)) && (tissOpeners[word] || tissJoints[word])
 	}

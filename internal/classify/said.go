@@ -36,13 +36,17 @@ func (s *search) conclude() {
 		}
 	})
 	s.said.Perhaps = s.said.Perhaps && !s.notSent
-	for _, to := range s.asks {
+	for _, to := range s.asks[max(0, len(s.asks)-mostAsks):] {
 		s.said.Wait = max(s.said.Wait, waitIn(s.clauseBehind(to)))
 	}
 }
 
-// farthest is how many words after the word that asks to wait the time may stand.
-const farthest = 10
+const (
+	// mostAsks is how many requests to wait are read, the last ones, so that a long text does not take seconds.
+	mostAsks = 32
+	// farthest is how many words after the word that asks to wait the time may stand.
+	farthest = 10
+)
 
 // clauseBehind returns the rest of a clause, from a word on.
 func (r *reading) clauseBehind(from int) []byte {

@@ -76,7 +76,7 @@ func (p *Pages) assign(v *visit, o *open) (*page, error) {
 func (p *Pages) handover(v *visit, o *open) (*page, error) {
 	of := v.r.PathValue("name")
 	_, err := o.Handover(v.r.Context(), of, v.r.PostForm.Get("assignee"))
-	if err != nil && deadletter.RefusalOf(err) == nil {
+	if err != nil && journal.RefusalOf(err) == nil {
 		return nil, unsure("undecided", err)
 	}
 	return &page{redirect: listURL(journal.DeadLetterFilter{Assignee: of})}, nil

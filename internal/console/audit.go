@@ -139,11 +139,14 @@ func (v *visit) latest(o *open, d *auditData, head journal.Head) ([]journal.Reco
 	from := max(before-auditPage-1, 0)
 	records, err := between(from)
 	if len(records) < auditPage && from > 0 && err == nil { // numbers are missing: look further down
+		var failed error
 		from = int64(sort.Search(int(from), func(from int) bool {
 			found, err := between(int64(from))
-			return len(found) <= auditPage || err != nil
+			failed = cmp.Or(failed, err)
+			return len(found) <= auditPage
 		}))
 		records, err = between(from)
+		err = cmp.Or(failed, err)
 	}
 	if err != nil {
 		return nil, err

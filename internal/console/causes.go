@@ -218,7 +218,7 @@ func (v *visit) adviceOn(o *open, d *journal.DeadLetter) (*advice, error) {
 		return nil, nil
 	}
 	c, err := o.Cause(v.r.Context(), d.Fingerprint)
-	if err != nil && deadletter.RefusalOf(err) == nil {
+	if err != nil && journal.RefusalOf(err) == nil {
 		return nil, err
 	}
 	return v.advice(&c, o.Prospects(&c)), nil // nil for an unknown cause
@@ -272,7 +272,7 @@ func (p *Pages) teach(verb string) http.HandlerFunc {
 			}
 		}
 		_, err := o.Teach(v.r.Context(), id, t)
-		if r := deadletter.RefusalOf(err); err == nil || r != nil && r.Code == deadletter.NothingTaught { // somebody else did
+		if r := journal.RefusalOf(err); err == nil || r != nil && r.Code == journal.NothingTaught { // somebody else did
 			return &page{redirect: address(causeURL(id), field{"done", verb}) + "#result"}, nil
 		}
 		return v.refused(err, causeURL(id)+"#result", "form.wrong.", "unordered")

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"retry-worker/internal/calendar"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/testkit"
 )
@@ -78,11 +79,15 @@ func TestWhatIsOverdueIsCountedApart(t *testing.T) {
 // TestAfterAPermanentErrorNowIsChosen, since a person has corrected it; the form says when the retry goes.
 func TestAfterAPermanentErrorNowIsChosen(t *testing.T) {
 	s, _, _ := reviewing(t)
-	for id, says := range map[string]string{"CLM-T-1": "It is sent again now; this can be undone for 30 seconds.", "CLM-T-2": "It is sent again in 80 to 144 min."} {
-		d := s.page(subjectAddress("tiss-submission", id))
+	s.world.failsUntilDead("job-queue", "JOB-1", "exit status 1") // which asks for 42 s itself
+	s.world.Await(s.world.letterOf(t, "JOB-1").ID)
+	for id, says := range map[string]string{"CLM-T-1": "It is sent again now; this can be undone for 30 seconds.",
+		"CLM-T-2": "It is sent again in 2 h 8 min to 3 h 12 min.", "JOB-1": "It is sent again in 42 s."} {
+		policy := map[bool]string{true: "job-queue", false: "tiss-submission"}[id == "JOB-1"]
+		d := s.page(subjectAddress(policy, id))
 		goes := d.all(func(n *html.Node) bool { return has(n, "data-goes") && n.Data == "p" })
 		chosen := d.all(func(n *html.Node) bool { return attr(n, "name") == "when" && has(n, "checked") })
-		if len(goes) != 1 || len(chosen) != 1 || text(goes[0]) != says && !strings.HasPrefix(says, "It is sent again in") || attr(chosen[0], "data-goes") != text(goes[0]) {
+		if len(goes) != 1 || len(chosen) != 1 || text(goes[0]) != says || attr(chosen[0], "data-goes") != text(goes[0]) {
 			t.Errorf("%s says %q", id, text(goes[0]))
 		}
 	}
@@ -134,7 +139,7 @@ func TestWhatIsTheSameEverywhereHasNoColumn(t *testing.T) {
 	}
 }
 
-// TestAFormSaysThatItsPortalIsDown, and that the retry waits for it.
+// TestAFormSaysThatItsPortalIsDown or closed, and that the retry waits for it.
 func TestAFormSaysThatItsPortalIsDown(t *testing.T) {
 	w := newWorld(t, now)
 	w.worth(t, "CLM-D-1", "INVALID_PATIENT_DATA", time.Time{})
@@ -146,6 +151,15 @@ func TestAFormSaysThatItsPortalIsDown(t *testing.T) {
 	p.Fails(t, now.Add(-10*time.Minute))
 	s = open(t, w)
 	s.page(subjectAddress("tiss-submission", "CLM-D-1")).mustSay("The destination unimed-sp is down: a retry waits until it is back")
+
+	w = newWorld(t, now)
+	var err error
+	w.Calendar, err = calendar.New(time.UTC, []calendar.Window{{Hours: "16:00-18:00"}}, nil)
+	testkit.Must(t, err)
+	w.worth(t, "CLM-D-1", "INVALID_PATIENT_DATA", time.Time{})
+	testkit.NewPortal(portalName, w.Journal, now.Add(-time.Hour)).Hold(t, "CLM-D-2", 1, time.Time{})
+	s = open(t, w)
+	s.page(subjectAddress("tiss-submission", "CLM-D-1")).mustSay("The destination unimed-sp is closed: a retry waits until it is back")
 }
 
 // TestAClaimLeadsToTheHospitalsSystem, with all that the address takes, escaped; not where a part of it is not known.

@@ -25,8 +25,8 @@ func (v *visit) filterOf(q url.Values) (f journal.DeadLetterFilter, wrong string
 		}
 		return plain(q.Get(name), maxQueryBytes)
 	}).By(v.who.Name, v.zone, v.now), v.zone, v.now)
-	if refusal := deadletter.RefusalOf(err); refusal != nil && slices.Contains([]string{"since", "until", "followUp", "state"}, refusal.Field()) {
-		wrong = refusal.Field()
+	if refusal := journal.RefusalOf(err); refusal != nil && slices.Contains([]string{"since", "until", "followUp", "state"}, deadletter.FieldOf(refusal.Code)) {
+		wrong = deadletter.FieldOf(refusal.Code)
 	}
 	if q.Has("ids") && f.IDs == "" { // choosing none does not mean all
 		wrong = "ids"
@@ -258,7 +258,7 @@ func (v *visit) next(o *open, at place, id string) (after following, err error) 
 		return after, nil
 	}
 	items, cursor, err := o.List(v.r.Context(), f, url.Values(at).Get("cursor"), listPage)
-	if deadletter.RefusalOf(err) != nil {
+	if journal.RefusalOf(err) != nil {
 		items, cursor, err = nil, "", nil // the cursor is not of this list
 	}
 	if err != nil {
@@ -323,7 +323,7 @@ func (v *visit) around(o *open, id string) (around, error) {
 	}
 	before, err := o.Show(v.r.Context(), v.r.URL.Query().Get("after"))
 	if err != nil {
-		if deadletter.RefusalOf(err) != nil { // there is none
+		if journal.RefusalOf(err) != nil { // there is none
 			err = nil
 		}
 		return a, err

@@ -151,7 +151,7 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 
 // unlessInvalid returns err, unless it says that the filter is invalid: such a filter matches nothing.
 func unlessInvalid(err error) error {
-	if deadletter.RefusalOf(err) != nil && !errors.Is(err, deadletter.ErrBadCursor) {
+	if journal.RefusalOf(err) != nil && !errors.Is(err, deadletter.ErrBadCursor) {
 		return nil
 	}
 	return err

@@ -174,8 +174,8 @@ func (v *visit) planPage(o *open, f *planForm) (*planData, error) {
 		return nil, err
 	}
 	plan, err := o.Plan(v.r.Context(), f.command())
-	if refusal := deadletter.RefusalOf(err); refusal != nil {
-		d.Wrong, d.WrongField = v.Or("plan.wrong."+string(refusal.Code), v.T("plan.wrong.filter")), refusal.Field()
+	if refusal := journal.RefusalOf(err); refusal != nil {
+		d.Wrong, d.WrongField = v.Or("plan.wrong."+string(refusal.Code), v.T("plan.wrong.filter")), deadletter.FieldOf(refusal.Code)
 		return d, nil
 	}
 	if err != nil {
@@ -231,7 +231,7 @@ func (p *Pages) startRun(v *visit, o *open) (*page, error) {
 	if err == nil {
 		return &page{redirect: runURL(run.ID) + "#result"}, nil
 	}
-	if r := deadletter.RefusalOf(err); r != nil && r.Code == deadletter.PlanOutdated {
+	if r := journal.RefusalOf(err); r != nil && r.Code == deadletter.PlanOutdated {
 		return v.again(f.address(), sent{Status: http.StatusConflict}), nil
 	}
 	return v.refused(err, f.address(), "plan.wrong.", "unstarted")

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"retry-worker/internal/access"
-	"retry-worker/internal/deadletter"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/gate"
 )
@@ -192,9 +191,6 @@ func (p *Pages) order(verb destination.Verb) http.HandlerFunc {
 		c.Until, _ = v.instant(form.Get("until"))
 		c.PerMinute, _ = strconv.ParseFloat(strings.Replace(form.Get("perMinute"), ",", ".", 1), 64)
 		err := o.Order(v.r.Context(), name, c)
-		if wrong, is := errors.AsType[*gate.CommandError](err); is {
-			err = &deadletter.Refusal{Code: deadletter.Code(wrong.Code), Message: wrong.Message}
-		}
 		switch {
 		case err == nil:
 			return &page{redirect: address(portalURL(name), field{"done", string(verb)}) + "#result"}, nil

@@ -79,13 +79,13 @@ func (w *written) wrong(item *deadletter.Item) (field, why string) {
 	case w.Action != journal.BulkRetry, item.State != journal.DeadLetterOpen: // the service refuses one that is not open
 		return "", ""
 	case w.how != "next" && w.how != "force" && w.how != "fresh", item.AtLimit() && w.how == "next":
-		return "how", string(deadletter.MaxRetriesExceeded)
+		return "how", string(journal.MaxRetriesExceeded)
 	case w.When != deadletter.Backoff && w.When != deadletter.Now:
 		return "when", "when"
 	case !w.known:
 		return "deadline", "deadline"
 	case item.Late && w.deadline == "" && !w.late: // even if it is forced
-		return "deadline", string(deadletter.DeadlineMissed)
+		return "deadline", string(journal.DeadlineMissed)
 	}
 	return "", ""
 }
@@ -96,15 +96,15 @@ func (v *visit) formAgain(item *deadletter.Item, s sent) *page {
 }
 
 // fieldsOfDecisions holds the field that a refusal of a decision is about, where Refusal.Field does not say it.
-var fieldsOfDecisions = map[deadletter.Code]string{
-	deadletter.MaxRetriesExceeded: "how", deadletter.PolicyNotFound: "when", deadletter.DeadlineMissed: "deadline",
+var fieldsOfDecisions = map[journal.Code]string{
+	journal.MaxRetriesExceeded: "how", deadletter.PolicyNotFound: "when", journal.DeadlineMissed: "deadline",
 	deadletter.InvalidProtocol: "protocolNumber",
 }
 
 // undecided says why the decision was not taken.
 func (v *visit) undecided(item *deadletter.Item, err error) (*page, error) {
-	r := deadletter.RefusalOf(err)
-	if r != nil && r.Code == deadletter.InvalidRetryState {
+	r := journal.RefusalOf(err)
+	if r != nil && r.Code == journal.InvalidRetryState {
 		switch {
 		case r.State == journal.DeadLetterOpen:
 			return v.formAgain(item, sent{Wrong: v.T("form.wrong.nobody")}), nil
@@ -116,7 +116,7 @@ func (v *visit) undecided(item *deadletter.Item, err error) (*page, error) {
 }
 
 // tooLate says who decided earlier, what and when.
-func (v *visit) tooLate(item *deadletter.Item, r *deadletter.Refusal) string {
+func (v *visit) tooLate(item *deadletter.Item, r *journal.Refusal) string {
 	did := "retry"
 	switch {
 	case r.State == journal.DeadLetterAccepted:

@@ -82,7 +82,7 @@ func TestADecisionCanBeUndone(t *testing.T) {
 				t.Errorf("it says %s", text(d.id("decision")))
 			}
 			_, err := s.world.DeadLetters.Decide(t.Context(), deadletter.Command{Action: journal.BulkDiscard, ID: below.ID, Reason: "eu também", By: "bia"})
-			if why := deadletter.RefusalOf(err); why == nil || why.By != "ana.souza" {
+			if why := journal.RefusalOf(err); why == nil || why.By != "ana.souza" {
 				t.Errorf("another decides meanwhile: %v", err)
 			}
 			want := c.want

@@ -20,7 +20,7 @@ func running(t *testing.T) (s *site, at, run string) {
 	s, _, _ = planned(t)
 	run = s.world.begin(groupFilter(s), 10, "Senha trocada; combinado com a operadora.")
 	for _, number := range []int64{39, 40} {
-		testkit.Must(t, s.world.Journal.RefuseBulkItem(t.Context(), run, number, string(deadletter.InvalidRetryState)))
+		testkit.Must(t, s.world.Journal.RefuseBulkItem(t.Context(), run, number, string(journal.InvalidRetryState)))
 	}
 	return s, "/bulk-runs/" + run, run
 }

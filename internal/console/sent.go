@@ -13,6 +13,7 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
+	"retry-worker/internal/journal"
 )
 
 // sent is a form that was refused, and why. The answer to a POST is a redirect, so that Back and reload do not repeat
@@ -81,7 +82,7 @@ func (v *visit) again(to string, s sent) *page {
 // refused leads back to the page of a refused form, with the text of prefix and the refusal's code. If err is no
 // refusal, the change may have been made: the problem with the key mayBe says so.
 func (v *visit) refused(err error, to, prefix, mayBe string) (*page, error) {
-	r := deadletter.RefusalOf(err)
+	r := journal.RefusalOf(err)
 	switch {
 	case r == nil:
 		return nil, unsure(mayBe, err)
@@ -90,8 +91,8 @@ func (v *visit) refused(err error, to, prefix, mayBe string) (*page, error) {
 	}
 	code := string(r.Code)
 	s := sent{Wrong: v.Or(prefix+code, v.Or("form.wrong."+code, r.Message)),
-		Field: cmp.Or(fieldsOfDecisions[r.Code], r.Field())}
-	if r.Code == deadletter.InvalidRunState {
+		Field: cmp.Or(fieldsOfDecisions[r.Code], deadletter.FieldOf(r.Code))}
+	if r.Code == journal.InvalidRunState {
 		s.Status = http.StatusConflict
 	}
 	return v.again(to, s), nil

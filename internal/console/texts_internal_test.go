@@ -133,8 +133,8 @@ func namesOfSets() []string {
 			access.CodeProviderUnavailable, access.CodeFormExpired, access.CodeInvalidForm, access.CodeLoginRequired, access.CodeBodyTooLarge, access.CodeTooManyAttempts, access.CodeTooManyChanges},
 			"problem.refused.*.title", "problem.refused.*.text"),
 		named([]string{access.CodeTokenExpired, access.CodeTokenUnknown, access.CodeTooManyAttempts, access.CodeLoginRefused, access.CodeLoginStale, access.CodeProviderUnavailable}, "login.*"),
-		named([]deadletter.Code{deadletter.MaxRetriesExceeded, deadletter.InvalidRetryState, deadletter.ReasonRequired, deadletter.ReasonTooLong, deadletter.PolicyNotFound,
-			deadletter.DeadlineMissed, deadletter.InvalidTeam, deadletter.InvalidProtocol, deadletter.InvalidAssignee}, "form.wrong.*"),
+		named([]journal.Code{journal.MaxRetriesExceeded, journal.InvalidRetryState, deadletter.ReasonRequired, deadletter.ReasonTooLong, deadletter.PolicyNotFound,
+			journal.DeadlineMissed, deadletter.InvalidTeam, deadletter.InvalidProtocol, deadletter.InvalidAssignee}, "form.wrong.*"),
 		named([]string{"when", "deadline"}, "form.wrong.*"),
 		named([]string{"retry", "discard", "accepted"}, "review.did.*", "review.done.*", "form.did.*"),
 		named([]string{"teach", "forget"}, "cause.done.*"),
@@ -146,9 +146,9 @@ func namesOfSets() []string {
 		named([]journal.BulkState{journal.BulkRunning, journal.BulkPaused, journal.BulkCancelled, journal.BulkDone}, "run.state.*", "run.means.*"),
 		named([]journal.BulkState{journal.BulkPaused, journal.BulkCancelled}, "run.changed.*"),
 		named([]journal.BulkAction{journal.BulkRetry, journal.BulkDiscard, journal.BulkAccept}, "run.what.*", "run.what.*.one", "run.what.*.other", "plan.go.*.one", "plan.go.*.other", "plan.ready.*"),
-		named([]deadletter.Code{deadletter.MaxRetriesExceeded, deadletter.InvalidRetryState, deadletter.PolicyNotFound, deadletter.JobNotFound, deadletter.NotRecordable,
-			deadletter.DeadlineMissed}, "refused.*"),
-		named([]deadletter.Code{deadletter.InvalidPace, deadletter.InvalidPlan, deadletter.NothingToDo, deadletter.InvalidFilter}, "plan.wrong.*"),
+		named([]journal.Code{journal.MaxRetriesExceeded, journal.InvalidRetryState, deadletter.PolicyNotFound, journal.JobNotFound, deadletter.NotRecordable,
+			journal.DeadlineMissed}, "refused.*"),
+		named([]journal.Code{deadletter.InvalidPace, deadletter.InvalidPlan, deadletter.NothingToDo, deadletter.InvalidFilter}, "plan.wrong.*"),
 		named([]journal.BulkVerb{journal.BulkStart, journal.BulkPause, journal.BulkResume, journal.BulkCancel}, "event.bulk.*"),
 		named([]string{string(journal.BulkFinish), "refuse"}, "event.bulk.*"),
 		named(catalogue.Default().Policies.Names(), "policy.*"),
@@ -165,7 +165,7 @@ func namesOfSets() []string {
 		named([]string{"email", "webhook"}, "health.way.*"),
 		named([]string{"invalid_until", "invalid_pace"}, "portal.wrong.*"),
 		named([]string{"America/Sao_Paulo", "America/Manaus", "America/Rio_Branco", "America/Noronha"}, "zone.*"),
-		[]string{"event.delivery.waiting", "run.wrong." + string(deadletter.InvalidRunState)},
+		[]string{"event.delivery.waiting", "run.wrong." + string(journal.InvalidRunState)},
 	)
 }
 

@@ -20,6 +20,7 @@ import (
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/gate"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/text"
 )
 
@@ -236,7 +237,7 @@ func (p *problem) Unwrap() error { return p.cause }
 var notFound = &problem{status: http.StatusNotFound, key: "not_found"}
 
 // unknown holds a problem's key for each refusal that says that something does not exist.
-var unknown = map[deadletter.Code]string{deadletter.JobNotFound: "letter_unknown", deadletter.RunNotFound: "run_unknown",
+var unknown = map[journal.Code]string{journal.JobNotFound: "letter_unknown", journal.RunNotFound: "run_unknown",
 	deadletter.CauseNotFound: "not_found"}
 
 // problemOf returns the problem that err stands for; without a better one, that the journal could not be read.
@@ -247,7 +248,7 @@ func problemOf(err error) *problem {
 	if denied, is := errors.AsType[*access.Refusal](err); is {
 		return &problem{denied.Status, "refused." + denied.Code, nil}
 	}
-	refusal := deadletter.RefusalOf(err)
+	refusal := journal.RefusalOf(err)
 	switch {
 	case refusal != nil && unknown[refusal.Code] != "":
 		return &problem{status: http.StatusNotFound, key: unknown[refusal.Code]}

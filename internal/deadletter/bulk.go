@@ -3,7 +3,6 @@ package deadletter
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,7 +36,7 @@ func (s *Service) Start(
 	run = journal.BulkRun{ID: of.Run, BulkCommand: c, Through: of.Through}
 	run, err = s.memory.Bulk(ctx, &journal.BulkStep{Verb: journal.BulkStart, Run: run, Items: items, By: c.By})
 	switch {
-	case errors.Is(err, journal.ErrInvalidRunState): // another use of the token was faster
+	case journal.CodeOf(err) == journal.InvalidRunState: // another use of the token was faster
 		return s.Start(ctx, c, token)
 	case err != nil:
 		return journal.BulkRun{}, false, fmt.Errorf("record a bulk run: %w", err)
@@ -56,7 +55,7 @@ func usedBy(run *journal.BulkRun, c *journal.BulkCommand) error {
 	if run.StartedBy(c.By, c.Reason) {
 		return nil
 	}
-	return refuse(PlanOutdated,
+	return journal.Refuse(PlanOutdated,
 		"%s has started the run %s by this plan, for another reason or under another name; plan again", run.By, run.ID)
 }
 
@@ -64,16 +63,16 @@ func usedBy(run *journal.BulkRun, c *journal.BulkCommand) error {
 // outdated or would decide nothing.
 func (s *Service) startable(ctx context.Context, c journal.BulkCommand, before seen) (items []int64, err error) {
 	if before.N == 0 {
-		return nil, refuse(NothingToDo, "the filter lets no open dead letter through; plan with another one")
+		return nil, journal.Refuse(NothingToDo, "the filter lets no open dead letter through; plan with another one")
 	}
 	p, now, err := s.plan(ctx, c, before.Through)
 	switch {
 	case err != nil:
 		return nil, err
 	case now.N != before.N || now.Sum != before.Sum:
-		return nil, refuse(PlanOutdated, "%d dead letters were planned, %d of those are open now; plan again", before.N, now.N)
+		return nil, journal.Refuse(PlanOutdated, "%d dead letters were planned, %d of those are open now; plan again", before.N, now.N)
 	case p.Ready == 0:
-		return nil, refuse(NothingToDo, "each of the %d dead letters would be refused (%s); see the plan", p.Total,
+		return nil, journal.Refuse(NothingToDo, "each of the %d dead letters would be refused (%s); see the plan", p.Total,
 			p.Refused[0].Code)
 	}
 	f := c.Filter
@@ -86,21 +85,11 @@ func (s *Service) startable(ctx context.Context, c journal.BulkCommand, before s
 	return items, nil
 }
 
-// steerable says in which states a run takes a verb.
-var steerable = map[journal.BulkVerb]string{journal.BulkPause: "running", journal.BulkResume: "paused",
-	journal.BulkCancel: "running or paused"}
-
 // Steer pauses, resumes or cancels a run. A paused run decides nothing until it is resumed. A cancelled one leaves
 // its undecided dead letters open, and the decided ones as they are.
 func (s *Service) Steer(ctx context.Context, id string, verb journal.BulkVerb, by string) (journal.BulkRun, error) {
 	run, err := s.memory.Bulk(ctx, &journal.BulkStep{Verb: verb, Run: journal.BulkRun{ID: id}, By: by})
-	state, wrong := errors.AsType[*journal.BulkStateError](err)
-	switch {
-	case errors.Is(err, journal.ErrBulkRunUnknown):
-		return run, errRunNotFound
-	case wrong:
-		return run, refuse(InvalidRunState, "the run is %s; %s needs one that is %s", state.State, verb, steerable[verb])
-	case err != nil:
+	if err != nil {
 		return run, fmt.Errorf("record a bulk run's %s: %w", verb, err)
 	}
 	return s.watched(run), nil
@@ -109,14 +98,14 @@ func (s *Service) Steer(ctx context.Context, id string, verb journal.BulkVerb, b
 // Run returns the run with that id.
 func (s *Service) Run(ctx context.Context, id string) (journal.BulkRun, error) {
 	if id = strings.ToLower(id); !IsID(id) {
-		return journal.BulkRun{}, errRunNotFound
+		return journal.BulkRun{}, journal.ErrBulkRunUnknown
 	}
 	run, found, err := s.store.BulkRun(ctx, id)
 	switch {
 	case err != nil:
 		return run, fmt.Errorf("read a bulk run: %w", err)
 	case !found:
-		return run, errRunNotFound
+		return run, journal.ErrBulkRunUnknown
 	}
 	return s.watched(run), nil
 }
@@ -146,7 +135,7 @@ func (s *Service) Items(
 	ctx context.Context, id string, outcome journal.BulkOutcome, after int64, limit int,
 ) ([]journal.BulkItem, error) {
 	if outcome != "" && !slices.Contains(journal.BulkOutcomes(), outcome) {
-		return nil, refuse(InvalidOutcome, "outcome is %.60q, expected one of %s", outcome,
+		return nil, journal.Refuse(InvalidOutcome, "outcome is %.60q, expected one of %s", outcome,
 			strings.Trim(fmt.Sprint(journal.BulkOutcomes()), "[]"))
 	}
 	run, err := s.Run(ctx, id)

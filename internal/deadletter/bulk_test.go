@@ -32,25 +32,25 @@ func TestPlan(t *testing.T) {
 		happens func(*fixture)
 		after   time.Duration
 		change  func(*journal.BulkCommand)
-		code    deadletter.Code
+		code    journal.Code
 		message string
 	}{
 		{name: "a process waits", happens: waiting},
-		{name: "at the limit", happens: atLimit, code: deadletter.MaxRetriesExceeded, message: "forceRetry"},
+		{name: "at the limit", happens: atLimit, code: journal.MaxRetriesExceeded, message: "forceRetry"},
 		{name: "at the limit, forced", happens: atLimit, change: func(c *journal.BulkCommand) { c.Force = true }},
-		{name: "late", happens: late, after: time.Second, code: deadletter.DeadlineMissed, message: "forceRetry"},
+		{name: "late", happens: late, after: time.Second, code: journal.DeadlineMissed, message: "forceRetry"},
 		{name: "late, forced", happens: late, after: time.Second, change: func(c *journal.BulkCommand) { c.Force = true }},
-		{name: "not come, long ago", happens: alone, after: deadletter.ExpectedFor + time.Millisecond, code: deadletter.InvalidRetryState, message: "no process waits"},
-		{name: "not come, born just now", happens: alone, after: deadletter.ExpectedFor - time.Millisecond, code: deadletter.InvalidRetryState, message: "not come"},
-		{name: "not come, the engine is down", happens: func(f *fixture) { alone(f); f.SetEngineUp(time.Time{}) }, after: time.Hour, code: deadletter.InvalidRetryState, message: "not come"},
+		{name: "not come, long ago", happens: alone, after: deadletter.ExpectedFor + time.Millisecond, code: journal.InvalidRetryState, message: "no process waits"},
+		{name: "not come, born just now", happens: alone, after: deadletter.ExpectedFor - time.Millisecond, code: journal.InvalidRetryState, message: "not come"},
+		{name: "not come, the engine is down", happens: func(f *fixture) { alone(f); f.SetEngineUp(time.Time{}) }, after: time.Hour, code: journal.InvalidRetryState, message: "not come"},
 		{name: "not come, the engine is just back", happens: func(f *fixture) { alone(f); f.SetEngineUp(time.Now().Add(time.Hour)) }, after: time.Hour + time.Second,
-			code: deadletter.InvalidRetryState, message: "not come"},
-		{name: "gone", happens: gone, code: deadletter.InvalidRetryState, message: "no process waits"},
+			code: journal.InvalidRetryState, message: "not come"},
+		{name: "gone", happens: gone, code: journal.InvalidRetryState, message: "no process waits"},
 		{name: "of a policy that is gone", happens: func(f *fixture) { waiting(f); f.SetPolicies(nil) }, code: deadletter.PolicyNotFound, message: tiss},
 		{name: "of a policy that is gone, now", happens: func(f *fixture) { waiting(f); f.SetPolicies(nil) }, change: func(c *journal.BulkCommand) { c.When = deadletter.Now }},
 		{name: "discarded, though nobody waits", happens: gone, change: discard},
 		{name: "accepted, and nobody waits", happens: gone, change: func(c *journal.BulkCommand) { c.Action = journal.BulkAccept },
-			code: deadletter.InvalidRetryState, message: "no process waits"},
+			code: journal.InvalidRetryState, message: "no process waits"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			bubble(t, func(f *fixture) {
@@ -113,7 +113,7 @@ func TestPlanAddsUp(t *testing.T) {
 func TestBadCommands(t *testing.T) {
 	f := testkit.New(t)
 	f.Memory.SetDown(true)
-	for code, change := range map[deadletter.Code][]func(*journal.BulkCommand){
+	for code, change := range map[journal.Code][]func(*journal.BulkCommand){
 		deadletter.InvalidAction: {
 			func(c *journal.BulkCommand) { c.Action = "" },
 			func(c *journal.BulkCommand) { c.Action = "burn" },
@@ -268,7 +268,7 @@ func TestStartIsRefused(t *testing.T) {
 		n       int
 		retries int
 		change  func(f *fixture, c *journal.BulkCommand)
-		code    deadletter.Code
+		code    journal.Code
 		message string
 	}{
 		{"fewer are left", 4, 0, func(f *fixture, c *journal.BulkCommand) { discardFirst(f, c); f.die(4, 2, badPassword, 0) }, deadletter.PlanOutdated,
@@ -313,7 +313,7 @@ func TestSteps(t *testing.T) {
 		} {
 			done, err := f.DeadLetters.Steer(t.Context(), run, test.verb, "jose")
 			if test.refused != "" {
-				want(t, "refused", refused(t, test.refused, err, deadletter.InvalidRunState).Message, test.refused)
+				want(t, "refused", refused(t, test.refused, err, journal.InvalidRunState).Message, test.refused)
 			} else if err != nil || done.State != test.state || done.ChangedBy != "jose" {
 				t.Errorf("the run is %+v (%v), want %s", done, err, test.state)
 			}

@@ -3,7 +3,6 @@ package deadletter
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -38,7 +37,7 @@ func (s *Service) ListCauses(
 	return causes, next, nil
 }
 
-// Cause returns the cause with that id, or a *Refusal.
+// Cause returns the cause with that id, or a *journal.Refusal.
 func (s *Service) Cause(ctx context.Context, id string) (journal.Cause, error) {
 	if !fingerprintForm.MatchString(id) {
 		return journal.Cause{}, errCauseNotFound
@@ -66,10 +65,7 @@ func (s *Service) Teach(ctx context.Context, id string, t journal.Teaching) (cau
 	if err = s.checkTeaching(&t); err != nil {
 		return cause, err
 	}
-	switch err = s.memory.Teach(ctx, cause.Policy, cause.ID, t); {
-	case errors.Is(err, journal.ErrNotTaught):
-		return cause, refuse(NothingTaught, "nothing is taught of this cause, so nothing can be taken back")
-	case err != nil:
+	if err = s.memory.Teach(ctx, cause.Policy, cause.ID, t); err != nil {
 		return cause, fmt.Errorf("record what was taught of the cause %s: %w", cause.ID, err)
 	}
 	return s.Cause(ctx, id)
@@ -79,14 +75,14 @@ func (s *Service) checkTeaching(t *journal.Teaching) error {
 	switch teams := s.Teams(); t.Class {
 	case "", decision.Transient:
 		if t.Team != "" {
-			return refuse(InvalidTeam, "the team is %.60q, expected none: a person acts on permanent errors only", t.Team)
+			return journal.Refuse(InvalidTeam, "the team is %.60q, expected none: a person acts on permanent errors only", t.Team)
 		}
 	case decision.Permanent:
 		if !slices.Contains(teams, t.Team) {
-			return refuse(InvalidTeam, "the team is %.60q, expected one that the policies name: %s", t.Team, joined(teams))
+			return journal.Refuse(InvalidTeam, "the team is %.60q, expected one that the policies name: %s", t.Team, joined(teams))
 		}
 	default:
-		return refuse(InvalidClassification, "the classification is %.60q, expected PERMANENT or TRANSIENT", t.Class)
+		return journal.Refuse(InvalidClassification, "the classification is %.60q, expected PERMANENT or TRANSIENT", t.Class)
 	}
 	return nil
 }

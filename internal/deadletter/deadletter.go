@@ -7,8 +7,6 @@ package deadletter
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"strings"
 	"time"
 	"unicode"
@@ -27,8 +25,6 @@ type Item struct {
 	Error          string
 	Classification decision.ErrorClassification
 	MatchedRule    string
-	// PossiblyAccepted reports whether the other side may already have accepted it (R33).
-	PossiblyAccepted bool
 	// Process says whether a process waits for the decision. Late reports whether the dead letter is open past its
 	// deadline. The Service sets both; a Store knows neither.
 	Process Process
@@ -87,7 +83,7 @@ type Reader interface {
 type BulkStore interface {
 	// DeadLettersOpen returns the open dead letters that match f (its State is ignored) with a record of at most through
 	// (0: the journal's last), ordered by record, at most limit. upTo is the last record it looked at. Error,
-	// Classification, MatchedRule and PossiblyAccepted are not set.
+	// Classification and MatchedRule are not set.
 	DeadLettersOpen(
 		ctx context.Context, f journal.DeadLetterFilter, through int64, limit int,
 	) (open []Item, upTo int64, err error)
@@ -116,7 +112,7 @@ type Store interface {
 const AlertAbove = 100
 
 // Service lists dead letters, takes decisions on them, and plans, starts, steers and shows bulk runs. Its errors hold
-// a *Refusal, or are the journal's: then the request may have taken effect, and sending it again shows whether it
+// a *journal.Refusal, or are the journal's: then the request may have taken effect, and sending it again shows whether it
 // did. Safe for concurrent use. The caller checks permissions.
 type Service struct {
 	store    Store
@@ -175,148 +171,70 @@ func (s *Service) Process(d *journal.DeadLetter) Process {
 	return Nobody
 }
 
-// Code is the API's code of a refusal. The set is closed.
-type Code string
-
-// The codes. retry-failed-job.md and the contract name the first four.
+// The codes of refusals besides the journal's. The contract names the first.
 const (
-	JobNotFound        Code = "job_not_found"
-	MaxRetriesExceeded Code = "max_retries_exceeded"
-	InvalidRetryState  Code = "invalid_retry_state"
-	ReasonRequired     Code = "reason_required"
-	DeadlineMissed     Code = "deadline_missed"
-	ReasonTooLong      Code = "reason_too_long"
-	InvalidWhen        Code = "invalid_when"
-	ForceRequired      Code = "force_required"   // fresh without forceRetry
-	PolicyNotFound     Code = "policy_not_found" // no backoff to compute
-	InvalidProtocol    Code = "invalid_protocol_number"
-	InvalidState       Code = "invalid_state"
-	InvalidSort        Code = "invalid_sort"
-	InvalidQuery       Code = "invalid_query"
-	InvalidCursor      Code = "invalid_cursor"
-	InvalidReason      Code = "invalid_reason" // of a filter
-	InvalidFingerprint Code = "invalid_fingerprint"
-	InvalidIDs         Code = "invalid_ids"
-	InvalidContext     Code = "invalid_context"
-	InvalidSince       Code = "invalid_since"
-	InvalidUntil       Code = "invalid_until"
-	InvalidPeriod      Code = "invalid_period"
-	InvalidFollowUp    Code = "invalid_follow_up"
-	InvalidAssignee    Code = "invalid_assignee"
+	ReasonRequired     journal.Code = "reason_required"
+	ReasonTooLong      journal.Code = "reason_too_long"
+	InvalidWhen        journal.Code = "invalid_when"
+	ForceRequired      journal.Code = "force_required"   // fresh without forceRetry
+	PolicyNotFound     journal.Code = "policy_not_found" // no backoff to compute
+	InvalidProtocol    journal.Code = "invalid_protocol_number"
+	InvalidState       journal.Code = "invalid_state"
+	InvalidSort        journal.Code = "invalid_sort"
+	InvalidQuery       journal.Code = "invalid_query"
+	InvalidCursor      journal.Code = "invalid_cursor"
+	InvalidReason      journal.Code = "invalid_reason" // of a filter
+	InvalidFingerprint journal.Code = "invalid_fingerprint"
+	InvalidIDs         journal.Code = "invalid_ids"
+	InvalidContext     journal.Code = "invalid_context"
+	InvalidSince       journal.Code = "invalid_since"
+	InvalidUntil       journal.Code = "invalid_until"
+	InvalidPeriod      journal.Code = "invalid_period"
+	InvalidFollowUp    journal.Code = "invalid_follow_up"
+	InvalidAssignee    journal.Code = "invalid_assignee"
 
 	// About causes and what people teach of them.
 
-	CauseNotFound         Code = "cause_not_found"
-	NothingTaught         Code = "nothing_taught"
-	InvalidTeam           Code = "invalid_team"
-	InvalidClassification Code = "invalid_classification"
+	CauseNotFound         journal.Code = "cause_not_found"
+	InvalidTeam           journal.Code = "invalid_team"
+	InvalidClassification journal.Code = "invalid_classification"
 
 	// About bulk runs and their commands.
 
-	RunNotFound     Code = "run_not_found"
-	InvalidRunState Code = "invalid_run_state" // the run's state does not allow the verb
-	PlanOutdated    Code = "plan_outdated"     // the filter no longer matches what was planned
-	NothingToDo     Code = "nothing_to_do"     // the filter matches nothing, or each match would be refused
-	InvalidAction   Code = "invalid_action"
-	InvalidPace     Code = "invalid_pace"
-	InvalidPlan     Code = "invalid_plan"
-	InvalidOutcome  Code = "invalid_outcome" // of a list of items
-	InvalidFilter   Code = "invalid_filter"  // it matches more than a run may have
-	NotRecordable   Code = "not_recordable"  // the journal can never hold the decision on that dead letter
+	PlanOutdated   journal.Code = "plan_outdated" // the filter no longer matches what was planned
+	NothingToDo    journal.Code = "nothing_to_do" // the filter matches nothing, or each match would be refused
+	InvalidAction  journal.Code = "invalid_action"
+	InvalidPace    journal.Code = "invalid_pace"
+	InvalidPlan    journal.Code = "invalid_plan"
+	InvalidOutcome journal.Code = "invalid_outcome" // of a list of items
+	InvalidFilter  journal.Code = "invalid_filter"  // it matches more than a run may have
+	NotRecordable  journal.Code = "not_recordable"  // the journal can never hold the decision on that dead letter
 )
 
-// Refusal is why a list or a decision was refused. Nothing was changed.
-type Refusal struct {
-	Code Code
-	// Message is one English line for the person: what was found, what was expected, what to do.
-	Message string
-	// State is the dead letter's; By set it at At. By is empty if no person did. All three are zero unless Code is
-	// InvalidRetryState. By and At are also zero if the dead letter is open: then no process waits for it.
-	By    string
-	At    time.Time
-	State journal.DeadLetterState
-}
-
-func (r *Refusal) Error() string { return r.Message }
-
 // fields maps codes to the field of a filter or a command that they are about, by its name in the API.
-var fields = map[Code]string{
+var fields = map[journal.Code]string{
 	InvalidQuery: "q", InvalidPeriod: "until", InvalidPace: "perMinute", InvalidFollowUp: "followUp", InvalidSince: "since",
 	InvalidUntil: "until", InvalidState: "state", InvalidSort: "sort", InvalidReason: "reason", ReasonRequired: "reason",
 	ReasonTooLong: "reason", InvalidFingerprint: "fingerprint", InvalidIDs: "ids", InvalidContext: "context",
 	InvalidAction: "action", InvalidWhen: "when",
 }
 
-// Field returns the field of a filter or a command that the refusal is about, by its name in the API; empty if there
-// is none.
-func (r *Refusal) Field() string { return fields[r.Code] }
-
-// RefusalOf returns the refusal that err holds, or nil. With any other error, the outcome is unknown and asking again
-// is safe (journal.ErrUnavailable), or the journal can never hold the decision (journal.ErrInvalid).
-func RefusalOf(err error) *Refusal {
-	r, _ := errors.AsType[*Refusal](err)
-	return r
-}
-
-func refuse(code Code, format string, args ...any) *Refusal {
-	return &Refusal{Code: code, Message: fmt.Sprintf(format, args...)}
-}
+// FieldOf returns the field of a filter or a command that a refusal with that code is about, by its name in the API;
+// empty if there is none.
+func FieldOf(c journal.Code) string { return fields[c] }
 
 var (
-	errNotFound      = refuse(JobNotFound, "there is no dead letter of this id; the list has their ids")
-	errRunNotFound   = refuse(RunNotFound, "there is no bulk run of this id; the list has their ids")
-	errCauseNotFound = refuse(CauseNotFound,
+	errCauseNotFound = journal.Refuse(CauseNotFound,
 		"no failure had this cause; GET /api/v1/causes and `retry-worker causes list` have their ids")
-	// errNotListed is why a dead letter cannot be closed as accepted (R33).
-	errNotListed = refuse(InvalidRetryState, "the process could do nothing with the answer accepted: the header decisions "+
-		"of its review task does not list it; discard it, or use a newer model")
 	// ErrNoProtocol refuses a protocol number, without repeating it: it may be a person's.
-	ErrNoProtocol = refuse(InvalidProtocol,
+	ErrNoProtocol = journal.Refuse(InvalidProtocol,
 		"protocolNumber is no number of a protocol, expected at most 40 letters, digits, dots, slashes and hyphens")
 )
-
-func exceeded(d *journal.DeadLetter) *Refusal {
-	return refuse(MaxRetriesExceeded,
-		"%d of %d retries are made; set forceRetry for one more, and fresh with it for the whole ladder again",
-		d.RetryCount, d.MaxRetries)
-}
-
-func missed(deadline time.Time) *Refusal {
-	return refuse(DeadlineMissed, "it cannot be sent by its deadline %s; set forceRetry to send it all the same, or give a "+
-		"new submissionDeadline", decision.Instant(deadline))
-}
-
-// settled refuses a decision on a dead letter that is no longer open.
-func settled(by *journal.DecidedError) *Refusal {
-	who := ""
-	if by.By != "" {
-		who = " by " + by.By
-	}
-	return &Refusal{
-		Code: InvalidRetryState, By: by.By, At: by.At, State: by.State,
-		Message: fmt.Sprintf("the dead letter is %s since %s%s; only an open one can be decided on", by.State,
-			decision.Instant(by.At), who),
-	}
-}
-
-// unattended refuses a decision that no process waits for, or none yet.
-func unattended(d *Item) *Refusal {
-	r := &Refusal{
-		Code: InvalidRetryState, State: d.State,
-		Message: "no process waits for this dead letter, so nothing would carry a retry out; start the process again for " +
-			"its subject, or discard it",
-	}
-	if d.Process == Expected {
-		r.Message = "the process has not come to its review task yet, so nothing would carry a retry out; try again in a " +
-			"minute, or discard it"
-	}
-	return r
-}
 
 // MaxReason is how many characters a reason may have: the audit keeps all of them.
 const MaxReason = 500
 
-// CheckReason returns s without white space and invisible characters at its ends. The error is a *Refusal if nothing
+// CheckReason returns s without white space and invisible characters at its ends. The error is a *journal.Refusal if nothing
 // is left, or more than MaxReason characters are.
 func CheckReason(s string) (string, error) {
 	s = strings.TrimFunc(strings.ToValidUTF8(s, "\uFFFD"), func(r rune) bool {
@@ -324,9 +242,9 @@ func CheckReason(s string) (string, error) {
 	})
 	switch {
 	case s == "":
-		return "", refuse(ReasonRequired, "a reason is required; say in a few words why")
+		return "", journal.Refuse(ReasonRequired, "a reason is required; say in a few words why")
 	case utf8.RuneCountInString(s) > MaxReason:
-		return "", refuse(ReasonTooLong, "the reason has more than %d characters; say it in fewer", MaxReason)
+		return "", journal.Refuse(ReasonTooLong, "the reason has more than %d characters; say it in fewer", MaxReason)
 	}
 	return s, nil
 }

@@ -107,7 +107,7 @@ func TestAnAgeHasAnotherInstantOnEachPage(t *testing.T) {
 func TestBadFilters(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {
 		now := time.Now()
-		for code, filters := range map[deadletter.Code][]journal.DeadLetterFilter{
+		for code, filters := range map[journal.Code][]journal.DeadLetterFilter{
 			deadletter.InvalidState:       {{State: "dead"}, {State: "superseded"}},
 			deadletter.InvalidSort:        {{Sort: "price"}},
 			deadletter.InvalidReason:      {{Reason: "BAD WEATHER"}, {Reason: "timeout"}},

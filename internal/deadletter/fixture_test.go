@@ -41,7 +41,7 @@ type fixture struct {
 	made  []made
 	takes func() time.Duration // how long a decision takes
 	fault func(id string) fault
-	// refused counts refused decisions.
+	// refused counts decisions that were refused, and not because their run was stopped.
 	refused int
 }
 
@@ -120,7 +120,7 @@ func (f *fixture) decide(ctx context.Context, c deadletter.Command) (deadletter.
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err != nil {
-		if deadletter.RefusalOf(err) != nil {
+		if code := journal.CodeOf(err); code != "" && code != journal.InvalidRunState {
 			f.refused++
 		}
 		return done, err
@@ -231,9 +231,9 @@ func (f *fixture) once() {
 }
 
 // refused fails unless err is a refusal with that code, in one line.
-func refused(t *testing.T, what string, err error, code deadletter.Code) *deadletter.Refusal {
+func refused(t *testing.T, what string, err error, code journal.Code) *journal.Refusal {
 	t.Helper()
-	r := deadletter.RefusalOf(err)
+	r := journal.RefusalOf(err)
 	if r == nil || r.Code != code || r.Message == "" || strings.Contains(r.Message, "\n") {
 		t.Fatalf("%s: %v, want one line of the refusal %s", what, err, code)
 	}

@@ -35,8 +35,8 @@ func (s *Service) Note(ctx context.Context, c Command, verb journal.NoteVerb) (I
 // empty, of a. Its errors are Decide's. The caller checks permissions.
 func (s *Service) Assign(ctx context.Context, id string, a journal.Assignment) (Item, error) {
 	said, err := CheckReason(a.Text)
-	if refusal := RefusalOf(err); refusal != nil && refusal.Code == ReasonTooLong {
-		return Item{}, refuse(ReasonTooLong, "the note has more than %d characters; say it in fewer", MaxReason)
+	if refusal := journal.RefusalOf(err); refusal != nil && refusal.Code == ReasonTooLong {
+		return Item{}, journal.Refuse(ReasonTooLong, "the note has more than %d characters; say it in fewer", MaxReason)
 	}
 	return s.note(ctx, id, &journal.Note{Verb: journal.Assign, Text: said, By: a.By, Assignee: a.Assignee,
 		FollowUpAt: a.FollowUpAt})
@@ -51,7 +51,7 @@ func (s *Service) note(ctx context.Context, id string, n *journal.Note) (Item, e
 	n.Subject, n.DeadLetter = d.Subject, d.ID
 	after, err := s.memory.Note(ctx, n)
 	if err != nil {
-		return Item{}, s.refusal(err, &d, n.Retry)
+		return Item{}, fmt.Errorf("record the note: %w", err)
 	}
 	d.DeadLetter = after
 	return d, nil
@@ -73,7 +73,7 @@ func (s *Service) DecideDue(ctx context.Context, box journal.Outbox) (failed err
 			continue // later ones may be due: another replica's clock may have stamped this one
 		}
 		switch one := s.decideLater(ctx, m); {
-		case one == nil, RefusalOf(one) != nil: // undone, or decided on since
+		case one == nil, journal.RefusalOf(one) != nil: // undone, or decided on since
 			done = append(done, m.Sequence)
 		case concernsOneAlone(one):
 			failed = cmp.Or(failed, fmt.Errorf("dead letter %s: %w", m.Key, one))
@@ -94,7 +94,7 @@ func concernsOneAlone(err error) bool {
 }
 
 // decideLater carries out the decision that m asks for, unless it was undone. It undoes one that is refused, with the
-// refusal's message; the error is a *Refusal if the undoing is refused too.
+// refusal's message; the error is a *journal.Refusal if the undoing is refused too.
 func (s *Service) decideLater(ctx context.Context, m *journal.Message) error {
 	d, err := s.Show(ctx, m.Key)
 	asked := &d.Later
@@ -107,7 +107,7 @@ func (s *Service) decideLater(ctx context.Context, m *journal.Message) error {
 		wanted.Note = asked.Record
 		_, err = s.record(ctx, &d, wanted)
 	}
-	if why := RefusalOf(err); why != nil {
+	if why := journal.RefusalOf(err); why != nil {
 		_, err = s.note(ctx, d.ID, &journal.Note{Verb: journal.Undo, Text: why.Message, By: journal.SettledBy,
 			Undoes: asked.Record})
 	}

@@ -37,12 +37,12 @@ func EndOfDay(zone *time.Location, now time.Time) time.Time {
 
 // ParseFilter reads and checks a filter of dead letters. Its fields are state, policy, team, reason, fingerprint,
 // ids, context, assignee, followUp, q, since, until and sort; instants are read as ParseInstant says. The error is a
-// *Refusal, and comes with whatever could be read.
+// *journal.Refusal, and comes with whatever could be read.
 func ParseFilter(read Fields, zone *time.Location, now time.Time) (f journal.DeadLetterFilter, wrong error) {
 	instant := func(name string) time.Time {
 		t, ok := ParseInstant(read(name), zone, now)
 		if !ok {
-			wrong = cmp.Or[error](wrong, refuse(invalidInstant[name], "%s is %.60q, expected %san instant such as "+
+			wrong = cmp.Or[error](wrong, journal.Refuse(invalidInstant[name], "%s is %.60q, expected %san instant such as "+
 				"2026-03-01T08:00:00-03:00, a date such as 2026-03-01, or an age such as 90m, 2h, 3d or 1w", name, read(name),
 				map[string]string{"followUp": "today, "}[name]))
 		}
@@ -57,7 +57,7 @@ func ParseFilter(read Fields, zone *time.Location, now time.Time) (f journal.Dea
 	return f, cmp.Or(wrong, err)
 }
 
-var invalidInstant = map[string]Code{"since": InvalidSince, "until": InvalidUntil, "followUp": InvalidFollowUp}
+var invalidInstant = map[string]journal.Code{"since": InvalidSince, "until": InvalidUntil, "followUp": InvalidFollowUp}
 
 var ageForm = regexp.MustCompile(`^([1-9]\d{0,3})([mhdw])$`)
 
@@ -95,33 +95,33 @@ var states = []string{"", "open", "reprocessing", "discarded", "recovered", "acc
 // fingerprintForm is a cause's id (journal.Fingerprint.ID).
 var fingerprintForm = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
-// checkFilter returns f with Query and Context trimmed, or the *Refusal of a filter that no dead letter can match.
+// checkFilter returns f with Query and Context trimmed, or the *journal.Refusal of a filter that no dead letter can match.
 func checkFilter(f journal.DeadLetterFilter) (journal.DeadLetterFilter, error) {
 	f.Query, f.Context = strings.TrimSpace(f.Query), strings.TrimSpace(f.Context)
 	variable, value, _ := strings.Cut(f.Context, "=")
 	switch {
 	case !slices.Contains(states, f.State):
-		return f, refuse(InvalidState, "state is %.60q, expected open, reprocessing, discarded, recovered, accepted or all", f.State)
+		return f, journal.Refuse(InvalidState, "state is %.60q, expected open, reprocessing, discarded, recovered, accepted or all", f.State)
 	case f.Sort != Urgent && !slices.Contains(Sorts(), f.Sort):
-		return f, refuse(InvalidSort, "sort is %.60q, expected deadline, amount, age or newest, or none for the most urgent first",
+		return f, journal.Refuse(InvalidSort, "sort is %.60q, expected deadline, amount, age or newest, or none for the most urgent first",
 			f.Sort)
 	case f.Reason != "" && !slices.Contains(decision.Reasons(), f.Reason):
-		return f, refuse(InvalidReason, "reason is %.60q, expected a reason code such as TIMEOUT or MAX_RETRIES", f.Reason)
+		return f, journal.Refuse(InvalidReason, "reason is %.60q, expected a reason code such as TIMEOUT or MAX_RETRIES", f.Reason)
 	case f.Fingerprint != "" && !fingerprintForm.MatchString(f.Fingerprint):
-		return f, refuse(InvalidFingerprint,
+		return f, journal.Refuse(InvalidFingerprint,
 			"fingerprint is %.60q, expected 16 digits of 0-9 and a-f as a group has them", f.Fingerprint)
 	case f.IDs != "" && !areIDs(strings.Split(f.IDs, ",")):
-		return f, refuse(InvalidIDs, "ids is %.60q, expected ids of dead letters with commas between them, at most %d",
+		return f, journal.Refuse(InvalidIDs, "ids is %.60q, expected ids of dead letters with commas between them, at most %d",
 			f.IDs, MostItems)
 	case f.Context != "" && (variable == "" || value == "" || !utf8.ValidString(f.Context) ||
 		strings.ContainsRune(f.Context, 0)):
-		return f, refuse(InvalidContext, "context is %.60q, expected variable=value, as the context of a dead letter has them",
+		return f, journal.Refuse(InvalidContext, "context is %.60q, expected variable=value, as the context of a dead letter has them",
 			f.Context)
 	case !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until):
-		return f, refuse(InvalidPeriod,
+		return f, journal.Refuse(InvalidPeriod,
 			"since is %s and until %s, expected since to be the earlier", decision.Instant(f.Since), decision.Instant(f.Until))
 	case utf8.RuneCountInString(f.Query) > maxQuery:
-		return f, refuse(InvalidQuery,
+		return f, journal.Refuse(InvalidQuery,
 			"q has more than %d characters; search for the beginning of an id or some words of the error", maxQuery)
 	}
 	return f, nil
@@ -136,7 +136,7 @@ func areIDs(ids []string) bool {
 func checked(c journal.BulkCommand) (journal.BulkCommand, error) {
 	c.PerMinute, c.When = cmp.Or(c.PerMinute, DefaultPerMinute), cmp.Or(c.When, Backoff)
 	if c.PerMinute < 1 || c.PerMinute > journal.MaxPerMinute {
-		return c, refuse(InvalidPace, "perMinute is %d, expected 1 to %d", c.PerMinute, journal.MaxPerMinute)
+		return c, journal.Refuse(InvalidPace, "perMinute is %d, expected 1 to %d", c.PerMinute, journal.MaxPerMinute)
 	}
 	one := each(&c)
 	if err := one.check(); err != nil {

@@ -37,7 +37,7 @@ func TestParseFilter(t *testing.T) {
 			}
 			given.Set(field, value)
 			_, err := deadletter.ParseFilter(given.Get, zone, now)
-			if r := deadletter.RefusalOf(err); r == nil || r.Field() != field || !strings.Contains(r.Message, field) {
+			if r := journal.RefusalOf(err); r == nil || deadletter.FieldOf(r.Code) != field || !strings.Contains(r.Message, field) {
 				t.Errorf("%s=%q is answered with %v, want a refusal of that field", field, value, err)
 			}
 		}

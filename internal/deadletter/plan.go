@@ -50,7 +50,7 @@ const MostCauses = 10
 
 // RefusedCount counts the dead letters of a plan that would be refused for one reason.
 type RefusedCount struct {
-	Code Code `json:"code"`
+	Code journal.Code `json:"code"`
 	// Message is one English line: what it is, what to do.
 	Message string `json:"message"`
 	Count   int64  `json:"count"`
@@ -100,7 +100,7 @@ func (s *Service) plan(ctx context.Context, c journal.BulkCommand, through int64
 		return p, of, fmt.Errorf("read the open dead letters: %w", err)
 	}
 	if len(open) > journal.MostBulkItems {
-		return p, of, refuse(InvalidFilter, "the filter lets more than %d dead letters through, which is the most of a bulk "+
+		return p, of, journal.Refuse(InvalidFilter, "the filter lets more than %d dead letters through, which is the most of a bulk "+
 			"run; narrow it, such as by a cause or a period", journal.MostBulkItems)
 	}
 	p, of = Plan{Command: c, Total: int64(len(open))}, seen{Through: upTo, N: int64(len(open)), Run: run.String(), open: open}
@@ -129,10 +129,10 @@ func (s *Service) plan(ctx context.Context, c journal.BulkCommand, through int64
 }
 
 // ofMany are refusals in words that do not speak of a single dead letter.
-var ofMany = map[Code]string{
-	MaxRetriesExceeded: "all their retries are made; set forceRetry for one more, and fresh with it for the whole ladder " +
+var ofMany = map[journal.Code]string{
+	journal.MaxRetriesExceeded: "all their retries are made; set forceRetry for one more, and fresh with it for the whole ladder " +
 		"again",
-	DeadlineMissed: "they would be sent after their deadline; set forceRetry to send them all the same",
+	journal.DeadlineMissed: "they would be sent after their deadline; set forceRetry to send them all the same",
 }
 
 // counted returns the keys of counts, the most frequent first, then in printed order. with sets a key's count in it.
@@ -160,10 +160,10 @@ func (s *seen) token(c *journal.BulkCommand) string {
 	return newCursor(planned(c), s.Through, s.N, s.Sum, s.Run)
 }
 
-// readToken returns what was seen for c, or a *Refusal.
+// readToken returns what was seen for c, or a *journal.Refusal.
 func readToken(token string, c *journal.BulkCommand) (s seen, err error) {
 	if readCursor(planned(c), token, &s.Through, &s.N, &s.Sum, &s.Run) != nil {
-		return s, refuse(InvalidPlan, "the token is not one that a plan of this very command gave (action, filter, forceRetry, "+
+		return s, journal.Refuse(InvalidPlan, "the token is not one that a plan of this very command gave (action, filter, forceRetry, "+
 			"fresh, when and perMinute); plan first, and start with the plan's token")
 	}
 	return s, nil

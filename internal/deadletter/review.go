@@ -1,9 +1,7 @@
 package deadletter
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -46,13 +44,13 @@ type Command struct {
 func (c *Command) check() error {
 	switch retry := c.Action == journal.BulkRetry; {
 	case !retry && c.Action != journal.BulkDiscard && c.Action != journal.BulkAccept:
-		return refuse(InvalidAction, "action is %.60q, expected retry, discard or accept", c.Action)
+		return journal.Refuse(InvalidAction, "action is %.60q, expected retry, discard or accept", c.Action)
 	case c.When != "" && c.When != Backoff && c.When != Now:
-		return refuse(InvalidWhen, "when is %.60q, expected backoff (after the policy's delay) or now", c.When)
+		return journal.Refuse(InvalidWhen, "when is %.60q, expected backoff (after the policy's delay) or now", c.When)
 	case !retry && (c.Force || c.Fresh || c.When == Now):
-		return refuse(InvalidAction, "what is closed is not retried: leave forceRetry, fresh and when out, or retry")
+		return journal.Refuse(InvalidAction, "what is closed is not retried: leave forceRetry, fresh and when out, or retry")
 	case c.Fresh && !c.Force:
-		return refuse(ForceRequired, "fresh begins the whole ladder anew and needs forceRetry; set both, or neither")
+		return journal.Refuse(ForceRequired, "fresh begins the whole ladder anew and needs forceRetry; set both, or neither")
 	case c.Protocol != "" && !decision.IsProtocol(c.Protocol):
 		return ErrNoProtocol
 	}
@@ -85,14 +83,14 @@ var idForm = regexp.MustCompile(`^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 // Show returns the dead letter with that id.
 func (s *Service) Show(ctx context.Context, id string) (Item, error) {
 	if id = strings.ToLower(strings.TrimSpace(id)); !IsID(id) {
-		return Item{}, errNotFound
+		return Item{}, journal.ErrDeadLetterUnknown
 	}
 	d, found, err := s.store.DeadLetter(ctx, id)
 	switch {
 	case err != nil:
 		return Item{}, fmt.Errorf("read a dead letter: %w", err)
 	case !found:
-		return Item{}, errNotFound
+		return Item{}, journal.ErrDeadLetterUnknown
 	}
 	s.judge(&d)
 	return d, nil
@@ -105,7 +103,7 @@ func (s *Service) judge(i *Item) {
 }
 
 // Decide carries out a person's decision on a dead letter (R17, R33). A nil error means that the decision is durable;
-// the process gets it as soon as the engine takes it. A discard needs no waiting process. Its errors hold a *Refusal,
+// the process gets it as soon as the engine takes it. A discard needs no waiting process. Its errors hold a *journal.Refusal,
 // or are the journal's.
 func (s *Service) Decide(ctx context.Context, c Command) (Item, error) {
 	var err error
@@ -146,22 +144,27 @@ func (s *Service) review(ctx context.Context, c Command) (d Item, wanted *journa
 
 // unfit returns why c cannot be carried out on a dead letter; nil if it can, unless the journal finds that the retry
 // would be late. policy is the dead letter's; nil if the catalogue no longer has it.
-func unfit(d *Item, c *Command, policy *decision.Policy) *Refusal {
+func unfit(d *Item, c *Command, policy *decision.Policy) *journal.Refusal {
 	switch retry := c.Action == journal.BulkRetry; {
 	case d.State != journal.DeadLetterOpen:
-		return settled(d.Decided())
+		return d.Decided()
 	case c.Action == journal.BulkDiscard:
 		return nil
-	case d.Process == Nobody, d.Process == Expected:
-		return unattended(d)
+	case d.Process == Nobody:
+		return d.Unattended()
+	case d.Process == Expected:
+		r := d.Unattended()
+		r.Message = "the process has not come to its review task yet, so nothing would carry a retry out; try again in a " +
+			"minute, or discard it"
+		return r
 	case !retry && !d.Accepts:
-		return errNotListed
+		return journal.ErrNotListed
 	case retry && d.AtLimit() && !c.Force:
-		return exceeded(&d.DeadLetter)
+		return d.Exceeded()
 	case retry && d.Late && !c.Force && c.Deadline.IsZero():
-		return missed(d.Deadline)
+		return journal.Missed(d.Deadline)
 	case retry && c.When != Now && policy == nil:
-		return refuse(PolicyNotFound, "policy %.60q is no longer in the catalogue, so its backoff is not known; retry with "+
+		return journal.Refuse(PolicyNotFound, "policy %.60q is no longer in the catalogue, so its backoff is not known; retry with "+
 			"when now, or add the policy again", d.Subject.Policy)
 	}
 	return nil
@@ -180,7 +183,7 @@ func (s *Service) delay(ctx context.Context, c *Command, d *Item, policy *decisi
 	return policy.Manual(d.Subject.ID, own, count).Delay, err
 }
 
-// ownPolicy returns the delay that the job asked for at its last retry, if its policy lets jobs do so (R15).
+// ownPolicy is OwnPolicy of a dead letter.
 func (s *Service) ownPolicy(ctx context.Context, p *decision.Policy, d *Item) (own decision.OwnPolicy, err error) {
 	if p.Own == nil {
 		return own, nil
@@ -189,42 +192,26 @@ func (s *Service) ownPolicy(ctx context.Context, p *decision.Policy, d *Item) (o
 	if err != nil {
 		return own, fmt.Errorf("read the retries of a dead letter: %w", err)
 	}
-	for i := range slices.Backward(story.Attempts) {
-		if a := &story.Attempts[i]; a.Episode == d.Episode && a.Decision.ShouldRetry() {
-			return decision.OwnPolicy{Delay: a.Decision.Backoff.Raw, HasDelay: true}, nil
+	return OwnPolicy(p, &story, d.Episode), nil
+}
+
+// OwnPolicy returns the delay that a job asked for at the last retry of an episode, if its policy lets jobs do so (R15).
+func OwnPolicy(p *decision.Policy, of *journal.Story, episode int64) (own decision.OwnPolicy) {
+	for i := range slices.Backward(of.Attempts) {
+		if a := &of.Attempts[i]; p.Own != nil && a.Episode == episode && a.Decision.ShouldRetry() {
+			return decision.OwnPolicy{Delay: a.Decision.Backoff.Raw, HasDelay: true}
 		}
 	}
-	return own, nil
+	return own
 }
 
 // record writes the decision to the journal, unless somebody was faster, and returns the dead letter as it is then.
 func (s *Service) record(ctx context.Context, d *Item, wanted *journal.Review) (Item, error) {
 	done, err := s.memory.Review(ctx, wanted)
 	if err != nil {
-		return Item{}, s.refusal(err, d, wanted)
+		return Item{}, fmt.Errorf("record the decision: %w", err)
 	}
 	d.DeadLetter = done.DeadLetter
 	s.judge(d)
 	return *d, nil
-}
-
-// refusal puts the journal's error into words; the journal may know more than d. wanted is the decision, nil for a note.
-func (s *Service) refusal(err error, d *Item, wanted *journal.Review) error {
-	decided, _ := errors.AsType[*journal.DecidedError](err)
-	switch {
-	case decided != nil:
-		return settled(decided)
-	case errors.Is(err, journal.ErrDeadLetterUnknown):
-		return errNotFound
-	case errors.Is(err, journal.ErrMaxRetriesExceeded):
-		return exceeded(&d.DeadLetter)
-	case errors.Is(err, journal.ErrDeadlineMissed):
-		return missed(cmp.Or(wanted.Deadline, d.Deadline))
-	case errors.Is(err, journal.ErrNotListed):
-		return errNotListed
-	case errors.Is(err, journal.ErrInvalidRetryState):
-		return unattended(d)
-	default:
-		return fmt.Errorf("record the decision: %w", err)
-	}
 }

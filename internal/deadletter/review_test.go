@@ -29,21 +29,21 @@ func TestManualRetry(t *testing.T) {
 		force, fresh bool
 		count        int64
 		episode      int64
-		refused      deadletter.Code
+		refused      journal.Code
 		due, anew    time.Duration
 	}{
-		{name: "its deadline has passed", text: "DUPLICATE_CLAIM", due: -time.Second, refused: deadletter.DeadlineMissed},
-		{name: "its deadline passes", text: "DUPLICATE_CLAIM", due: 3 * time.Minute, refused: deadletter.DeadlineMissed},
+		{name: "its deadline has passed", text: "DUPLICATE_CLAIM", due: -time.Second, refused: journal.DeadlineMissed},
+		{name: "its deadline passes", text: "DUPLICATE_CLAIM", due: 3 * time.Minute, refused: journal.DeadlineMissed},
 		{name: "in time", text: "DUPLICATE_CLAIM", due: 7 * time.Minute, count: 1, episode: 1},
 		{name: "late, forced", text: "DUPLICATE_CLAIM", due: -time.Second, force: true, count: 1, episode: 1},
 		{name: "late, with a new deadline", text: "DUPLICATE_CLAIM", due: -time.Second, anew: time.Hour, count: 1, episode: 1},
-		{name: "late, with a new deadline that passes too", text: "DUPLICATE_CLAIM", due: -time.Second, anew: time.Minute, refused: deadletter.DeadlineMissed},
-		{name: "forced, with a new deadline that passes too", text: "DUPLICATE_CLAIM", due: -time.Second, anew: time.Minute, force: true, refused: deadletter.DeadlineMissed},
+		{name: "late, with a new deadline that passes too", text: "DUPLICATE_CLAIM", due: -time.Second, anew: time.Minute, refused: journal.DeadlineMissed},
+		{name: "forced, with a new deadline that passes too", text: "DUPLICATE_CLAIM", due: -time.Second, anew: time.Minute, force: true, refused: journal.DeadlineMissed},
 		{name: "below the limit", retries: 2, text: "DUPLICATE_CLAIM", count: 3, episode: 1},
 		{name: "below the limit, forced", retries: 2, text: "DUPLICATE_CLAIM", force: true, count: 3, episode: 1},
 		{name: "below the limit, from the beginning", retries: 2, text: "DUPLICATE_CLAIM", force: true, fresh: true, count: 0, episode: 2},
-		{name: "at the limit", retries: 5, text: "TIMEOUT", refused: deadletter.MaxRetriesExceeded},
-		{name: "above the limit", retries: 7, text: "TIMEOUT", refused: deadletter.MaxRetriesExceeded},
+		{name: "at the limit", retries: 5, text: "TIMEOUT", refused: journal.MaxRetriesExceeded},
+		{name: "above the limit", retries: 7, text: "TIMEOUT", refused: journal.MaxRetriesExceeded},
 		{name: "at the limit, forced", retries: 5, text: "TIMEOUT", force: true, count: 6, episode: 1},
 		{name: "at the limit, from the beginning", retries: 5, text: "TIMEOUT", force: true, fresh: true, count: 0, episode: 2},
 		{name: "from the beginning, not forced", retries: 5, text: "TIMEOUT", fresh: true, refused: deadletter.ForceRequired},
@@ -139,7 +139,7 @@ func TestPolicyThatIsGone(t *testing.T) {
 		lonely := w.Die(tiss, "CLM-2-1", "DUPLICATE_CLAIM", 1)
 		w.SetPolicies(decision.Policies{})
 		_, err = retry(w, deadletter.Command{ID: lonely})
-		refused(t, "no process either, so now does not work", err, deadletter.InvalidRetryState)
+		refused(t, "no process either, so now does not work", err, journal.InvalidRetryState)
 	})
 }
 
@@ -159,12 +159,12 @@ func TestRetryNeedsAProcess(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {
 		id := w.Die(tiss, oneClaim, "DUPLICATE_CLAIM", 1)
 		_, err := retry(w, deadletter.Command{ID: id})
-		if r := refused(t, "at once", err, deadletter.InvalidRetryState); !strings.Contains(r.Message, "yet") {
+		if r := refused(t, "at once", err, journal.InvalidRetryState); !strings.Contains(r.Message, "yet") {
 			t.Errorf("a process that may still come: %q", r.Message)
 		}
 		time.Sleep(time.Minute)
 		_, err = retry(w, deadletter.Command{ID: id})
-		if r := refused(t, "later", err, deadletter.InvalidRetryState); strings.Contains(r.Message, "yet") || r.By != "" {
+		if r := refused(t, "later", err, journal.InvalidRetryState); strings.Contains(r.Message, "yet") || r.By != "" {
 			t.Errorf("nobody came: %q", r.Message)
 		}
 		done, err := w.DeadLetters.Decide(t.Context(), deadletter.Command{Action: journal.BulkDiscard, ID: id, Reason: "r", By: "maria"})
@@ -179,14 +179,14 @@ func TestJournalDown(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {
 		id := w.DieWaiting(tiss, oneClaim, "DUPLICATE_CLAIM", 1)
 		w.Memory.Fail(3, testkit.Fault{})
-		if _, err := retry(w, deadletter.Command{ID: id}); !errors.Is(err, journal.ErrUnavailable) || deadletter.RefusalOf(err) != nil {
+		if _, err := retry(w, deadletter.Command{ID: id}); !errors.Is(err, journal.ErrUnavailable) || journal.RefusalOf(err) != nil {
 			t.Errorf("while it cannot be written: %v", err)
 		}
 		w.Memory.SetDown(true)
 		for what, err := range map[string]error{
 			"show": second(w.DeadLetters.Show(t.Context(), id)), "retry": second(retry(w, deadletter.Command{ID: id})),
 		} {
-			if failed, ok := errors.AsType[*journal.StoreError](err); !ok || deadletter.RefusalOf(err) != nil {
+			if failed, ok := errors.AsType[*journal.StoreError](err); !ok || journal.RefusalOf(err) != nil {
 				t.Errorf("%s: %v (%v), want the store's error", what, err, failed)
 			}
 		}

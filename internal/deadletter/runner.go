@@ -2,7 +2,6 @@ package deadletter
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -197,7 +196,7 @@ func (x *runExecutor) decideAll(page []journal.BulkItem) (failed error) {
 	all.Wait()
 	for i, err := range errs {
 		switch {
-		case errors.Is(err, journal.ErrInvalidRunState), errors.Is(err, journal.ErrBulkRunUnknown):
+		case isOfRun(err):
 			continue // the next step sees its state
 		case err != nil:
 			failed = err
@@ -223,7 +222,7 @@ func (x *runExecutor) settle(i *journal.BulkItem) (refused bool, err error) {
 	c.ID, c.Run = i.DeadLetter, x.run.ID
 	_, err = x.decide(x.hard, c)
 	code := NotRecordable
-	if why := RefusalOf(err); why != nil {
+	if why := journal.RefusalOf(err); why != nil && !isOfRun(err) {
 		code = why.Code
 	} else if !concernsOneAlone(err) {
 		return false, err
@@ -231,13 +230,19 @@ func (x *runExecutor) settle(i *journal.BulkItem) (refused bool, err error) {
 	return true, x.memory.RefuseBulkItem(x.hard, x.run.ID, i.Number, string(code))
 }
 
+// isOfRun reports whether a decision was refused because its run was stopped, or is gone.
+func isOfRun(err error) bool {
+	code := journal.CodeOf(err)
+	return code == journal.InvalidRunState || code == journal.RunNotFound
+}
+
 // finish ends a run that has nothing left to decide.
 func (x *runExecutor) finish(ctx context.Context) (ended bool, err error) {
 	run, err := x.memory.Bulk(ctx, &journal.BulkStep{Verb: journal.BulkFinish, Run: journal.BulkRun{ID: x.run.ID}})
 	switch {
-	case errors.Is(err, journal.ErrInvalidRunState): // it was stopped in the same moment
+	case journal.CodeOf(err) == journal.InvalidRunState: // it was stopped in the same moment
 		return false, nil // the next step sees its state
-	case errors.Is(err, journal.ErrBulkRunUnknown):
+	case journal.CodeOf(err) == journal.RunNotFound:
 		return true, nil
 	case err != nil:
 		return false, err

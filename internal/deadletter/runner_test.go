@@ -267,7 +267,7 @@ func TestDecidedByOthers(t *testing.T) {
 		want(t, "refused", counts[journal.BulkRefused], 151)
 		items, err = d.DeadLetters.Items(d.t.Context(), run, "", 0, 2)
 		testkit.Must(t, err)
-		want(t, "why", items[1].Code, string(deadletter.InvalidRetryState))
+		want(t, "why", items[1].Code, string(journal.InvalidRetryState))
 		want(t, "why", items[0].Code, string(deadletter.NotRecordable))
 		if took > 55*time.Second {
 			t.Errorf("took %s for 49 at 60 a minute: refusals took turns", took)

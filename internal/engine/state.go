@@ -2,6 +2,7 @@ package engine
 
 import (
 	"container/heap"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -222,8 +223,9 @@ func (c *Core) drop(j *job) {
 	j.of.job = nil
 }
 
-// Fold applies an event to the state. It takes the events that [Core.Apply] returned, in order of position.
-func (c *Core) Fold(e *Event) {
+// Fold applies an event to the state. It takes the events that [Core.Apply] returned, in order of position. After an
+// error, which says that another version took a model that this one refuses, the core is of no use.
+func (c *Core) Fold(e *Event) error {
 	c.position = e.Position
 	v := &e.Value
 	if e.Key > c.lastKey {
@@ -231,7 +233,7 @@ func (c *Core) Fold(e *Event) {
 	}
 	switch e.ValueType {
 	case processType:
-		c.foldProcess(e)
+		return c.foldProcess(e)
 	case instanceType:
 		c.foldElement(e)
 	case variableType:
@@ -252,12 +254,13 @@ func (c *Core) Fold(e *Event) {
 	case messageType:
 		c.foldMessage(e)
 	}
+	return nil
 }
 
-func (c *Core) foldProcess(e *Event) {
+func (c *Core) foldProcess(e *Event) error {
 	processes, err := bpmn.Parse([]byte(e.Value.Resource))
-	if err != nil { // the log of a later version
-		return
+	if err != nil {
+		return fmt.Errorf("another version took the model of the process %q, which this one refuses", e.Value.BPMNProcessID)
 	}
 	for _, p := range processes {
 		if p.ID == e.Value.BPMNProcessID {
@@ -267,6 +270,7 @@ func (c *Core) foldProcess(e *Event) {
 			c.versions[id] = append(c.versions[id], d)
 		}
 	}
+	return nil
 }
 
 // variablesOf returns the variables of a process instance or an element; an unattached map if there is neither.

@@ -9,8 +9,6 @@ package gate
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -222,7 +220,7 @@ func (k *known) describe(d *destination.Gate, now time.Time) Destination {
 }
 
 // ErrUnknown says that no destination has the name.
-var ErrUnknown = errors.New("no destination of this name is configured, or was asked for; GET /api/v1/destinations and " +
+var ErrUnknown = journal.Refuse("destination_not_found", "no destination of this name is configured, or was asked for; GET /api/v1/destinations and "+
 	"`retry-worker destinations list` have their names")
 
 // shown is how many claims of a destination are shown.
@@ -247,15 +245,7 @@ func (g *Gates) Destination(name string) (Destination, []Claim, error) {
 	return g.describe(d, g.Clock.Now()), claims, nil
 }
 
-// CommandError says what is wrong with an order.
-type CommandError struct {
-	// Code is invalid_until or invalid_pace.
-	Code, Message string
-}
-
-func (e *CommandError) Error() string { return e.Message }
-
-// Command records a person's order, which the leader then follows. Its errors are a *CommandError and those of
+// Command records a person's order, which the leader then follows. Its errors are a *journal.Refusal and those of
 // Destination and journal.Journal.RecordDestination.
 func (g *Gates) Command(ctx context.Context, name string, o destination.Order) error {
 	d, _, err := g.Destination(name)
@@ -267,13 +257,13 @@ func (g *Gates) Command(ctx context.Context, name string, o destination.Order) e
 	case destination.HoldClaims, destination.TreatAsUp:
 		o.Until = o.Until.UTC().Truncate(time.Millisecond)
 		if !o.Until.After(now) || o.Until.After(now.Add(destination.LongestOrder)) {
-			return &CommandError{"invalid_until",
-				"until is missing, past or more than 7 days ahead, expected an instant such as 2026-03-01T18:00:00-03:00"}
+			return journal.Refuse("invalid_until",
+				"until is missing, past or more than 7 days ahead, expected an instant such as 2026-03-01T18:00:00-03:00")
 		}
 	case destination.ReleaseAt:
 		if !(o.PerMinute > 0 && o.PerMinute <= most) {
-			return &CommandError{"invalid_pace", fmt.Sprintf(
-				"perMinute is %g, expected more than 0 and at most %g, the destination's pace.most", o.PerMinute, most)}
+			return journal.Refuse("invalid_pace",
+				"perMinute is %g, expected more than 0 and at most %g, the destination's pace.most", o.PerMinute, most)
 		}
 	}
 	return g.Memory.RecordDestination(ctx, name, journal.DestinationBody{Command: &o})

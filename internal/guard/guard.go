@@ -43,7 +43,7 @@ type Destinations interface {
 	Destination(name string) (gate.Destination, []gate.Claim, error)
 }
 
-// DeadLetters carries out what people decide. An error with a *deadletter.Refusal means that nothing was done; after
+// DeadLetters carries out what people decide. An error with a *journal.Refusal means that nothing was done; after
 // any other, the decision may be recorded or not, and may be sent again. It is safe for concurrent use.
 type DeadLetters interface {
 	Reads
@@ -185,7 +185,7 @@ func (g *Guard) assignee(ctx context.Context, name string, team decision.Team) (
 	if slices.Contains(c.Names, name) || c.Others && access.CheckName(name) == nil && !slices.ContainsFunc(known, named) {
 		return name, nil
 	}
-	return "", &deadletter.Refusal{Code: deadletter.InvalidAssignee, Message: fmt.Sprintf("assignee is %.60q, who may not "+
+	return "", &journal.Refusal{Code: deadletter.InvalidAssignee, Message: fmt.Sprintf("assignee is %.60q, who may not "+
 		"decide for the team %.60q, expected one of %s", name, team, strings.Join(c.Names, ", "))}
 }
 
@@ -212,7 +212,7 @@ func (g *Guard) Handover(ctx context.Context, of, to string) (done Handed, err e
 			_, err := g.Assign(ctx, items[i].ID, a)
 			if _, denied := errors.AsType[*access.Refusal](err); err == nil {
 				done.Given++
-			} else if denied || deadletter.RefusalOf(err) != nil {
+			} else if denied || journal.RefusalOf(err) != nil {
 				done.Left++
 			} else {
 				return done, err

@@ -175,7 +175,7 @@ type BulkItem struct {
 	DeadLetter string
 	Subject    Subject
 	Outcome    BulkOutcome
-	// Code is why it was refused (deadletter.Code); empty otherwise.
+	// Code is why it was refused (journal.Code); empty otherwise.
 	Code string
 	// ChangedAt is when Outcome last changed, DecidedAt when it was decided; the zero time where it was not.
 	ChangedAt, DecidedAt time.Time

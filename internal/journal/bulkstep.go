@@ -3,35 +3,17 @@ package journal
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"retry-worker/internal/redact"
 )
 
-// The errors of a step of a bulk run. Their texts begin with the API's error codes.
-var (
-	ErrBulkRunUnknown  = errors.New("run_not_found")
-	ErrInvalidRunState = errors.New("invalid_run_state")
-)
-
-// BulkStateError is an ErrInvalidRunState: the bulk run's State does not allow the step.
-type BulkStateError struct{ State BulkState }
-
-func (e *BulkStateError) Error() string {
-	return fmt.Sprintf("%v: the bulk run is %s", ErrInvalidRunState, e.State)
-}
-
-// Is reports whether e is an ErrInvalidRunState.
-func (e *BulkStateError) Is(target error) bool { return target == ErrInvalidRunState }
-
 // MaxPerMinute is the most dead letters that a bulk run decides in a minute.
 const MaxPerMinute = 6000
 
 // Bulk records a step of a whole bulk run and returns the run as it stands then. Pause needs a running run, resume a
-// paused one, cancel one that has not ended, finish a running one with nothing planned, and start a new id; otherwise
-// the error is a *BulkStateError. Its other errors are ErrBulkRunUnknown and those of Analyze.
+// paused one, cancel one that has not ended, finish a running one with nothing planned, and start a new id. Its errors
+// are a *Refusal and those of Analyze.
 func (j *Journal) Bulk(ctx context.Context, s *BulkStep) (BulkRun, error) {
 	return outcomeOf(ctx, j, Lookup{Run: s.Run.ID}, func(b *batch, h *History) (BulkRun, error) { return b.bulk(s, h) })
 }
@@ -42,7 +24,7 @@ func (b *batch) bulk(s *BulkStep, h *History) (BulkRun, error) {
 	by := bounded(cmp.Or(s.By, s.Run.By))
 	switch {
 	case s.Verb == BulkStart && known != nil:
-		return BulkRun{}, &BulkStateError{known.State}
+		return BulkRun{}, known.refuses(s.Verb)
 	case s.Verb == BulkStart:
 		return b.started(&s.Run, by, s.Items), nil
 	case known == nil:
@@ -50,7 +32,7 @@ func (b *batch) bulk(s *BulkStep, h *History) (BulkRun, error) {
 	}
 	to, ok := known.after(s.Verb)
 	if !ok {
-		return BulkRun{}, &BulkStateError{known.State}
+		return BulkRun{}, known.refuses(s.Verb)
 	}
 	return b.stepped(known, &bulkBody{Run: known.ID, Verb: s.Verb, By: by, State: to}), nil
 }
@@ -69,6 +51,13 @@ func (r *BulkRun) after(v BulkVerb) (BulkState, bool) {
 	default:
 		return "", false
 	}
+}
+
+// refuses refuses a step that the run's state does not allow.
+func (r *BulkRun) refuses(v BulkVerb) *Refusal {
+	return Refuse(InvalidRunState, "the run is %s; %s needs one that is %s", r.State, v, map[BulkVerb]string{
+		BulkStart: "new", BulkPause: "running", BulkResume: "paused", BulkCancel: "running or paused",
+		BulkFinish: "running, with nothing planned"}[v])
 }
 
 // bulkBody is the body of a step's record.

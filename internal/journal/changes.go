@@ -143,7 +143,7 @@ func (b *batch) analyze(a *Analysis, h *History) Recorded {
 	case r.how == Rebased:
 		return b.rebase(a, h, &r)
 	case r.decision.Rejection != nil:
-		b.reject(&Refusal{Subject: a.Subject, Rule: a.Rule, JobKey: a.JobKey, ProcessInstanceKey: a.ProcessInstanceKey,
+		b.reject(&RejectedJob{Subject: a.Subject, Rule: a.Rule, JobKey: a.JobKey, ProcessInstanceKey: a.ProcessInstanceKey,
 			Rejection: r.decision.Rejection}, h)
 		return Recorded{How: Fresh, Decision: r.decision}
 	}

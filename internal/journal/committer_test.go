@@ -180,7 +180,7 @@ func TestNoDecisionBehindAPause(t *testing.T) {
 		}()
 		synctest.Wait()
 		r := &journal.Review{Subject: failure(claim(2), 2).Subject, DeadLetter: "1", Run: run.ID, By: "ana", Reason: "x", Policy: tiss}
-		if _, err := b.journal.Review(t.Context(), r); !errors.Is(err, journal.ErrInvalidRunState) {
+		if _, err := b.journal.Review(t.Context(), r); journal.CodeOf(err) != journal.InvalidRunState {
 			t.Errorf("a decision of a run that was paused just before: %v", err)
 		}
 	})
@@ -353,7 +353,7 @@ func TestRejectionsShareACommit(t *testing.T) {
 		done := make(chan error, 3)
 		for range 3 {
 			go func() {
-				done <- b.journal.Reject(t.Context(), &journal.Refusal{JobKey: 7, Rejection: &decision.Rejection{
+				done <- b.journal.Reject(t.Context(), &journal.RejectedJob{JobKey: 7, Rejection: &decision.Rejection{
 					Code: decision.UnknownPolicy, Variable: "retryPolicy", Found: "CPF 123.456.789-09\x00", Expected: "one of tiss-submission"}})
 			}()
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -62,12 +61,9 @@ type DestinationBody struct {
 var ErrStale = errors.New("another process has recorded a later state of the destination")
 
 // RecordDestination records a destination's new State or a person's order. It returns ErrStale unless the State's
-// version follows the last recorded one. Its other errors are ErrReasonRequired and those of Analyze.
+// version follows the last recorded one. Its other errors are those of Analyze.
 func (j *Journal) RecordDestination(ctx context.Context, name string, body DestinationBody) error {
 	if c := body.Command; c != nil {
-		if strings.TrimSpace(c.Reason) == "" {
-			return ErrReasonRequired
-		}
 		c.Reason, c.By = storable(redact.Line(c.Reason, maxReasonBytes)), bounded(c.By)
 	}
 	s := DestinationSubject(name)

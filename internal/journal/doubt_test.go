@@ -79,7 +79,7 @@ func (b *bench) playDoubted(j *journal.Journal) {
 	}
 	of, letter := failure(claim(1), 1).Subject, r.Attempt.DeadLetter
 	b.doubted("rejection", func() error {
-		return j.Reject(ctx, &journal.Refusal{Subject: of, Rejection: &decision.Rejection{Code: decision.InvalidRetryCount}})
+		return j.Reject(ctx, &journal.RejectedJob{Subject: of, Rejection: &decision.Rejection{Code: decision.InvalidRetryCount}})
 	})
 	b.doubted("review job", func() error {
 		d, err := j.ReviewSeen(ctx, &journal.ReviewJob{Subject: of, DeadLetter: letter, JobKey: 7})

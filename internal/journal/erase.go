@@ -2,12 +2,10 @@ package journal
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"retry-worker/internal/redact"
@@ -26,15 +24,8 @@ type Erased struct {
 	Record  int64
 }
 
-// The errors of an erasure, besides ErrReasonRequired. Their texts begin with the API's error codes.
-var (
-	ErrSubjectUnknown = errors.New("subject_not_found: the journal knows no such subject; it may have been erased or " +
-		"purged already")
-	ErrSubjectBusy = errors.New("subject_busy")
-)
-
-// Erase removes a subject's records and its name. Its error holds a *StoreError, or is ErrReasonRequired,
-// ErrSubjectUnknown or, if something is still to be done about the subject, ErrSubjectBusy, whose text says what.
+// Erase removes a subject's records and its name. Its error holds a *StoreError, or is a *Refusal: the subject is not
+// known, or something is still to be done about it.
 func (j *Journal) Erase(ctx context.Context, store Expunger, e Erasure) (Erased, error) {
 	c, err := j.expunge(ctx, store, Scope{Subject: e.Subject}, func(head Head, p *Expunging) (*Changes, error) {
 		return p.Erase(head, j.now(), e, j.publish)
@@ -48,18 +39,15 @@ func (j *Journal) Erase(ctx context.Context, store Expunger, e Erasure) (Erased,
 // Erase returns the changes of an erasure. Its error is one of those above, or names a record that is not what was
 // signed.
 func (p *Expunging) Erase(head Head, at time.Time, e Erasure, publish Publisher) (*Changes, error) {
-	if strings.TrimSpace(e.Reason) == "" {
-		return nil, ErrReasonRequired
-	}
 	if len(p.Subjects) == 0 {
-		return nil, ErrSubjectUnknown
+		return nil, Refuse(SubjectNotFound, "the journal knows no such subject; it may have been erased or purged already")
 	}
 	s, err := p.Subjects[0].fold(head.Record)
-	if err == nil {
-		err = s.busy()
-	}
 	if err != nil {
 		return nil, err
+	}
+	if why := s.busy(); why != nil {
+		return nil, why
 	}
 	x := newExpunge(head, at, publish)
 	x.takeFirst(s, len(s.Records))
@@ -101,11 +89,9 @@ func (p *Expunging) alone(left *projection) (causes []string, err error) {
 }
 
 // busy returns why the subject cannot be erased yet; nil if it can.
-func (s *folded) busy() error {
+func (s *folded) busy() *Refusal {
 	h := s.whole
-	busy := func(why string, args ...any) error {
-		return fmt.Errorf("%w: %s", ErrSubjectBusy, fmt.Sprintf(why, args...))
-	}
+	busy := func(why string, args ...any) *Refusal { return Refuse(SubjectBusy, why, args...) }
 	switch h.Episode.State {
 	case Scheduled, Reprocessing:
 		return busy("a retry of it is under way; erase it once that has ended, or report how it ended (/outcomes)")

@@ -15,7 +15,7 @@ import (
 // refuses records a job that names nobody.
 func (c *clinic) refuses() {
 	c.t.Helper()
-	testkit.Must(c.t, c.j.Reject(c.t.Context(), &journal.Refusal{Rejection: &decision.Rejection{Code: decision.InvalidClaimID}}))
+	testkit.Must(c.t, c.j.Reject(c.t.Context(), &journal.RejectedJob{Rejection: &decision.Rejection{Code: decision.InvalidClaimID}}))
 }
 
 // TestPurgeByAWrongClock: nothing goes while the clock stands far past the last commit, until a person says that it is right.
@@ -132,11 +132,7 @@ func TestErasureIsPublished(t *testing.T) {
 	}, journal.NoHooks())
 	f.Fail("tiss-submission", "CLM-1-1", "TIMEOUT", -1)
 	f.Succeed("tiss-submission", "CLM-1-1")
-	e := journal.Erasure{Subject: testkit.Subject("tiss-submission", "CLM-1-1"), By: "ana"}
-	if _, err := j.Erase(t.Context(), f.Memory, e); !errors.Is(err, journal.ErrReasonRequired) {
-		t.Errorf("without a reason: %v", err)
-	}
-	e.Reason = "pedido do titular"
+	e := journal.Erasure{Subject: testkit.Subject("tiss-submission", "CLM-1-1"), Reason: "pedido do titular", By: "ana"}
 	done, err := j.Erase(t.Context(), f.Memory, e)
 	if err != nil || len(told) != 1 || told[0].Entry.Kind != journal.ErasureEntry || told[0].Entry.Record != done.Record {
 		t.Errorf("told is %+v of %+v (%v)", told, done, err)

@@ -100,7 +100,7 @@ func (j *Journal) Foresee(p *decision.Policy, f *decision.Failure, redacted stri
 }
 
 // Reject records that an input was refused. Its errors are those of Analyze.
-func (j *Journal) Reject(ctx context.Context, r *Refusal) error {
+func (j *Journal) Reject(ctx context.Context, r *RejectedJob) error {
 	return j.submit(ctx, &item{
 		lookup: Lookup{Subject: r.Subject},
 		apply:  func(b *batch, h *History) error { b.reject(r, h); return nil },
@@ -118,11 +118,10 @@ func (j *Journal) Conclude(ctx context.Context, o *Outcome) (Concluded, error) {
 }
 
 // Review records a person's decision on a dead letter, and sends it to the process that waits for it (ReviewQueue; R17,
-// R33). Its errors are those of Analyze, ErrReasonRequired, ErrInvalidReview, ErrDeadLetterUnknown,
-// ErrMaxRetriesExceeded, ErrDeadlineMissed and ErrInvalidRetryState, as a *DecidedError, ErrNobodyWaits, ErrNotListed
-// or ErrUndone. A bulk run (Review.Run) that is not running gets a *BulkStateError, an unknown one ErrBulkRunUnknown.
+// R33). The caller has checked that there is a reason, and Force where Fresh is. Its errors are a *Refusal and those of
+// Analyze.
 func (j *Journal) Review(ctx context.Context, r *Review) (Reviewed, error) {
-	if err := r.check(); err != nil {
+	if err := r.Accepted.check(); err != nil {
 		return Reviewed{}, err
 	}
 	asked := Lookup{Subject: r.Subject, DeadLetter: r.DeadLetter, Run: r.Run}

@@ -3,9 +3,7 @@ package journal
 import (
 	"cmp"
 	"context"
-	"errors"
 	"math"
-	"strings"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -129,20 +127,14 @@ type TeachingBody struct {
 	Forgotten bool `json:"forgotten,omitempty"`
 }
 
-// ErrNotTaught says that there is nothing to forget.
-var ErrNotTaught = errors.New("nothing was taught of the cause")
-
 // Teach records what a person says about a cause, for all later decisions. t replaces what was taught before; an empty
-// t.Class forgets it. Its errors are ErrReasonRequired, ErrNotTaught and those of Analyze.
+// t.Class forgets it. Its errors are a *Refusal and those of Analyze.
 func (j *Journal) Teach(ctx context.Context, policy, cause string, t Teaching) error {
-	if strings.TrimSpace(t.Reason) == "" {
-		return ErrReasonRequired
-	}
 	s, body := CauseSubject(policy, cause), TeachingBody{Teaching: t, Forgotten: t.Class == ""}
 	body.Reason, body.By = storable(redact.Line(t.Reason, maxReasonBytes)), bounded(t.By)
 	return j.submit(ctx, &item{lookup: Lookup{Subject: s}, apply: func(b *batch, h *History) error {
 		if body.Forgotten && h.Taught == nil {
-			return ErrNotTaught
+			return Refuse(NothingTaught, "nothing is taught of this cause, so nothing can be taken back")
 		}
 		b.entry(h, s, TeachingEntry, &body, Happening{})
 		return nil

@@ -2,9 +2,7 @@ package journal
 
 import (
 	"context"
-	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"retry-worker/internal/redact"
@@ -33,9 +31,6 @@ const (
 	LaterQueue = "decisions"
 	UndoFor    = 30 * time.Second
 )
-
-// ErrUndone is an ErrInvalidRetryState: the decision to be carried out was undone.
-var ErrUndone = fmt.Errorf("%w: the decision was undone", ErrInvalidRetryState)
 
 // Note is what a person says about a dead letter without deciding on it.
 type Note struct {
@@ -79,13 +74,13 @@ type Later struct {
 	Mark
 }
 
-// decided returns the error of others that decide while l can be undone.
-func (l *Later) decided() *DecidedError {
+// decided refuses the decisions of others while l can be undone.
+func (l *Later) decided() *Refusal {
 	state := DeadLetterReprocessing
 	if l.Verb == DiscardLater {
 		state = DeadLetterDiscarded
 	}
-	return &DecidedError{By: l.By, At: l.At, State: state}
+	return settled(state, l.At, l.By)
 }
 
 // Mark is what a note leaves on a dead letter. Its zero value is nothing.
@@ -106,12 +101,9 @@ type Assignment struct {
 	Mark
 }
 
-// Note records what a person says about a dead letter, and returns the dead letter as it stands then. Its errors are
-// those of Analyze, ErrReasonRequired, ErrDeadLetterUnknown and a *DecidedError; for RetryLater those of Review too.
+// Note records what a person says about a dead letter, and returns the dead letter as it stands then. Its errors are a
+// *Refusal and those of Analyze.
 func (j *Journal) Note(ctx context.Context, n *Note) (DeadLetter, error) {
-	if n.Verb != Assign && n.Verb != Undo && strings.TrimSpace(n.Text) == "" {
-		return DeadLetter{}, ErrReasonRequired
-	}
 	return outcomeOf(ctx, j, Lookup{Subject: n.Subject, DeadLetter: n.DeadLetter},
 		func(b *batch, h *History) (DeadLetter, error) { return b.note(n, h) })
 }

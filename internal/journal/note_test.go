@@ -1,7 +1,6 @@
 package journal_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -46,7 +45,7 @@ func TestOneDecisionAtATime(t *testing.T) {
 		t.Errorf("asked for again, it is %+v, %v; want the first", again, err)
 	}
 	for when, deadline := range map[string]time.Time{"now": due, "backoff": due.Add(time.Hour)} {
-		if _, err := retry(when, deadline); !errors.Is(err, journal.ErrInvalidRetryState) {
+		if _, err := retry(when, deadline); journal.CodeOf(err) != journal.InvalidRetryState {
 			t.Errorf("%s with the deadline %s: %v, want that another is decided", when, deadline, err)
 		}
 	}

@@ -136,8 +136,8 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 	return Concluded{Episode: h.Episode, Changed: true}
 }
 
-// Refusal is a job whose input was rejected (R11). It is recorded, but not as an attempt.
-type Refusal struct {
+// RejectedJob is a job whose input was rejected (R11). It is recorded, but not as an attempt.
+type RejectedJob struct {
 	// Subject lacks what the job did not say; it may be zero.
 	Subject                    Subject
 	Rule                       decision.BusinessRule
@@ -145,8 +145,8 @@ type Refusal struct {
 	Rejection                  *decision.Rejection
 }
 
-// refusal is the body of a Refusal's record.
-type refusal struct {
+// rejectionBody is the body of a RejectedJob's record.
+type rejectionBody struct {
 	Code               decision.RejectionCode `json:"rejection"`
 	Message            string                 `json:"message"`
 	Rule               decision.BusinessRule  `json:"rule,omitempty"`
@@ -154,8 +154,8 @@ type refusal struct {
 	ProcessInstanceKey int64                  `json:"processInstanceKey,string"`
 }
 
-func (b *batch) reject(r *Refusal, h *History) {
-	body := refusal{r.Rejection.Code, storable(RejectionMessage(r.Rejection)), r.Rule, r.JobKey, r.ProcessInstanceKey}
+func (b *batch) reject(r *RejectedJob, h *History) {
+	body := rejectionBody{r.Rejection.Code, storable(RejectionMessage(r.Rejection)), r.Rule, r.JobKey, r.ProcessInstanceKey}
 	b.entry(h, r.Subject, RejectionEntry, body, Happening{})
 }
 

@@ -1,9 +1,6 @@
 package journal
 
 import (
-	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -35,63 +32,8 @@ type Review struct {
 	Note int64
 }
 
-// The errors of a review. Their texts begin with the API's error codes.
-var (
-	ErrDeadLetterUnknown  = errors.New("job_not_found")
-	ErrMaxRetriesExceeded = errors.New("max_retries_exceeded")
-	ErrDeadlineMissed     = errors.New("deadline_missed")
-	ErrInvalidRetryState  = errors.New("invalid_retry_state")
-	ErrInvalidReview      = errors.New("invalid_review")
-	ErrReasonRequired     = errors.New("reason_required")
-)
-
-// ErrNobodyWaits is an ErrInvalidRetryState: no process waits that could carry out a retry.
-var ErrNobodyWaits = fmt.Errorf("%w: no process waits for a decision on it: it can only be discarded",
-	ErrInvalidRetryState)
-
-// ErrNotListed is an ErrInvalidRetryState: the process does not understand the answer "accepted".
-var ErrNotListed = fmt.Errorf("%w: the header decisions of the process's review task does not list accepted",
-	ErrInvalidRetryState)
-
-// DecidedError is an ErrInvalidRetryState: the dead letter is no longer open, or about to be decided.
-type DecidedError struct {
-	// By is who decided on it, At when. By is empty if it was settled without a person.
-	By    string
-	At    time.Time
-	State DeadLetterState
-}
-
-func (e *DecidedError) Error() string {
-	by := ""
-	if e.By != "" {
-		by = " by " + e.By
-	}
-	return fmt.Sprintf("%v: it is %s since %s%s", ErrInvalidRetryState, e.State, decision.Instant(e.At), by)
-}
-
-// Is reports whether e is an ErrInvalidRetryState.
-func (e *DecidedError) Is(target error) bool { return target == ErrInvalidRetryState }
-
 // maxReasonBytes bounds a person's words, which are redacted like any text, as they may name a patient.
 const maxReasonBytes = 1000
-
-// check returns an error if the review is wrong for every dead letter.
-func (r *Review) check() error {
-	switch {
-	case strings.TrimSpace(r.Reason) == "":
-		return ErrReasonRequired
-	case r.Fresh && !r.Force:
-		return fmt.Errorf("%w: fresh begins the whole ladder anew, which needs forceRetry", ErrInvalidReview)
-	case (r.Discard || r.Accepted != nil) && (r.Force || r.Fresh || !r.Deadline.IsZero()):
-		return fmt.Errorf("%w: what is closed is not retried: expected neither forceRetry, fresh nor submissionDeadline",
-			ErrInvalidReview)
-	case r.Discard && r.Accepted != nil:
-		return fmt.Errorf("%w: what is accepted is not discarded", ErrInvalidReview)
-	case r.Delay < 0:
-		return fmt.Errorf("%w: the delay is %s, expected 0 or more", ErrInvalidReview, r.Delay)
-	}
-	return r.Accepted.check()
-}
 
 // next returns when the retry is made: never in the past (R7), and while the destination is open (R29).
 func (r *Review) next(h *History, now time.Time) time.Time {
@@ -147,19 +89,19 @@ func (b *batch) review(r *Review, h *History) (Reviewed, error) {
 	case r.Run != "" && h.Run == nil:
 		return Reviewed{}, ErrBulkRunUnknown
 	case r.Run != "" && h.Run.State != BulkRunning: // the run was stopped meanwhile
-		return Reviewed{}, &BulkStateError{h.Run.State}
+		return Reviewed{}, Refuse(InvalidRunState, "the bulk run is %s", h.Run.State)
 	case d == nil || d.ID != r.DeadLetter:
 		return Reviewed{}, ErrDeadLetterUnknown
 	case d.State != DeadLetterOpen || h.Episode.DeadLetter != d.ID:
 		return Reviewed{}, d.Decided()
 	case r.undone(d):
-		return Reviewed{}, ErrUndone
+		return Reviewed{}, Refuse(InvalidRetryState, "the decision was undone")
 	case r.Note == 0 && b.now.Before(d.Later.At.Add(UndoFor)):
 		return Reviewed{}, d.Later.decided()
 	case r.Discard:
 		return b.reviewed(r, h, DeadLetterDiscarded, time.Time{}), nil
 	case !d.Waits():
-		return Reviewed{}, ErrNobodyWaits
+		return Reviewed{}, d.Unattended()
 	case r.Accepted != nil && !d.Accepts:
 		return Reviewed{}, ErrNotListed
 	case r.Accepted != nil:
@@ -176,13 +118,13 @@ func (b *batch) review(r *Review, h *History) (Reviewed, error) {
 func (r *Review) judged(h *History, now time.Time) (next time.Time, err error) {
 	switch d := h.DeadLetter; {
 	case !d.Waits():
-		return next, ErrNobodyWaits
+		return next, d.Unattended()
 	case d.AtLimit() && !r.Force:
-		return next, ErrMaxRetriesExceeded
+		return next, d.Exceeded()
 	}
 	next = r.next(h, now)
 	if until := r.until(h.DeadLetter); !until.IsZero() && next.After(until) {
-		return next, ErrDeadlineMissed
+		return next, Missed(until)
 	}
 	return next, nil
 }
@@ -196,19 +138,6 @@ func (d *DeadLetter) retries(fresh bool) int64 {
 		return 0
 	}
 	return max(d.RetryCount, d.RetryCount+1)
-}
-
-// Decided returns the error that says who decided on d, and when.
-func (d *DeadLetter) Decided() *DecidedError {
-	e := &DecidedError{At: d.ChangedAt, State: d.State}
-	if d.State == DeadLetterReprocessing || d.State == DeadLetterDiscarded ||
-		d.State == DeadLetterAccepted && d.Review.Accepted != nil {
-		e.By, e.At = d.Review.By, d.Review.At
-	}
-	if e.At.IsZero() { // without a note
-		e.At = d.ChangedAt
-	}
-	return e
 }
 
 // reviewed records the decision and sends it to the process that waits.

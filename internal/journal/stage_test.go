@@ -64,10 +64,22 @@ type arguments = golden.Arguments
 func (s *stage) play(command string) string {
 	return golden.Play(command, map[string]func(*arguments) (string, error){
 		"at": s.at, "after": s.after, "analyze": s.analyze, "answered": s.answered, "outcome": s.outcome,
-		"review": s.review, "seen": s.seen, "delivered": s.delivered, "answers": s.answers, "letters": s.list, "history": s.history,
+		"review": coded(s.review), "seen": coded(s.seen), "delivered": s.delivered, "answers": s.answers, "letters": s.list, "history": s.history,
 		"pending": s.pending, "fault": s.fault, "audit": s.audit, "anew": s.anew, "policy": s.policy, "hold": s.hold,
 		"depart": s.depart, "many": s.many, "figures": s.figures, "causes": s.causes,
+		"bulk": coded(s.bulk), "run": s.run,
 	})
+}
+
+// coded has a refusal begin with its code.
+func coded(play func(*arguments) (string, error)) func(*arguments) (string, error) {
+	return func(a *arguments) (string, error) {
+		output, err := play(a)
+		if code := journal.CodeOf(err); code != "" {
+			err = fmt.Errorf("%s: %w", code, err)
+		}
+		return output, err
+	}
 }
 
 func (s *stage) subject(a *arguments) journal.Subject {
@@ -121,7 +133,7 @@ func (s *stage) analyze(a *arguments) (string, error) {
 		element = a.Number("job") * 10
 	}
 	if rejection != nil {
-		err := s.journal.Reject(s.t.Context(), &journal.Refusal{Subject: subject, Rule: decision.RNBIL005,
+		err := s.journal.Reject(s.t.Context(), &journal.RejectedJob{Subject: subject, Rule: decision.RNBIL005,
 			JobKey: a.Number("job"), ProcessInstanceKey: a.Number("instance"), Rejection: rejection})
 		return "rejected " + journal.RejectionMessage(rejection) + "\n", err
 	}
@@ -174,7 +186,7 @@ func (s *stage) outcome(a *arguments) (string, error) {
 
 func (s *stage) review(a *arguments) (string, error) {
 	r := &journal.Review{Subject: s.subject(a), Discard: a.Words["discard"], Force: a.Words["force"], Fresh: a.Words["fresh"],
-		Reason: a.Named["reason"], By: a.Named["by"], DeadLetter: s.letterID(a), Policy: s.policies[decision.DefaultPolicy]}
+		Reason: a.Named["reason"], By: a.Named["by"], Run: a.Named["run"], DeadLetter: s.letterID(a), Policy: s.policies[decision.DefaultPolicy]}
 	if a.Words["accepted"] {
 		r.Accepted = &journal.Acceptance{Protocol: a.Named["protocol"]}
 	}

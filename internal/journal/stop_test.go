@@ -98,7 +98,7 @@ func TestCallersLeave(t *testing.T) {
 				t.Fatalf("call %d: %v after %s", i, a.err, a.after)
 			}
 		}
-		if err := b.journal.Reject(ctx, &journal.Refusal{Rejection: &decision.Rejection{}}); !errors.Is(err, context.DeadlineExceeded) {
+		if err := b.journal.Reject(ctx, &journal.RejectedJob{Rejection: &decision.Rejection{}}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
 		if _, err := b.journal.Conclude(ctx, &journal.Outcome{Subject: failure(claim(1), 1).Subject}); !errors.Is(err, context.DeadlineExceeded) {

@@ -38,8 +38,8 @@ type call struct {
 	Wait                   time.Duration
 }
 
-// reviews are the kinds of review; the last two are refused.
-var reviews = []string{"again", "again", "force", "force", "force", "fresh", "fresh", "discard", "forced discard", "fresh alone"}
+// reviews are the kinds of review.
+var reviews = []string{"again", "again", "force", "force", "force", "fresh", "fresh", "discard"}
 
 // calls generates calls with few keys and counts, so that they repeat.
 var calls = rapid.Custom(func(t *rapid.T) call {
@@ -56,9 +56,9 @@ var calls = rapid.Custom(func(t *rapid.T) call {
 		Error: rapid.SampledFrom([]string{"TIMEOUT", "HTTP 503", "what is this", "DUPLICATE_CLAIM", "INSURANCE_EXPIRED after TIMEOUT",
 			""}).Draw(t, "error"),
 		Success: rapid.Bool().Draw(t, "success"),
-		Discard: how == "discard" || how == "forced discard",
-		Force:   how == "force" || how == "fresh" || how == "forced discard",
-		Fresh:   how == "fresh" || how == "fresh alone",
+		Discard: how == "discard",
+		Force:   how == "force" || how == "fresh",
+		Fresh:   how == "fresh",
 		Answer:  rapid.Bool().Draw(t, "answer"),
 		Seen:    rapid.IntRange(0, 3).Draw(t, "seen") > 0,
 		Wait: rapid.SampledFrom([]time.Duration{0, 0, 1500 * time.Millisecond, time.Minute, 6 * time.Minute, 2 * time.Hour, 47 * time.Hour,

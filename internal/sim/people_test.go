@@ -161,7 +161,7 @@ func (r *replica) decide(who string, how int) {
 			r.fail("%s sends %s again by %+v, and that is recorded as %+v", who, d.Subject.ID, c, b)
 		}
 	}
-	if no := deadletter.RefusalOf(err); no != nil && no.By == who && how%4 != 1 { // a clock may be fast that a discard is carried out by
+	if no := journal.RefusalOf(err); no != nil && no.By == who && how%4 != 1 { // a clock may be fast that a discard is carried out by
 		r.fail("%s, who decided on %s, is told: %v", who, d.Subject.ID, err)
 	}
 }

@@ -248,7 +248,7 @@ func (f *Fixture) DecideBulk(run string, n int) []journal.BulkItem {
 	Must(f.t, err)
 	for _, i := range items {
 		_, err := f.DeadLetters.Decide(f.t.Context(), deadletter.Command{ID: i.DeadLetter, Action: r.Action, Reason: r.Reason, By: r.By, Run: run, Force: r.Force, Fresh: r.Fresh, When: r.When})
-		if refusal := deadletter.RefusalOf(err); refusal != nil {
+		if refusal := journal.RefusalOf(err); refusal != nil {
 			err = f.Journal.RefuseBulkItem(f.t.Context(), run, i.Number, string(refusal.Code))
 		}
 		Must(f.t, err)

@@ -135,7 +135,7 @@ func (w *Worker) refused(ctx context.Context, j *Job, r Reply, before Action, er
 
 // refuse records the rejection of a job's input, then rejects the job (R11).
 func (u *useCase) refuse(ctx context.Context, j *Job, r *decision.Rejection) Reply {
-	refusal := journal.Refusal{
+	refusal := journal.RejectedJob{
 		Subject: journal.Subject{Tenant: tenant(j)}, Rule: u.rule,
 		JobKey: j.Key, ProcessInstanceKey: j.ProcessInstanceKey, Rejection: r,
 	}

@@ -166,6 +166,9 @@ func (c *Client) Topology(ctx context.Context) (Topology, error) {
 		GatewayVersion: r.GatewayVersion, Brokers: int32(len(r.Brokers)),
 		Partitions: r.PartitionsCount, ReplicationFactor: r.ReplicationFactor,
 	}
+	if t.Partitions < 1 {
+		return Topology{}, errors.New("ask for the topology: the answer names no partitions, so it is not the engine's")
+	}
 	for _, b := range r.Brokers {
 		for _, p := range b.Partitions {
 			if p.Role == pb.Partition_LEADER {
@@ -199,6 +202,9 @@ func (c *Client) Deploy(ctx context.Context, name string, content []byte, tenant
 		if p := d.GetProcess(); p != nil {
 			all = append(all, Deployment{p.BpmnProcessId, p.Version, p.ProcessDefinitionKey})
 		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("deploy %s: the answer names no process, so it is not the engine's", name)
 	}
 	return all, nil
 }

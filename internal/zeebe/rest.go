@@ -219,11 +219,18 @@ func (c *rest) activate(ctx context.Context, r *pb.ActivateJobsRequest) ([]*pb.A
 	if err := c.send(ctx, http.MethodPost, "jobs/activation", in, &out); err != nil {
 		return nil, err
 	}
+	if out.Jobs == nil {
+		return nil, &restError{0, "", errors.New("answered 200 without a list of jobs, not as the engine does")}
+	}
 	jobs := make([]*pb.ActivatedJob, len(out.Jobs))
 	for i := range out.Jobs {
 		j := &out.Jobs[i]
+		key := cmp.Or(j.JobKey, j.Key)
+		if key == 0 {
+			return nil, &restError{0, "", errors.New("answered 200 with a job that has no jobKey, not as the engine does")}
+		}
 		jobs[i] = &pb.ActivatedJob{
-			Key:                int64(cmp.Or(j.JobKey, j.Key)),
+			Key:                int64(key),
 			ProcessInstanceKey: int64(j.ProcessInstanceKey), ElementInstanceKey: int64(j.ElementInstanceKey),
 			Type: j.Type, TenantId: j.TenantID, Retries: j.Retries,
 			CustomHeaders: string(j.CustomHeaders), Variables: string(j.Variables), Deadline: int64(j.Deadline),

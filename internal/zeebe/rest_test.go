@@ -89,6 +89,21 @@ func TestClosedConnection(t *testing.T) {
 	wantKind(t, "Activate", err, worker.Ambiguous)
 }
 
+// TestAnotherAPI: a server that answers every request with an object is not taken for the engine.
+func TestAnotherAPI(t *testing.T) {
+	c, ctx := answering(t, http.StatusOK, "application/json", "{}"), wait.Context(t)
+	_, err := c.Activate(ctx, poll(1, time.Second))
+	wantKind(t, "Activate", err, worker.Ambiguous)
+	topology, err := c.Topology(ctx)
+	if err == nil {
+		t.Errorf("topology %+v", topology)
+	}
+	deployed, err := c.Deploy(ctx, "p.bpmn", nil, "")
+	if err == nil {
+		t.Errorf("deployed %+v", deployed)
+	}
+}
+
 // TestBadActivations: one clear error, and no more memory than the limit says.
 func TestBadActivations(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -100,6 +115,7 @@ func TestBadActivations(t *testing.T) {
 		"cut off":     {"application/json", `{"jobs":[{"key":1},`, worker.Ambiguous},
 		"100 MB":      {"application/json", `{"jobs":"` + strings.Repeat("x", 100<<20), worker.TooLarge},
 		"empty":       {"application/json", "", worker.Ambiguous},
+		"no key":      {"application/json", `{"jobs":[{"type":"work","retries":3}]}`, worker.Ambiguous},
 		"100 MB page": {"text/html", strings.Repeat("x", 100<<20), worker.TooLarge},
 	} {
 		c := answering(t, http.StatusOK, tt.contentType, tt.body)
@@ -154,7 +170,7 @@ func TestBasicAuthentication(t *testing.T) {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
-		_, _ = io.WriteString(w, `{"gatewayVersion":"8.8.1"}`)
+		_, _ = io.WriteString(w, `{"gatewayVersion":"8.8.1","partitionsCount":1}`)
 	}))
 	defer s.Close()
 	for password, works := range map[string]bool{"canary": true, "canary-wrong": false} {

@@ -36,7 +36,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // openLog opens the log in a folder, which it makes if need be, and passes its events to replay. A torn last line,
 // after a kill or on a full disk, is cut off: nobody has seen its events.
-func openLog(folder string, fsync bool, replay func([]engine.Event)) (_ *logFile, err error) {
+func openLog(folder string, fsync bool, replay func([]engine.Event) error) (_ *logFile, err error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, fmt.Errorf("make the engine's data folder: %w", err)
 	}
@@ -66,7 +66,7 @@ func openLog(folder string, fsync bool, replay func([]engine.Event)) (_ *logFile
 	return l, l.write(nil)
 }
 
-func (l *logFile) read(replay func([]engine.Event)) error {
+func (l *logFile) read(replay func([]engine.Event) error) error {
 	lines := bufio.NewReaderSize(l.file, 1<<20)
 	first, err := lines.ReadString('\n')
 	switch {
@@ -92,7 +92,9 @@ func (l *logFile) read(replay func([]engine.Event)) error {
 		case ok && torn > 0:
 			return fmt.Errorf("line %d is damaged, and others follow it; restore the folder, or give --data another one", torn)
 		case ok:
-			replay(events)
+			if err := replay(events); err != nil {
+				return fmt.Errorf("line %d: %w; give --data another folder", n, err)
+			}
 			l.size += int64(len(line))
 		case torn == 0:
 			torn = n

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"fmt"
+	"hash/crc32"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -94,8 +96,14 @@ func TestTornLog(t *testing.T) {
 func TestUnusableLog(t *testing.T) {
 	content, lines, _ := written(t)
 	damaged := strings.Replace(string(content), lines[2][20:30], "??????????", 1)
+	another := lines[0]
+	for _, line := range lines[1 : len(lines)-1] {
+		body := strings.ReplaceAll(line[checksumLength:len(line)-1], "serviceTask", "userTask")
+		another += fmt.Sprintf("%08x %s\n", crc32.Checksum([]byte(body), castagnoli), body)
+	}
 	for content, says := range map[string]string{
 		damaged: "line 3 is damaged, and others follow it",
+		another: `line 2: another version took the model of the process "P"`,
 		strings.Replace(string(content), "log 1", "log 2", 1): "another version's",
 		"something else\n": "another version's, or no engine's log",
 		"no line at all":   "another version's, or no engine's log",

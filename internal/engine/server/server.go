@@ -108,11 +108,14 @@ func Open(o Options) (*Server, error) {
 	return s, nil
 }
 
-func (s *Server) replay(events []engine.Event) {
+func (s *Server) replay(events []engine.Event) error {
 	for i := range events {
-		s.core.Fold(&events[i])
+		if err := s.core.Fold(&events[i]); err != nil {
+			return err
+		}
 	}
 	s.recent.add(events)
+	return nil
 }
 
 // Close stops the engine and its servers, and waits for them. Further calls do nothing.

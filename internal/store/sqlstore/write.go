@@ -219,12 +219,13 @@ func (w *writer) save(head journal.Head, c *journal.Changes) error {
 	return w.execute(b)
 }
 
-// What a new row changes in an existing one.
+// What a new row changes in an existing one. Columns that never change are not set: SQLite would write their indexes
+// anew.
 const (
-	replaceSubject = "id = excluded.id, last = excluded.last, dead_letter = excluded.dead_letter," +
-		" destination = excluded.destination, body = excluded.body"
-	replaceDeadLetter = "id = excluded.id, state = excluded.state," +
-		" deadline = excluded.deadline, assignee = excluded.assignee, follow_up = excluded.follow_up, body = excluded.body"
+	replaceSubject = "last = excluded.last, dead_letter = excluded.dead_letter, destination = excluded.destination," +
+		" body = excluded.body"
+	replaceDeadLetter = "state = excluded.state, deadline = excluded.deadline, assignee = excluded.assignee," +
+		" follow_up = excluded.follow_up, body = excluded.body"
 	replaceRun      = "state = excluded.state, body = excluded.body"
 	replaceAnswered = "last = CASE WHEN answered.last > excluded.last THEN answered.last ELSE excluded.last END"
 	addSum          = "n = sums.n + excluded.n"

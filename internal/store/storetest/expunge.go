@@ -21,20 +21,20 @@ func testErase(t *testing.T, s Store) {
 	const gone = "CLM-GONE-1"
 	letter := w.die(gone, 2)
 	w.die("CLM-OTHER-1", 3)
-	w.wantRefused("CLM-UNKNOWN-1", journal.ErrSubjectUnknown, "subject_not_found")
-	w.wantRefused(gone, journal.ErrSubjectBusy, "discard that first")
+	w.wantRefused("CLM-UNKNOWN-1", journal.SubjectNotFound, "knows no such subject")
+	w.wantRefused(gone, journal.SubjectBusy, "discard that first")
 	w.Await(letter)
 	w.begin("run-1")
 	testkit.Must(t, w.decide("run-1", gone, letter, true))
-	w.wantRefused(gone, journal.ErrSubjectBusy, "on its way")
+	w.wantRefused(gone, journal.SubjectBusy, "on its way")
 	w.Deliver(true)
-	w.wantRefused(gone, journal.ErrSubjectBusy, "run-1")
+	w.wantRefused(gone, journal.SubjectBusy, "run-1")
 	w.step(journal.BulkCancel, journal.BulkRun{ID: "run-1"})
 	_, h := recall(t, s, journal.Lookup{Subject: subject(gone)}, journal.Lookup{Subject: subject("CLM-OTHER-1")})
 	must(t, s, nil, func(x *transaction) {
 		x.Outbox = append(x.Outbox, journal.Message{ID: "gate/1", Queue: journal.GateQueue, Subject: h[0].Key, Body: `{}`})
 	})
-	w.wantRefused(gone, journal.ErrSubjectBusy, "the answer of its gate")
+	w.wantRefused(gone, journal.SubjectBusy, "the answer of its gate")
 	going := pending(t, s, journal.GateQueue, 9)[0].Sequence
 	must(t, s, nil, func(x *transaction) { x.Published = append(x.Published, going) })
 	must(t, s, nil, func(x *transaction) {
@@ -52,7 +52,7 @@ func testErase(t *testing.T, s Store) {
 	if left := pending(t, s, "events", 9); len(left) != 1 || left[0].ID != fmt.Sprint(h[1].Key) {
 		t.Errorf("%+v waits to be told", left)
 	}
-	w.wantRefused(gone, journal.ErrSubjectUnknown, "subject_not_found")
+	w.wantRefused(gone, journal.SubjectNotFound, "knows no such subject")
 	w.want("after the erasure", "run-1", journal.BulkPlanned)
 }
 
@@ -230,7 +230,7 @@ func testPurge(t *testing.T, s Store) {
 	for version := range int64(2) {
 		testkit.Must(t, w.j.RecordDestination(t.Context(), "unimed", journal.DestinationBody{Version: version + 1, State: new(destination.New(at(0)))}))
 	}
-	testkit.Must(t, w.j.Reject(t.Context(), &journal.Refusal{Rejection: &decision.Rejection{Code: decision.InvalidClaimID}}))
+	testkit.Must(t, w.j.Reject(t.Context(), &journal.RejectedJob{Rejection: &decision.Rejection{Code: decision.InvalidClaimID}}))
 	young, err := s.Head(t.Context())
 	testkit.Must(t, err)
 	late := w.die("CLM-LATE-1", 5)

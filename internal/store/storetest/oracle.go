@@ -99,7 +99,7 @@ func (o *oracle) step(r *rapid.T, of journal.Subject) {
 	case "outcome":
 		_, err = o.journal.Conclude(ctx, &journal.Outcome{Subject: of, Success: rapid.Bool().Draw(r, "success"), ProcessInstanceKey: job})
 	case "reject":
-		err = o.journal.Reject(ctx, &journal.Refusal{Subject: of, JobKey: job, Rejection: &decision.Rejection{Code: decision.RejectionCode(text().Draw(r, "code"))}})
+		err = o.journal.Reject(ctx, &journal.RejectedJob{Subject: of, JobKey: job, Rejection: &decision.Rejection{Code: decision.RejectionCode(text().Draw(r, "code"))}})
 	case "seen":
 		_, err = o.journal.ReviewSeen(ctx, &journal.ReviewJob{Subject: of, DeadLetter: letter, JobKey: job})
 	case "note":

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/net/html"
 
+	"retry-worker/internal/calendar"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/testkit"
 )
@@ -138,7 +139,7 @@ func TestWhatIsTheSameEverywhereHasNoColumn(t *testing.T) {
 	}
 }
 
-// TestAFormSaysThatItsPortalIsDown, and that the retry waits for it.
+// TestAFormSaysThatItsPortalIsDown or closed, and that the retry waits for it.
 func TestAFormSaysThatItsPortalIsDown(t *testing.T) {
 	w := newWorld(t, now)
 	w.worth(t, "CLM-D-1", "INVALID_PATIENT_DATA", time.Time{})
@@ -150,6 +151,15 @@ func TestAFormSaysThatItsPortalIsDown(t *testing.T) {
 	p.Fails(t, now.Add(-10*time.Minute))
 	s = open(t, w)
 	s.page(subjectAddress("tiss-submission", "CLM-D-1")).mustSay("The destination unimed-sp is down: a retry waits until it is back")
+
+	w = newWorld(t, now)
+	var err error
+	w.Calendar, err = calendar.New(time.UTC, []calendar.Window{{Hours: "16:00-18:00"}}, nil)
+	testkit.Must(t, err)
+	w.worth(t, "CLM-D-1", "INVALID_PATIENT_DATA", time.Time{})
+	testkit.NewPortal(portalName, w.Journal, now.Add(-time.Hour)).Hold(t, "CLM-D-2", 1, time.Time{})
+	s = open(t, w)
+	s.page(subjectAddress("tiss-submission", "CLM-D-1")).mustSay("The destination unimed-sp is closed: a retry waits until it is back")
 }
 
 // TestAClaimLeadsToTheHospitalsSystem, with all that the address takes, escaped; not where a part of it is not known.

@@ -27,7 +27,7 @@ type subjectData struct {
 	Context []fact
 	// Error is the last failure's; Worth is the claim's amount.
 	Error, Worth string
-	// Waits says that its portal is not up, and that a retry would wait for it; empty if it is up.
+	// Waits says that its portal is not up, or closed, and that a retry would wait for it; empty if it is open.
 	Waits string
 	// Deadline is when it must have been sent; unset if it is not to be sent.
 	Deadline Moment
@@ -125,13 +125,20 @@ func (p *Pages) subject(v *visit, o *open) (*page, error) {
 		summary: d.Status.Word + ". " + d.Means}, nil
 }
 
-// waits says that a portal is not up, and that a retry would wait for it; empty if it is up or not known.
+// waits says that a portal is not up, or closed, and that a retry would wait for it; empty if it is open or not known.
 func (v *visit) waits(o *open, name string) string {
 	d, _, err := o.Destination(name)
-	if err != nil || d.State.Phase == destination.Up { // or not known yet
+	if err != nil { // or not known yet
 		return ""
 	}
-	return v.T("form.waits", v.portal(name), v.T("portal."+string(d.State.Phase)))
+	state := string(d.State.Phase)
+	if d.State.Phase == destination.Up {
+		if d.Settings.Calendar.IsOpen(v.now) {
+			return ""
+		}
+		state = "closed"
+	}
+	return v.T("form.waits", v.portal(name), v.T("portal."+state))
 }
 
 // inOperate returns the address of a process instance in Operate; empty if it is not known.

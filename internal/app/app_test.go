@@ -85,9 +85,7 @@ func TestReadyFromTheFirstAnsweredPollOn(t *testing.T) {
 	if status, _ := r.get(t, "/livez"); status != http.StatusOK {
 		t.Errorf("without an engine: not alive (%d)", status)
 	}
-	if !r.metric(t, "retry_worker_engine_up 0") {
-		t.Error("without an engine: retry_worker_engine_up is not 0")
-	}
+	wait.Until(t, "the engine is known to be away", func() bool { return r.metric(t, "retry_worker_engine_up 0") })
 	g.Up()
 	wait.Until(t, "ready", func() bool { return r.ready(t) })
 	if !r.metric(t, "retry_worker_engine_up 1") {

@@ -33,6 +33,9 @@ func TestDatabaseServerThatIsNotThereYet(t *testing.T) {
 	if !r.metric(t, "retry_worker_journal_up 0") {
 		t.Error("retry_worker_journal_up is not 0")
 	}
+	if _, body := r.get(t, "/metrics"); strings.Contains(body, "\nretry_worker_engine_up ") {
+		t.Error("retry_worker_engine_up is known, though nobody has asked the engine")
+	}
 	if _, body := r.get(t, "/readyz"); strings.Contains(body+logged.String(), "canary-secret") {
 		t.Errorf("the password is shown: %s%s", body, logged)
 	}

@@ -25,8 +25,6 @@ type Item struct {
 	Error          string
 	Classification decision.ErrorClassification
 	MatchedRule    string
-	// PossiblyAccepted reports whether the other side may already have accepted it (R33).
-	PossiblyAccepted bool
 	// Process says whether a process waits for the decision. Late reports whether the dead letter is open past its
 	// deadline. The Service sets both; a Store knows neither.
 	Process Process
@@ -85,7 +83,7 @@ type Reader interface {
 type BulkStore interface {
 	// DeadLettersOpen returns the open dead letters that match f (its State is ignored) with a record of at most through
 	// (0: the journal's last), ordered by record, at most limit. upTo is the last record it looked at. Error,
-	// Classification, MatchedRule and PossiblyAccepted are not set.
+	// Classification and MatchedRule are not set.
 	DeadLettersOpen(
 		ctx context.Context, f journal.DeadLetterFilter, through int64, limit int,
 	) (open []Item, upTo int64, err error)

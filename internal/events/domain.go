@@ -31,6 +31,7 @@ func domainEvent(h *journal.Happening) (name string, data any) {
 		return DeadLetterReviewed, reviewed(h)
 	case h.GivenUp != nil: // a held claim made no attempt (R27): no error, and only the earlier retries
 		e := decision.Exceeded(h.Subject.ID, "", h.GivenUp.Retries, h.Episode.FirstFailure, h.Entry.At)
+		e.Fields["possiblyAccepted"] = h.GivenUp.PossiblyAccepted
 		return e.Type, e.Fields
 	default:
 		return "", nil

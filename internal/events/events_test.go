@@ -95,7 +95,7 @@ func portal(went, phase destination.Phase) *journal.Happening {
 // givenUp is a record of a claim that is given up at a gate after a retry.
 func givenUp() *journal.Happening {
 	h := ofEntry(claim, journal.GateEntry, `{"action":"given_up","jobKey":"7","since":"2025-01-12T09:00:00Z","deadline":"2025-01-12T13:00:00Z","retryCount":1,"giveUp":"DEADLINE"}`)
-	h.Episode, h.GivenUp = journal.Episode{Number: 1, FirstFailure: noon.Add(-3 * time.Hour)}, &journal.GateBody{HeldJob: journal.HeldJob{Retries: 1}}
+	h.Episode, h.GivenUp = journal.Episode{Number: 1, FirstFailure: noon.Add(-3 * time.Hour)}, &journal.GateBody{HeldJob: journal.HeldJob{Retries: 1}, PossiblyAccepted: true}
 	return h
 }
 

@@ -13,6 +13,7 @@ import (
 	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/worker"
 )
 
 // TestOutage: of a portal that is down for three hours, one replica, two of which one is killed again and again, each claim is sent
@@ -80,10 +81,11 @@ func TestCanaryHeardBeforeAFailure(t *testing.T) {
 }
 
 // TestGivenUpInTime: while a person holds a portal nothing goes, and a claim is given to a person an hour before its
-// deadline passes; the others go when the time is over.
+// deadline passes; that an earlier submission of it was not answered is not forgotten. The others go when the time is over.
 func TestGivenUpInTime(t *testing.T) {
 	inBubble(t, nothing, func(w *world) {
 		w.start()
+		w.job(worker.AnalyzeRetry, "CLM-late-1", w.newKey(nil), map[string]any{"submissionError": "Read timed out"})
 		time.Sleep(2 * time.Minute)
 		w.order(destination.Order{Verb: destination.HoldClaims, Until: time.Now().Add(6 * time.Hour)})
 		deadline := time.Now().Add(5 * time.Hour).Truncate(time.Millisecond)
@@ -96,18 +98,18 @@ func TestGivenUpInTime(t *testing.T) {
 			t.Errorf("given up %s before its deadline", left)
 		}
 		var told struct {
-			ShouldRetry                                     bool
+			ShouldRetry, PossiblyAccepted                   bool
 			RetryCount                                      int
 			RetryReason, ErrorClassification, OriginalError string
 			RetryPolicy, DeadLetterID, ResponsibleTeam      string
 		}
 		testkit.Must(t, json.Unmarshal([]byte(w.ended["CLM-late-1"]), &told))
-		if told.ShouldRetry || told.RetryCount != 0 || told.RetryReason != "Deadline "+decision.Instant(deadline)+" cannot be met" ||
+		if told.ShouldRetry || !told.PossiblyAccepted || told.RetryCount != 1 || told.RetryReason != "Deadline "+decision.Instant(deadline)+" cannot be met" ||
 			told.ErrorClassification != "UNKNOWN" || told.OriginalError != "" || told.RetryPolicy != decision.DefaultPolicy || told.ResponsibleTeam == "" {
 			t.Errorf("the process is told %+v", told)
 		}
 		d, found, err := w.memory.DeadLetter(t.Context(), told.DeadLetterID)
-		if err != nil || !found || d.DeadLetter.Reason != decision.ReasonDeadline || d.DeadLetter.State != journal.DeadLetterOpen {
+		if err != nil || !found || d.DeadLetter.Reason != decision.ReasonDeadline || d.DeadLetter.State != journal.DeadLetterOpen || !d.DeadLetter.PossiblyAccepted {
 			t.Errorf("the dead letter is %+v (%t, %v)", d, found, err)
 		}
 		for w.all() < 4 {

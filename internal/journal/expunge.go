@@ -48,8 +48,8 @@ type SignedRecord struct {
 	Digest Digest
 }
 
-// Expungeable is a subject with all its records in order. Run is a bulk run that has one of its dead letters and has
-// not ended. Waiting are its messages, if it is to be erased.
+// Expungeable is a subject with all its records in order; of a destination they may be the first alone. Run is a bulk
+// run that has one of its dead letters and has not ended. Waiting are its messages, if it is to be erased.
 type Expungeable struct {
 	Key     int64
 	Subject Subject
@@ -243,10 +243,11 @@ func (x *expunge) takeFirst(s *folded, n int) {
 			x.out.DeadLetters = append(x.out.DeadLetters, d.Record)
 		}
 	}
-	if n < len(s.Records) {
-		x.subjects[s.Key] = left
-	} else {
+	switch {
+	case n == len(s.Records):
 		x.out.Subjects = append(x.out.Subjects, s.Key)
+	case s.whole.Destination == nil: // otherwise not all may be here, and the latest state stays as it is
+		x.subjects[s.Key] = left
 	}
 }
 

@@ -174,8 +174,8 @@ func (a *Attempt) letter() DeadLetter {
 	return DeadLetter{ID: a.DeadLetter, State: DeadLetterOpen, Episode: a.Episode, Outcome: d.Outcome, Reason: d.Reason,
 		Team:        d.Team,
 		Fingerprint: a.Fingerprint, RetryCount: d.RetryCount, MaxRetries: d.MaxRetries,
-		ProcessInstanceKey: a.ProcessInstanceKey,
-		FirstFailure:       d.FirstFailure, Context: a.Context, Deadline: a.Deadline, Chance: ChanceOf(a.Chance)}
+		PossiblyAccepted: d.PossiblyAccepted, ProcessInstanceKey: a.ProcessInstanceKey,
+		FirstFailure: d.FirstFailure, Context: a.Context, Deadline: a.Deadline, Chance: ChanceOf(a.Chance)}
 }
 
 // revision folds a later retry, or the end if that is too late. The episode follows if a is of its latest attempt.
@@ -212,6 +212,7 @@ func (p *projection) die(h *History, born DeadLetter, byLimit bool) {
 	if old := h.letter(); old != nil {
 		p.settle(old, DeadLetterSuperseded)
 	}
+	born.PossiblyAccepted = h.PossiblyAccepted
 	e := &h.Episode
 	e.State, e.DeadLetter, e.NextRetryTime = Dead, born.ID, time.Time{}
 	p.createDeadLetter(h, born)

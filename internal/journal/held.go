@@ -78,6 +78,8 @@ type GateBody struct {
 	Opens      bool            `json:"opens,omitempty"`
 	DeadLetter string          `json:"deadLetterId,omitempty"`
 	GiveUp     decision.Reason `json:"giveUp,omitempty"`
+	// PossiblyAccepted is of a claim that was given up: an earlier failure left that open (R33).
+	PossiblyAccepted bool `json:"possiblyAccepted,omitempty"`
 }
 
 // SentJob is a claim that a gate let through and whose outcome it wants to know.
@@ -178,6 +180,7 @@ func (b *batch) depart(d *Departure, h *History, held HeldJob) {
 	if d.GiveUp != "" {
 		// The count is the subject's (R12): another process may have failed, or recovered, while this one waited.
 		body.Action, body.GiveUp, body.Episode, body.Retries = GateGivenUp, d.GiveUp, h.Episode.Number, h.Episode.Retries
+		body.PossiblyAccepted = h.PossiblyAccepted
 		if !h.Episode.waits() {
 			body.Episode, body.Opens, body.Retries = body.Episode+1, true, 0
 		}
@@ -227,7 +230,6 @@ func (s *SubjectState) held(jobKey int64) int {
 func (b *GateBody) fold(p *projection, h *History) {
 	if b.Action == GateHeld {
 		h.Held = append(slices.Clip(h.Held), b.HeldJob)
-		p.count(h.subject.Policy, SumHeld, 1)
 		return
 	}
 	if b.Action == GateAnswered {

@@ -177,6 +177,8 @@ type DeadLetter struct {
 	// RetryCount and MaxRetries are the decision's.
 	RetryCount int64 `json:"retryCount"`
 	MaxRetries int64 `json:"maxRetries"`
+	// PossiblyAccepted reports whether the other side may already have accepted it (R33).
+	PossiblyAccepted bool `json:"perhaps,omitempty"`
 	// Context is the claim's, Cents its value (decision.Context.Cents).
 	Context decision.Context `json:"context,omitempty"`
 	Cents   int64            `json:"-"`

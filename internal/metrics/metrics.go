@@ -65,7 +65,7 @@ type Metrics struct {
 	recoverySeconds, recoveryAttempts *prometheus.HistogramVec
 	released, wasted                  *prometheus.CounterVec
 	notices                           *prometheus.CounterVec
-	engineUp                          prometheus.Gauge
+	engineUp                          *prometheus.GaugeVec // no series until the engine was asked
 
 	figures atomic.Pointer[Figures]
 	// Readiness is what /readyz shows.
@@ -128,7 +128,8 @@ func (m *Metrics) registerWorker(b Build) {
 	m.oversized = m.counter("retry_worker_oversized_total", "Jobs, or activations, too large to be read.", "job_type")
 	m.timeouts = m.counter("retry_worker_analysis_timeouts_total",
 		"Analyses that took longer than the rules allow; their jobs went back.", "job_type")
-	m.engineUp = m.gauge("retry_worker_engine_up", "1 while the engine answers polls.")
+	m.engineUp = promauto.With(m.registry).NewGaugeVec(prometheus.GaugeOpts{Name: "retry_worker_engine_up",
+		Help: "1 while the engine answers polls; absent until the first poll."}, nil)
 	m.replayed = m.counter("retry_worker_decisions_replayed_total",
 		"Recorded decisions given again, with a new time or without.").WithLabelValues()
 	m.journalWrite = m.histogram("retry_worker_journal_write_seconds",
@@ -189,7 +190,7 @@ func (m *Metrics) Hooks() worker.Hooks {
 		},
 		Answered:  func(jobType string, a worker.Action) { m.jobs.WithLabelValues(jobType, string(a)).Inc() },
 		InFlight:  func(delta int) { m.jobsInFlight.Add(float64(delta)) },
-		EngineUp:  func(up bool) { m.engineUp.Set(oneIf(up)) },
+		EngineUp:  func(up bool) { m.engineUp.WithLabelValues().Set(oneIf(up)) },
 		Panicked:  func(jobType string) { m.panics.WithLabelValues(jobType).Inc() },
 		TimedOut:  func(jobType string) { m.timeouts.WithLabelValues(jobType).Inc() },
 		Oversized: func(jobType string) { m.oversized.WithLabelValues(jobType).Inc() },

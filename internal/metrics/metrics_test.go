@@ -22,6 +22,7 @@ import (
 // A rate needs a first sample: every series that decisions and jobs make is there, at 0, before anything happens.
 func TestExpositionAtTheStart(t *testing.T) {
 	m, url := served(t)
+	m.Hooks().EngineUp(false) // the first poll; until then nothing is known of the engine
 	begun := families(t, scrape(t, url))
 	for name, f := range begun {
 		if own := !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_"); own && sum(f) != 0 {

@@ -67,7 +67,7 @@ func (s *sim) checkAttempt(a *journal.Attempt) {
 	if a.DeadLetter != "" {
 		s.born(of, a.Record, a.At, &journal.DeadLetter{ID: a.DeadLetter, Episode: a.Episode, Outcome: a.Outcome, Reason: a.Reason, Team: a.Team,
 			Fingerprint: a.Fingerprint, RetryCount: a.RetryCount, MaxRetries: a.MaxRetries, Context: a.Context, Deadline: a.Deadline,
-			ProcessInstanceKey: a.ProcessInstanceKey, FirstFailure: a.FirstFailure})
+			ProcessInstanceKey: a.ProcessInstanceKey, FirstFailure: a.FirstFailure, PossiblyAccepted: a.PossiblyAccepted})
 	}
 	dies := s.letter(a.DeadLetter).State == journal.DeadLetterOpen
 	s.tally.attempt(a, a.ShouldRetry() || dies)
@@ -309,7 +309,7 @@ func (s *sim) taken(j *job, told map[string]any) {
 				why = "Time limit " + decision.Instant(b.Limit)
 			}
 			recorded = told["retryReason"] == why+" cannot be met" && told["retryPolicy"] == decision.DefaultPolicy && b.Action == journal.GateGivenUp && told["retryCount"] == float64(b.Retries) && told["maxRetries"] == float64(b.MaxRetries) &&
-				told["shouldRetry"] == false && told["deadLetterId"] == b.DeadLetter && told["responsibleTeam"] == string(b.Team)
+				told["shouldRetry"] == false && told["possiblyAccepted"] == s.letters[b.DeadLetter].PossiblyAccepted && told["deadLetterId"] == b.DeadLetter && told["responsibleTeam"] == string(b.Team)
 			break
 		}
 		atOnce := told["gateHeld"] == "PT0S" && told["gateReason"] == j.portal+" up" && told["gateCanary"] == false && (!held || j.two) // at once, unrecorded

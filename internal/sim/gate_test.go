@@ -221,7 +221,7 @@ func (s *sim) checkGate(r *journal.Record) {
 	case b.Action == journal.GateGivenUp:
 		d := journal.DeadLetter{ID: b.DeadLetter, Episode: b.Episode, Outcome: decision.MaxRetriesExceeded, Reason: b.GiveUp, Team: b.Team, Destination: b.Destination,
 			RetryCount: b.Retries, MaxRetries: b.MaxRetries, Context: b.Context, Deadline: b.Deadline, ProcessInstanceKey: b.ProcessInstanceKey,
-			FirstFailure: s.tally.episodes[r.Subject.ID].first}
+			FirstFailure: s.tally.episodes[r.Subject.ID].first, PossiblyAccepted: s.tally.episodes[r.Subject.ID].doubt}
 		if a := s.last[r.Subject.ID]; a != nil && !b.Opens {
 			d.Fingerprint = a.Fingerprint
 		}

@@ -104,7 +104,7 @@ func (s *sim) born(claim string, record int64, at time.Time, d *journal.DeadLett
 func (s *sim) givesUp(claim, id string, by decision.Team, e *journal.Entry) {
 	d, is, last := journal.DeadLetter{ID: id, Outcome: decision.MaxRetriesExceeded, Reason: decision.ReasonReported, Team: team},
 		s.tally.episodes[claim], int64(0)
-	d.Episode, d.RetryCount, d.ProcessInstanceKey, d.FirstFailure = is.number, is.retries, is.process, is.first
+	d.Episode, d.RetryCount, d.ProcessInstanceKey, d.FirstFailure, d.PossiblyAccepted = is.number, is.retries, is.process, is.first, is.doubt
 	if a := s.last[claim]; a != nil {
 		d.MaxRetries, d.Fingerprint, d.Deadline, d.Context, last = a.MaxRetries, a.Fingerprint, a.Deadline, a.Context, a.Record
 	}
@@ -132,6 +132,7 @@ type episode struct {
 	state           journal.State // what became of it
 	died            bool          // once, whatever people made of it since
 	failed, retried bool          // since it began; before it failed first, too
+	doubt           bool          // whether a failure left open that the portal took the claim (R33)
 	first           time.Time     // its first failure, as it was recorded last, or when it began without one
 	opened          time.Time     // when it was recorded that it began
 	process         int64         // the instance that asked last
@@ -144,7 +145,8 @@ func (t *tally) of(claim string, number int64, ends journal.State, at time.Time)
 		if e != nil && ends != "" && !e.died {
 			t.sums[journal.SumClosed]++
 		}
-		e = &episode{number: number, opened: at}
+		ended := e == nil || slices.Contains([]journal.State{journal.Recovered, journal.Accepted, journal.Discarded, journal.Expired}, e.state)
+		e = &episode{number: number, opened: at, doubt: !ended && e.doubt}
 		t.episodes[claim] = e
 	}
 	return e
@@ -171,7 +173,7 @@ func (t *tally) attempt(a *journal.Attempt, open bool) {
 	e.retried = e.retried || a.ShouldRetry() || !e.failed && a.AnalysedCount > 0
 	e.failed = true
 	if a.Revision == 0 {
-		e.first, e.process = a.FirstFailure, a.ProcessInstanceKey
+		e.first, e.process, e.doubt = a.FirstFailure, a.ProcessInstanceKey, a.PossiblyAccepted
 		t.sums[journal.SumDecisions]++
 		if a.ErrorClassification == decision.Permanent {
 			t.sums[journal.SumPermanent]++
@@ -197,17 +199,15 @@ func (t *tally) attempt(a *journal.Attempt, open bool) {
 }
 
 func (t *tally) gate(claim string, b *journal.GateBody, at time.Time) {
-	switch b.Action {
-	case journal.GateHeld:
-		t.sums[journal.SumHeld]++
-	case journal.GateGivenUp:
-		e := t.of(claim, b.Episode, "", at)
-		if b.Opens {
-			e.first = b.Since
-		}
-		e.retries, e.state, e.process = b.Retries, journal.Dead, b.ProcessInstanceKey
-		t.dies(e, true)
+	if b.Action != journal.GateGivenUp {
+		return
 	}
+	e := t.of(claim, b.Episode, "", at)
+	if b.Opens {
+		e.first = b.Since
+	}
+	e.retries, e.state, e.process = b.Retries, journal.Dead, b.ProcessInstanceKey
+	t.dies(e, true)
 }
 
 func (t *tally) entry(e *journal.Entry) {
@@ -233,7 +233,7 @@ func (t *tally) entry(e *journal.Entry) {
 		t.sums[journal.SumAccepted]++
 	case e.Kind == journal.ReviewEntry:
 		if is.state, is.retries = journal.Reprocessing, b.RetryCount; b.Fresh {
-			*is = episode{number: is.number + 1, state: is.state, retries: is.retries, died: is.died, first: e.At, opened: e.At, process: is.process}
+			*is = episode{number: is.number + 1, state: is.state, retries: is.retries, died: is.died, first: e.At, opened: e.At, process: is.process, doubt: is.doubt}
 		}
 	}
 }

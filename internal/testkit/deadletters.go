@@ -44,7 +44,6 @@ func (m *Memory) item(d *journal.KeyedDeadLetter) deadletter.Item {
 	if at := m.behind(d.DeadLetter.Record - 1); at < len(m.records) && m.records[at].Record == d.DeadLetter.Record {
 		if r, err := m.records[at].Decode(); err == nil && r.Attempt != nil {
 			i.Error, i.Classification, i.MatchedRule = r.Attempt.Error, r.Attempt.Decision.ErrorClassification, r.Attempt.Decision.MatchedRule
-			i.PossiblyAccepted = r.Attempt.Decision.PossiblyAccepted
 		}
 	}
 	return i

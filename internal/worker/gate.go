@@ -153,8 +153,7 @@ func givenUp(a *journal.GateAnswer) BPMNError {
 		last, what = a.Limit, "Time limit"
 	}
 	d := decision.Decision{Outcome: decision.MaxRetriesExceeded, RetryCount: a.Retries, MaxRetries: a.MaxRetries,
-		Policy: a.Subject.Policy,
-		Team:   a.Team, ErrorClassification: decision.Unknown, RetryReason: what + " " + decision.Instant(last) +
-			" cannot be met"}
+		Policy: a.Subject.Policy, Team: a.Team, ErrorClassification: decision.Unknown,
+		RetryReason: what + " " + decision.Instant(last) + " cannot be met", PossiblyAccepted: a.PossiblyAccepted}
 	return thrown(&d, &decision.Failure{OriginalError: `""`}, a.DeadLetter)
 }

@@ -141,7 +141,6 @@ func (s *snapshot) letters(w where, limit int, by string, args ...any) ([]deadle
 		}
 		a := r.Attempt
 		i.Error, i.Classification, i.MatchedRule = a.Error, a.Decision.ErrorClassification, a.Decision.MatchedRule
-		i.PossiblyAccepted = a.Decision.PossiblyAccepted
 		return nil
 	})
 }

@@ -109,7 +109,11 @@ func (w *writer) loose(found []journal.SignedRecord, through int64) (all []journ
 	return all, nil
 }
 
-// expungeable returns the subjects with those keys.
+// mostStates is how many records of a destination one transaction takes. Over the years it has very many, and all that
+// counts of them is its latest state.
+const mostStates = 200
+
+// expungeable returns the subjects with those keys, and of a destination its first mostStates records.
 func (w *writer) expungeable(keys []int64) (all []journal.Expungeable, err error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -121,17 +125,29 @@ func (w *writer) expungeable(keys []int64) (all []journal.Expungeable, err error
 		all = append(all, journal.Expungeable{Key: key})
 	}
 	text, _ := json.Marshal(asked)
-	list, these := string(text), "subject IN (SELECT CAST(a.value ->> 0 AS BIGINT) FROM "+w.Elements+")"
-	records, err := w.signed("WHERE r."+these+" ORDER BY r.record", list)
+	list, of := string(text), "(SELECT CAST(a.value ->> 0 AS BIGINT) FROM "+w.Elements+")"
+	records, err := w.signed("WHERE r.subject IN "+of+" AND coalesce(s.policy, 'none') <> '' ORDER BY r.record", list)
 	if err != nil {
 		return nil, err
+	}
+	portals, err := collect(&w.snapshot, "SELECT s.key FROM subjects s WHERE s.policy = '' AND s.key IN "+of,
+		[]any{list}, func(scan scanner, key *int64) error { return scan(key) })
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range portals {
+		states, err := w.signed("WHERE r.subject = ? ORDER BY r.record LIMIT ?", key, mostStates)
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, states...)
 	}
 	for _, r := range records {
 		s := &all[place[r.Key]]
 		s.Subject, s.Records = r.Subject, append(s.Records, r)
 	}
 	return all, w.each("SELECT d.subject, r.id FROM dead_letters d JOIN bulk_items i ON i.record = d.record "+
-		"JOIN bulk_runs r ON r.id = i.run WHERE d."+these+" AND r.state IN "+unfinished, func(scan scanner) error {
+		"JOIN bulk_runs r ON r.id = i.run WHERE d.subject IN "+of+" AND r.state IN "+unfinished, func(scan scanner) error {
 		var key int64
 		var run string
 		err := scan(&key, &run)

@@ -105,7 +105,7 @@ func testEraseOne(t *testing.T, s Store) {
 	}
 	for _, of := range subjects {
 		for _, a := range answers() {
-			if a.Subject() == of {
+			if a.Subject == of {
 				testkit.Must(t, w.j.Delivered(t.Context(), a, true))
 				delete(waiting, of)
 			}
@@ -116,7 +116,7 @@ func testEraseOne(t *testing.T, s Store) {
 		}
 		left := map[journal.Subject]int64{}
 		for _, a := range answers() {
-			left[a.Subject()] = a.JobKey
+			left[a.Subject] = a.JobKey
 		}
 		var asked []string
 		for _, m := range pending(t, s, journal.LaterQueue, 99) {
@@ -177,6 +177,38 @@ func testEraseWords(t *testing.T, s Store) {
 		testkit.Must(t, audit.Rebuild(t.Context(), r, at(9), false, nil, nil))
 		Verify(t, s)
 	}
+}
+
+// testPurgeOfAPortal purges the states of a destination that has had very many, a part in each transaction, as a server
+// ends one that takes long.
+func testPurgeOfAPortal(t *testing.T, s Store) {
+	const states, most = 1800, 200
+	portal := []journal.Lookup{{Subject: journal.DestinationSubject("unimed")}}
+	for version := int64(1); version <= states; version += 300 {
+		testkit.Must(t, s.Transact(t.Context(), portal, func(head journal.Head, histories []journal.History) *journal.Changes {
+			var all []journal.Entry
+			for v := version; v < version+300; v++ {
+				body := fmt.Sprintf(`{"version":%d,"state":{"phase":"down"}}`, v)
+				all = append(all, journal.Entry{Kind: journal.DestinationEntry, Subject: portal[0].Subject, Body: body})
+			}
+			c, err := journal.Append(head, at(version), portal, histories, all...)
+			testkit.Must(t, err)
+			return c
+		}))
+	}
+	purged, times := 0, 0
+	for after := int64(0); after < states; times++ {
+		n, last, err := testkit.PurgeAt(t.Context(), s, at(9_999_999), after, states, 20)
+		testkit.Must(t, err)
+		if purged, after = purged+n, last; n > most {
+			t.Fatalf("%d records were purged at once, want %d at most", n, most)
+		}
+	}
+	_, left := recall(t, s, portal...)
+	if purged != states-1 || left[0].Destination.Version != states {
+		t.Errorf("%d records were purged, and version %d is left, want all but that of version %d", purged, left[0].Destination.Version, states)
+	}
+	Verify(t, s)
 }
 
 // testPurge purges subjects and runs of every kind. An ended episode goes whole, with its traces elsewhere; what goes

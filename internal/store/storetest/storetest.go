@@ -91,6 +91,7 @@ var (
 		{"odd names", testNames},
 		{"runs of several workers lie inside each other", testAnswered},
 		{"large batches", testLarge},
+		{"a purge of a portal's many states", testPurgeOfAPortal},
 		{"what a grown journal recorded since an instant", testGrown},
 		{"after it was closed", testClosed},
 		{"what is urgent comes first", testUrgent},

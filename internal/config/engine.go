@@ -175,5 +175,12 @@ func (c *checker) tracing(o *otelEnv) string {
 		name, protocol = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", o.TracesProtocol
 	}
 	c.oneOf(name, protocol, TraceHTTP, TraceGRPC)
+	name, endpoint := "OTEL_EXPORTER_OTLP_ENDPOINT", o.Endpoint
+	if o.TracesEndpoint != "" {
+		name, endpoint = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", o.TracesEndpoint
+	}
+	if endpoint != "" && protocol == TraceHTTP { // for gRPC host:port is enough
+		c.url(name, endpoint, "http://HOST:4318 or https://…", "http", "https")
+	}
 	return protocol
 }

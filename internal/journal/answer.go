@@ -34,11 +34,9 @@ type Answer struct {
 	Sequence int64 `json:"-"`
 	// Record is the number of the record that was written with the answer. It tells answers about one dead letter
 	// apart.
-	Record     int64  `json:"record"`
-	Tenant     string `json:"tenant"`
-	Policy     string `json:"policy"`
-	SubjectID  string `json:"subjectId"`
-	DeadLetter string `json:"deadLetterId"`
+	Record     int64   `json:"record"`
+	Subject    Subject `json:"subject"`
+	DeadLetter string  `json:"deadLetterId"`
 	// JobKey is the job to complete, ProcessInstanceKey its process instance; 0 where that is not known.
 	JobKey             int64 `json:"jobKey,string"`
 	ProcessInstanceKey int64 `json:"processInstanceKey,string"`
@@ -46,11 +44,6 @@ type Answer struct {
 	Decision string `json:"decision"`
 	// Variables to complete the job with, a JSON object in the contract's words.
 	Variables json.RawMessage `json:"variables"`
-}
-
-// Subject returns the dead letter's subject.
-func (a *Answer) Subject() Subject {
-	return Subject{Tenant: a.Tenant, Policy: a.Policy, ID: a.SubjectID}
 }
 
 // ReadAnswer returns the answer that a message of ReviewQueue holds.
@@ -104,13 +97,13 @@ func (d *DeadLetter) Waits() bool { return d.ReviewJobKey != 0 && d.Delivery != 
 
 // Answer returns the message that tells a process what became of its dead letter, as of an instant.
 func (k *KeyedDeadLetter) Answer(at time.Time) Message {
-	d, s := &k.DeadLetter, &k.Subject
+	d := &k.DeadLetter
 	v := d.variables(at)
-	a := Answer{Record: d.Answer, Tenant: s.Tenant, Policy: s.Policy, SubjectID: s.ID, DeadLetter: d.ID,
+	a := Answer{Record: d.Answer, Subject: k.Subject, DeadLetter: d.ID,
 		JobKey: d.ReviewJobKey, ProcessInstanceKey: cmp.Or(d.ReviewProcess, d.ProcessInstanceKey),
 		Decision: v.Decision, Variables: encoded(v)}
 	return Message{ID: d.ID + "/" + strconv.FormatInt(d.Answer, 10), Queue: ReviewQueue,
-		Key: s.OutboxKey(), Subject: k.Key, Type: answerType, Body: string(encoded(a)), At: at}
+		Key: k.Subject.OutboxKey(), Subject: k.Key, Type: answerType, Body: string(encoded(a)), At: at}
 }
 
 // variables returns what the process goes on with. The wait until a retry is rounded up to whole seconds.
@@ -212,7 +205,7 @@ type deliveryBody struct {
 // latest answer changes anything. Its errors are those of Analyze.
 func (j *Journal) Delivered(ctx context.Context, a *Answer, taken bool) error {
 	return j.submit(ctx, &item{
-		lookup: Lookup{Subject: a.Subject(), DeadLetter: a.DeadLetter},
+		lookup: Lookup{Subject: a.Subject, DeadLetter: a.DeadLetter},
 		apply: func(b *batch, h *History) error {
 			d := h.DeadLetter
 			known := d != nil && d.ID == a.DeadLetter
@@ -235,7 +228,7 @@ func (b *batch) delivered(a *Answer, h *History, taken bool) {
 	switch {
 	case d.ReviewJobKey != a.JobKey: // another job has come meanwhile, and waits
 		body.Taken = taken
-		b.answerAgain(a.Subject(), h, body)
+		b.answerAgain(a.Subject, h, body)
 		return
 	case !taken && !answered:
 		body.Delivery = DeliveryNobody
@@ -243,5 +236,5 @@ func (b *batch) delivered(a *Answer, h *History, taken bool) {
 			body.State = DeadLetterOpen // again
 		}
 	}
-	b.entry(h, a.Subject(), DeliveryEntry, body, Happening{})
+	b.entry(h, a.Subject, DeliveryEntry, body, Happening{})
 }

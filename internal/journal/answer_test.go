@@ -74,7 +74,7 @@ func TestOneOfTwoOperatorsWins(t *testing.T) {
 				t.Errorf("%s is told %v, want that %s was faster", names[i], err, winner)
 			}
 		}
-		if a := onlyAnswer(t, b.memory); a.JobKey != 1<<62+1 || a.Subject() != of || a.DeadLetter != letter {
+		if a := onlyAnswer(t, b.memory); a.JobKey != 1<<62+1 || a.Subject != of || a.DeadLetter != letter {
 			t.Errorf("the answer is %+v", a)
 		}
 	})

@@ -230,7 +230,6 @@ func (s *SubjectState) held(jobKey int64) int {
 func (b *GateBody) fold(p *projection, h *History) {
 	if b.Action == GateHeld {
 		h.Held = append(slices.Clip(h.Held), b.HeldJob)
-		p.count(h.subject.Policy, SumHeld, 1)
 		return
 	}
 	if b.Action == GateAnswered {

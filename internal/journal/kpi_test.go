@@ -67,12 +67,6 @@ func (c *clinic) fails(id, text string, count int) journal.Recorded {
 	return recorded
 }
 
-func (c *clinic) succeeds(id string) {
-	c.t.Helper()
-	_, err := c.j.Conclude(c.t.Context(), &journal.Outcome{Subject: c.subject(id), Success: true})
-	testkit.Must(c.t, err)
-}
-
 // TestP99: of a hundred decisions one may take longer.
 func TestP99(t *testing.T) {
 	now := time.Now()
@@ -130,13 +124,6 @@ func TestEveryFigureOfR19(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-}
-
-// waits has the review job of a dead letter come.
-func (c *clinic) waits(id, letter string) {
-	c.t.Helper()
-	_, err := c.j.ReviewSeen(c.t.Context(), &journal.ReviewJob{Subject: c.subject(id), DeadLetter: letter, JobKey: 7})
-	testkit.Must(c.t, err)
 }
 
 func (c *clinic) wantDeadLetters(want map[journal.DeadLetterState]int64) {

@@ -58,6 +58,7 @@ func CodeOf(err error) Code {
 	return ""
 }
 
+// Refusals that say all that there is to say.
 var (
 	ErrDeadLetterUnknown = Refuse(JobNotFound, "there is no dead letter of this id; the list has their ids")
 	ErrBulkRunUnknown    = Refuse(RunNotFound, "there is no bulk run of this id; the list has their ids")

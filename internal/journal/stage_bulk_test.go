@@ -2,8 +2,8 @@ package journal_test
 
 import (
 	"fmt"
-	"retry-worker/internal/decision"
 
+	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )

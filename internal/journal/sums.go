@@ -18,7 +18,6 @@ const (
 	SumPermanent          SumName = "permanent"         // of them, the permanent errors
 	SumScheduled          SumName = "scheduled"         // of them, the retries
 	SumAtMaximum          SumName = "at_maximum"        // retries whose raw backoff reached the policy's max
-	SumHeld               SumName = "held"              // claims that began to wait at a gate
 	SumBackoff            SumName = "backoff_ms"        // sum over the retries
 	SumTook               SumName = "took"              // decisions, by the bucket of their time, in µs
 	SumClosed             SumName = "closed"            // episodes at their first end, whichever it is

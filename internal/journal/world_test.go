@@ -175,7 +175,7 @@ func word(err error) string {
 func (w *world) deliver(ctx context.Context, c *call) string {
 	for _, m := range w.memory.Outbox() {
 		a, err := journal.ReadAnswer(&m)
-		if m.Queue != journal.ReviewQueue || err != nil || a.Subject() != subjectOf(c) {
+		if m.Queue != journal.ReviewQueue || err != nil || a.Subject != subjectOf(c) {
 			continue
 		}
 		if err := w.journal.Delivered(ctx, a, c.Success); err != nil {

@@ -199,17 +199,15 @@ func (t *tally) attempt(a *journal.Attempt, open bool) {
 }
 
 func (t *tally) gate(claim string, b *journal.GateBody, at time.Time) {
-	switch b.Action {
-	case journal.GateHeld:
-		t.sums[journal.SumHeld]++
-	case journal.GateGivenUp:
-		e := t.of(claim, b.Episode, "", at)
-		if b.Opens {
-			e.first = b.Since
-		}
-		e.retries, e.state, e.process = b.Retries, journal.Dead, b.ProcessInstanceKey
-		t.dies(e, true)
+	if b.Action != journal.GateGivenUp {
+		return
 	}
+	e := t.of(claim, b.Episode, "", at)
+	if b.Opens {
+		e.first = b.Since
+	}
+	e.retries, e.state, e.process = b.Retries, journal.Dead, b.ProcessInstanceKey
+	t.dies(e, true)
 }
 
 func (t *tally) entry(e *journal.Entry) {

@@ -144,7 +144,7 @@ func (s *ReviewSink) update(ctx context.Context, m *journal.Message, a *journal.
 // send completes the job once. tried says that it may have been completed before: by a try whose answer was lost, or by
 // a worker that was killed before it could record it.
 func (s *ReviewSink) send(ctx context.Context, a *journal.Answer, tried bool) (Action, error) {
-	err := s.engine.Complete(ctx, &Job{Key: a.JobKey, Type: RetryReview, TenantID: a.Tenant}, string(a.Variables))
+	err := s.engine.Complete(ctx, &Job{Key: a.JobKey, Type: RetryReview, TenantID: a.Subject.Tenant}, string(a.Variables))
 	switch {
 	case err == nil:
 		return Completed, nil
@@ -202,5 +202,5 @@ func (s *ReviewSink) report(a *journal.Answer, end Action) {
 func (s *ReviewSink) fields(a *journal.Answer, more ...zap.Field) []zap.Field {
 	return append([]zap.Field{zap.String("event", "review_delivered"), zap.String("deadLetterId", a.DeadLetter),
 		zap.String("decision", a.Decision),
-		zap.String("retryPolicy", a.Policy), zap.Int64("jobKey", a.JobKey)}, more...)
+		zap.String("retryPolicy", a.Subject.Policy), zap.Int64("jobKey", a.JobKey)}, more...)
 }

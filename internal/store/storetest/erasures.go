@@ -111,7 +111,7 @@ func (w *bulkWorld) purge(through int64) {
 		}
 	}
 	for _, a := range w.Answers() {
-		busy[a.SubjectID] = true
+		busy[a.Subject.ID] = true
 	}
 	for n := range 3 {
 		id := fmt.Sprintf("CLM-%d-1", n)

@@ -105,7 +105,7 @@ func testEraseOne(t *testing.T, s Store) {
 	}
 	for _, of := range subjects {
 		for _, a := range answers() {
-			if a.Subject() == of {
+			if a.Subject == of {
 				testkit.Must(t, w.j.Delivered(t.Context(), a, true))
 				delete(waiting, of)
 			}
@@ -116,7 +116,7 @@ func testEraseOne(t *testing.T, s Store) {
 		}
 		left := map[journal.Subject]int64{}
 		for _, a := range answers() {
-			left[a.Subject()] = a.JobKey
+			left[a.Subject] = a.JobKey
 		}
 		var asked []string
 		for _, m := range pending(t, s, journal.LaterQueue, 99) {

@@ -174,11 +174,11 @@ func (v *visit) planPage(o *open, f *planForm) (*planData, error) {
 		return nil, err
 	}
 	plan, err := o.Plan(v.r.Context(), f.command())
-	if refusal := journal.RefusalOf(err); refusal != nil {
-		d.Wrong, d.WrongField = v.Or("plan.wrong."+string(refusal.Code), v.T("plan.wrong.filter")), deadletter.FieldOf(refusal.Code)
+	switch code := journal.CodeOf(err); {
+	case code != "":
+		d.Wrong, d.WrongField = v.Or("plan.wrong."+string(code), v.T("plan.wrong.filter")), deadletter.FieldOf(code)
 		return d, nil
-	}
-	if err != nil {
+	case err != nil:
 		return nil, err
 	}
 	if d.Plan = v.plan(&plan); plan.Total > 0 {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"net/netip"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -109,6 +110,9 @@ func defaultWorkerName() string {
 	return "retry-worker@" + host
 }
 
+// claimPlace is where a claim's id or a variable of its context stands in RETRY_WORKER_CLAIM_URL.
+var claimPlace = regexp.MustCompile(`\{[^{}]+\}`)
+
 // console checks the settings of the console. Without a login only this machine may reach it.
 func (c *checker) console(s *Settings, p *parts) {
 	if s.HTTPAddr != "" && s.AuthTokensFile+p.OIDC.Issuer == "" {
@@ -117,7 +121,8 @@ func (c *checker) console(s *Settings, p *parts) {
 	if s.ClaimURL != "" {
 		const expected = "https://HOST/… with {id} or {VARIABLE}s behind the host"
 		u := c.url("RETRY_WORKER_CLAIM_URL", s.ClaimURL, expected, "http", "https")
-		if u != nil && (u.User != nil || !strings.Contains(s.ClaimURL, "{")) {
+		rest := claimPlace.ReplaceAllString(s.ClaimURL, "")
+		if u != nil && (u.User != nil || rest == s.ClaimURL || strings.ContainsAny(rest, "{}")) {
 			c.add("RETRY_WORKER_CLAIM_URL", "a URL with a user, or without a {place}", expected)
 		}
 	}

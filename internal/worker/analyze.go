@@ -97,17 +97,23 @@ var analysisTime = map[decision.BusinessRule]time.Duration{decision.RNBIL005: 5 
 // Why a job is handed back with its retries unchanged.
 const (
 	notRecorded = "handed back: the worker's journal cannot be written now; its log and /readyz say why"
-	tooSlow     = "handed back: the worker's journal took too long to record the analysis; its log and /readyz say " +
-		"whether it can be written"
+	tooSlow     = "handed back: its analysis took too long, the journal included; the worker's log and /readyz say " +
+		"whether the journal can be written"
 	departed = "handed back: its gate let it go, or gave it up; it is told so again"
 )
+
+// slowBackoff delays a job whose analysis took too long. Its next one may take as long again, be it for a busy database
+// or for a huge text: without a pause such jobs would leave no time to others.
+const slowBackoff = 5 * time.Second
 
 // unrecorded hands a job back that the journal has not recorded in time. It may still be recorded later; the job then
 // gets that answer when it comes again.
 func (u *useCase) unrecorded(ctx context.Context, j *Job) Reply {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		u.hooks.TimedOut(j.Type)
-		return release(j, tooSlow)
+		r := release(j, tooSlow)
+		r.Failure.Backoff = slowBackoff
+		return r
 	}
 	return release(j, notRecorded)
 }

@@ -2,7 +2,6 @@ package journal_test
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/journal"
@@ -123,21 +121,6 @@ func TestEveryFigureOfR19(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func (c *clinic) wantDeadLetters(want map[journal.DeadLetterState]int64) {
-	c.t.Helper()
-	counts, err := c.store.DeadLetterCounts(c.t.Context(), journal.DeadLetterFilter{State: deadletter.AllStates})
-	testkit.Must(c.t, err)
-	got := map[journal.DeadLetterState]int64{}
-	for _, n := range counts {
-		if got[n.State] += n.N; n.Cents != n.N*1050 {
-			c.t.Errorf("%d dead letters are worth %d", n.N, n.Cents)
-		}
-	}
-	if !maps.Equal(got, want) {
-		c.t.Errorf("the dead letters are %v, want %v", got, want)
 	}
 }
 

@@ -110,7 +110,13 @@ func (v *verifier) verify(recordsAlone bool) (err error) {
 	} else if err != nil {
 		return err
 	}
-	v.fold = journal.NewRefold()
+	key, err := v.IdentityKey()
+	if failed, is := errors.AsType[*journal.StoreError](err); is && failed.Kind == journal.Invalid {
+		return &journal.Broken{What: "identity_key", Problem: "is missing: restore the database from a backup"}
+	} else if err != nil {
+		return err
+	}
+	v.report.Head, v.fold = key.Start(), journal.NewRefold()
 	err = v.Expunges(false, func(e *journal.Entry) bool { return v.gone.AddGone(e) == nil }) // walk reports errors
 	if err != nil {
 		return err
@@ -156,8 +162,12 @@ func (v *verifier) link(l *journal.Link) error {
 	case l.Message != v.message+1:
 		return broken("link", l.Number, "begins at message %d, expected %d", l.Message, v.message+1)
 	case l.Hash != l.HashAfter(prev.Hash):
-		return broken("link", l.Number, "(records %d to %d) was changed, or does not follow link %d: its hash is %s, expected %s",
-			l.First, l.First+int64(len(l.Digests))-1, prev.Link, l.Hash, l.HashAfter(prev.Hash))
+		follows := fmt.Sprintf("link %d", prev.Link)
+		if prev.Link == 0 {
+			follows = "identity_key"
+		}
+		return broken("link", l.Number, "(records %d to %d) was changed, or does not follow %s: its hash is %s, expected %s",
+			l.First, l.First+int64(len(l.Digests))-1, follows, l.Hash, l.HashAfter(prev.Hash))
 	case l.Number == v.checkpoint.Link && l.Hash != v.checkpoint.Hash:
 		return broken("link", l.Number, "has the hash %s, expected %s as in the given head: the ledger was rewritten", l.Hash,
 			v.checkpoint.Hash)

@@ -42,7 +42,8 @@ func TestVerify(t *testing.T) {
 			t.Errorf("%s: got %+v, %v, want %+v", name, report, err, want)
 		}
 	}
-	if report, err := verify(t, testkit.NewMemory(), journal.Head{}); err != nil || report != (audit.Report{}) {
+	key := m.IdentityKey()
+	if report, err := verify(t, testkit.NewMemory(), journal.Head{}); err != nil || report != (audit.Report{Head: key.Start()}) {
 		t.Errorf("of nothing: got %+v, %v", report, err)
 	}
 }

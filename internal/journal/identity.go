@@ -25,6 +25,11 @@ func NewIdentityKey() (k IdentityKey) {
 	return k
 }
 
+// Start returns the head of an empty journal with that key. Its hash, which the chain begins with, vouches for the key.
+func (k *IdentityKey) Start() Head {
+	return Head{Hash: sha256.Sum256(append([]byte{'k', 1}, k[:]...))} // with the version of the format
+}
+
 // Identity identifies an analysis: the same job with the same inputs has the same identity. Its zero value is none.
 type Identity [16]byte
 

@@ -82,7 +82,11 @@ func checkClock(m Moment, now time.Time, through int64, leap time.Duration) erro
 	if err = cmp.Or(err, bad); err != nil || through <= b.Through {
 		return err
 	}
-	var last Link
+	key, err := m.IdentityKey()
+	if err != nil {
+		return err
+	}
+	last := Link{Hash: key.Start().Hash}
 	for after := b.Link; ; after = last.Number {
 		links, err := m.Links(after, linksAtOnce)
 		if err != nil {

@@ -104,6 +104,7 @@ func (i *BulkItem) Row() Row {
 // Moment is a snapshot of a journal.
 type Moment interface {
 	Head() (Head, error)
+	IdentityKey() (IdentityKey, error)
 	// Links returns the links after that number, in order, at most limit.
 	Links(after int64, limit int) ([]Link, error)
 	// Entries returns the records after that number, as they are stored, in order, at most limit.

@@ -25,6 +25,7 @@ type Memory struct {
 	mu       sync.Mutex
 	subjects map[int64]*journal.KeyedState
 	keys     map[journal.Subject]int64
+	key      journal.IdentityKey
 	head     journal.Head
 	links    []journal.Link
 	records  []journal.Entry
@@ -52,9 +53,12 @@ type Transaction struct {
 	Answered int
 }
 
-// NewMemory returns an empty Memory.
-func NewMemory() *Memory {
-	return &Memory{subjects: map[int64]*journal.KeyedState{}, keys: map[journal.Subject]int64{},
+// NewMemory returns an empty Memory, whose identity key is the same in every run.
+func NewMemory() *Memory { return NewMemoryOf(journal.IdentityKey{1}) }
+
+// NewMemoryOf returns an empty Memory with that identity key.
+func NewMemoryOf(key journal.IdentityKey) *Memory {
+	return &Memory{key: key, head: key.Start(), subjects: map[int64]*journal.KeyedState{}, keys: map[journal.Subject]int64{},
 		letters: map[int64]*journal.KeyedDeadLetter{}, answered: map[int64][]int64{}, sums: map[journal.Sum]int64{},
 		fingerprints: map[string]journal.Fingerprint{}, leases: map[string]lease{}, admissions: map[journal.Admission]int{}, runs: map[string]*run{}, marks: map[deadletter.Watermark]deadletter.Watermark{},
 		ended: map[[32]byte]time.Time{}}
@@ -65,8 +69,8 @@ func (m *Memory) Holds(ctx context.Context, l *journal.Link) (bool, error) {
 	return ask(ctx, m, func() bool { return int64(len(m.links)) >= l.Number && m.links[l.Number-1].Hash == l.Hash })
 }
 
-// IdentityKey implements journal.Store. It is the same in every run.
-func (m *Memory) IdentityKey() journal.IdentityKey { return journal.IdentityKey{1} }
+// IdentityKey implements journal.Store.
+func (m *Memory) IdentityKey() journal.IdentityKey { return m.key }
 
 // Transact implements journal.Store.
 func (m *Memory) Transact(ctx context.Context, lookups []journal.Lookup, decide func(journal.Head, []journal.History) *journal.Changes) error {

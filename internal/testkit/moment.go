@@ -22,6 +22,8 @@ type moment struct{ m *Memory }
 
 func (s *moment) Head() (journal.Head, error) { return s.m.head, nil }
 
+func (s *moment) IdentityKey() (journal.IdentityKey, error) { return s.m.IdentityKey(), nil }
+
 func (s *moment) Links(after int64, limit int) ([]journal.Link, error) {
 	all := slices.DeleteFunc(slices.Clone(s.m.links), func(l journal.Link) bool { return l.Number <= after })
 	return first(all, limit), nil

@@ -31,6 +31,15 @@ func (s *snapshot) prepareLong() error {
 
 func (s *snapshot) Head() (journal.Head, error) { return s.head("") }
 
+func (s *snapshot) IdentityKey() (k journal.IdentityKey, err error) {
+	var key []byte
+	_, err = s.one("SELECT key FROM identity_key", nil, &key)
+	if err == nil && copy(k[:], key) != len(k) {
+		err = invalid("identity_key holds no key: restore the database from a backup")
+	}
+	return k, err
+}
+
 func (s *snapshot) Links(after int64, limit int) ([]journal.Link, error) {
 	return collect(s, selectLinks+"WHERE number > ? ORDER BY number LIMIT ?", []any{after, max(limit, 0)}, readLink)
 }

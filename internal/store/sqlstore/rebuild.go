@@ -36,12 +36,16 @@ func (w *writer) mendHead() error {
 	if _, err := w.head(w.Lock); err != nil && !errors.Is(err, journal.ErrNoHead) {
 		return err
 	}
+	key, err := w.IdentityKey()
+	if err != nil {
+		return err
+	}
 	b := &batch{Dialect: w.Dialect}
 	b.add(`INSERT INTO ledger_head (one, link, record, subject, message, hash, at, probed_at)
 		SELECT 1, number, first - 1 + length(digests) / 32, (SELECT coalesce(max(key), 0) FROM subjects),
 			message - 1 + length(messages) / 32, hash, at, 0
 		FROM ledger WHERE number = (SELECT max(number) FROM ledger)
-		UNION ALL SELECT 1, 0, 0, 0, 0, ` + w.bytes(journal.Digest{}) + `, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM ledger)
+		UNION ALL SELECT 1, 0, 0, 0, 0, ` + w.bytes(key.Start().Hash) + `, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM ledger)
 		ON CONFLICT (one) DO UPDATE SET link = excluded.link, record = excluded.record, subject = excluded.subject,
 			message = excluded.message, hash = excluded.hash, at = excluded.at`)
 	return w.execute(b)

@@ -68,10 +68,11 @@ var types = regexp.MustCompile(`\b(INT|TEXT|BLOB|JSON)\b|\)(STRICT|KEYED);`)
 
 // Schema returns the statements that create the tables.
 func (d *Dialect) Schema() string {
+	key := journal.NewIdentityKey()
 	return types.ReplaceAllStringFunc(schema, func(word string) string { return d.Types[word] }) + fmt.Sprintf(`
 		INSERT INTO ledger_head VALUES (1, 0, 0, 0, 0, %s, 0, 0);
 		INSERT INTO identity_key VALUES (%s);
-		INSERT INTO journal_schema VALUES (%d);`, d.bytes(journal.Digest{}), d.bytes(journal.NewIdentityKey()), Version)
+		INSERT INTO journal_schema VALUES (%d);`, d.bytes(key.Start().Hash), d.bytes(key), Version)
 }
 
 // Known returns an error if this binary does not know the schema's version.
@@ -325,12 +326,8 @@ func (s *Store) IdentityKey() journal.IdentityKey { return s.identityKey }
 
 // ReadIdentityKey reads the identity key. Call it first.
 func (s *Store) ReadIdentityKey(ctx context.Context) error {
-	return s.read(ctx, "read the key of identities", func(of *snapshot) error {
-		var key []byte
-		_, err := of.one("SELECT key FROM identity_key", nil, &key)
-		if err == nil && copy(s.identityKey[:], key) != len(s.identityKey) {
-			err = invalid("found no key in identity_key, expected one: restore the database from a backup")
-		}
+	return s.read(ctx, "read the key of identities", func(of *snapshot) (err error) {
+		s.identityKey, err = of.IdentityKey()
 		return err
 	})
 }

@@ -22,7 +22,7 @@ import (
 // testOracle does the same to the store and to the memory store, which is simple; all their answers must be equal.
 // Each check has its own subjects and policy.
 func testOracle(t *testing.T, s Store) {
-	o := &oracle{t: t, store: s, memory: testkit.NewMemory(), now: at(0)}
+	o := &oracle{t: t, store: s, memory: testkit.NewMemoryOf(s.IdentityKey()), now: at(0)}
 	o.both = &doubled{Store: s, memory: o.memory}
 	o.journal = journal.New(o.both, func() time.Time { return o.now }, tellAll, journal.NoHooks())
 	testkit.RunJournal(t, o.journal)

@@ -88,7 +88,8 @@ func testCancelled(t *testing.T, s Store) {
 	}
 	testkit.Must(t, s.Probe(t.Context()))
 	head, _ := recall(t, s)
-	wantSame(t, "the head", head, journal.Head{})
+	key := s.IdentityKey()
+	wantSame(t, "the head", head, key.Start())
 	failure(t, s, subject("CLM-3-1"), identity())
 }
 

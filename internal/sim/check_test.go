@@ -242,7 +242,7 @@ func (s *sim) silent() {
 	}
 	open := s.openLetters()
 	s.untoldOutages()
-	s.seenByPeople()
+	s.seenByPeople(true)
 	s.discards(open)
 	s.unsent(after)
 	s.untaken()

@@ -156,8 +156,7 @@ func (s *sim) heardOf(of journal.SentJob) {
 	}
 }
 
-// wordTime is how long what came of a canary may stand recorded, and the portal be tested by it still, and how long what a
-// person orders.
+// wordTime is how long a portal may be tested still when its canary's outcome, or what a person orders, is recorded.
 const wordTime = 5 * time.Minute
 
 // checkOrder: what a person orders stands until the time that he said, or he orders something else; a portal that refused a
@@ -175,8 +174,8 @@ func (s *sim) checkOrder(name string, is *destination.State) {
 	}
 }
 
-// seenByPeople: each replica shows of portals what is recorded, where nothing was recorded for a while.
-func (s *sim) seenByPeople() {
+// seenByPeople: each replica shows of portals what is recorded, unless something is being recorded, as at a first look.
+func (s *sim) seenByPeople(first bool) {
 	if min(time.Since(s.seenAt), time.Since(s.storeAway), time.Since(s.forgot), time.Since(s.started)) < actTime {
 		return
 	}
@@ -195,6 +194,10 @@ func (s *sim) seenByPeople() {
 				}
 			}
 			if d.Held != n || !d.Oldest.Equal(oldest) || !d.Deadline.Equal(nearest) && !w.hoursChanged() || d.Unrecorded != (w.order > 0) || w.recorded.State != nil && d.State.Phase != w.recorded.Phase {
+				if first {
+					s.in(actTime, func() { s.seenByPeople(false) })
+					return
+				}
 				s.fail("%s shows of %s: %s, unrecorded: %t, %d wait since %s with a deadline at %s, and it is %v, %d wait since %s, at %s", r.name, d.Name,
 					d.State.Phase, d.Unrecorded, d.Held, d.Oldest.Sub(s.began), d.Deadline, w.recorded.State, n, oldest.Sub(s.began), nearest)
 			}

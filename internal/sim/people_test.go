@@ -72,8 +72,7 @@ func (r *replica) orderSoon(name string, after time.Duration, what int) {
 // typed is a person's reason, with what may not be in a record; kept is what is recorded of it.
 const typed, kept = "simulated, " + secret, "simulated, senha=[SECRET] de [CPF]"
 
-// decide decides on one dead letter, or on all of them by a bulk run, or steers one. Nobody is told to have been faster
-// than himself.
+// decide decides on one dead letter, or on all by a bulk run, or steers one. Nobody is told to be faster than himself.
 func (r *replica) decide(who string, how int) {
 	if n := len(r.runs); how == 1 && n > 0 {
 		r.steer(r.runs[n-1], r.draw("steer").IntN(3), who)

@@ -180,8 +180,7 @@ func (r *replica) do(p *part, what func(stop context.Context)) {
 	})
 }
 
-// Now and Rest are the replica's clock, which is wrong, jumps and drifts. Two differ by at most
-// journal.ClockTolerance.
+// Now and Rest are the replica's clock: wrong, jumping, drifting. Two differ by at most journal.ClockTolerance.
 func (r *replica) Now() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -483,8 +482,7 @@ func (s *sim) arrive() {
 
 func (s *sim) portalNames() []string { return slices.Sorted(maps.Keys(s.portals)) }
 
-// another is what a second process instance of a claim adds to its keys. That instance may know the number of
-// retries.
+// another is what a second process instance of a claim, which may know the retries, adds to its keys.
 const another = 500_000
 
 // elsewhere is what an instance that an operator starts adds.

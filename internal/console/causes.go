@@ -272,7 +272,7 @@ func (p *Pages) teach(verb string) http.HandlerFunc {
 			}
 		}
 		_, err := o.Teach(v.r.Context(), id, t)
-		if r := journal.RefusalOf(err); err == nil || r != nil && r.Code == journal.NothingTaught { // somebody else did
+		if err == nil || journal.CodeOf(err) == journal.NothingTaught { // somebody else did
 			return &page{redirect: address(causeURL(id), field{"done", verb}) + "#result"}, nil
 		}
 		return v.refused(err, causeURL(id)+"#result", "form.wrong.", "unordered")

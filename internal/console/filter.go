@@ -25,8 +25,8 @@ func (v *visit) filterOf(q url.Values) (f journal.DeadLetterFilter, wrong string
 		}
 		return plain(q.Get(name), maxQueryBytes)
 	}).By(v.who.Name, v.zone, v.now), v.zone, v.now)
-	if refusal := journal.RefusalOf(err); refusal != nil && slices.Contains([]string{"since", "until", "followUp", "state"}, deadletter.FieldOf(refusal.Code)) {
-		wrong = deadletter.FieldOf(refusal.Code)
+	if field := deadletter.FieldOf(journal.CodeOf(err)); slices.Contains([]string{"since", "until", "followUp", "state"}, field) {
+		wrong = field
 	}
 	if q.Has("ids") && f.IDs == "" { // choosing none does not mean all
 		wrong = "ids"

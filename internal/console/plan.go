@@ -231,7 +231,7 @@ func (p *Pages) startRun(v *visit, o *open) (*page, error) {
 	if err == nil {
 		return &page{redirect: runURL(run.ID) + "#result"}, nil
 	}
-	if r := journal.RefusalOf(err); r != nil && r.Code == deadletter.PlanOutdated {
+	if journal.CodeOf(err) == deadletter.PlanOutdated {
 		return v.again(f.address(), sent{Status: http.StatusConflict}), nil
 	}
 	return v.refused(err, f.address(), "plan.wrong.", "unstarted")

@@ -85,7 +85,8 @@ func TestCursorsOfOthersAreRefused(t *testing.T) {
 	}
 }
 
-// TestAnAgeHasAnotherInstantOnEachPage, and its cursor goes on all the same.
+// TestAnAgeHasAnotherInstantOnEachPage: the cursor of a list by an age, such as 3d, leads to the next page although the
+// age means a later instant there.
 func TestAnAgeHasAnotherInstantOnEachPage(t *testing.T) {
 	now := time.Date(2025, 1, 12, 10, 0, 0, 0, time.UTC)
 	query := func(now time.Time, name, cursor string) *deadletter.Query {

@@ -35,7 +35,7 @@ func (s *Service) Note(ctx context.Context, c Command, verb journal.NoteVerb) (I
 // empty, of a. Its errors are Decide's. The caller checks permissions.
 func (s *Service) Assign(ctx context.Context, id string, a journal.Assignment) (Item, error) {
 	said, err := CheckReason(a.Text)
-	if refusal := journal.RefusalOf(err); refusal != nil && refusal.Code == ReasonTooLong {
+	if journal.CodeOf(err) == ReasonTooLong {
 		return Item{}, journal.Refuse(ReasonTooLong, "the note has more than %d characters; say it in fewer", MaxReason)
 	}
 	return s.note(ctx, id, &journal.Note{Verb: journal.Assign, Text: said, By: a.By, Assignee: a.Assignee,

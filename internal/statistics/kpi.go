@@ -186,8 +186,8 @@ const slotsPerHour = int64(time.Hour / journal.Slot)
 // FirstSlot returns the first slot whose sums All needs at now.
 func FirstSlot(now time.Time) int64 { return journal.SlotOf(now.Add(-Weekly)) - slotsPerHour }
 
-// within reports whether a sum belongs to the window that ends at now. A distribution's hour may lie in it partly. What
-// a clock stamped that leapt ahead does not belong to it.
+// within reports whether a sum belongs to the window that ends at now. A distribution's hour may lie in it partly. A
+// sum that a fast clock stamped later than now is not in it.
 func within(f *journal.Sum, window time.Duration, now time.Time) bool {
 	begins := journal.SlotOf(now.Add(-window))
 	if f.Name == journal.SumTook {

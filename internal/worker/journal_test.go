@@ -139,7 +139,7 @@ func TestJournalDown(t *testing.T) {
 }
 
 // TestSlowJournal: an analysis that the journal does not record in time goes back with its retries unchanged and a pause, and
-// is counted (R30). What the journal recorded all the same is what the job is told when it comes again.
+// is counted (R30). If the journal did record it, the job gets that decision when it comes again.
 func TestSlowJournal(t *testing.T) {
 	for jobType, bound := range map[string]time.Duration{worker.AnalyzeRetry: 5 * time.Second, worker.RetrySubmissionBackoff: 2 * time.Second} {
 		for variables, action := range map[string]worker.Action{

@@ -27,7 +27,7 @@ type Message struct {
 	Subject string
 	// Text is that of all its parts, decoded.
 	Text string
-	// Raw is the whole mail as it came.
+	// Raw is the mail as it was received, headers included.
 	Raw []byte
 }
 

@@ -248,8 +248,8 @@ func (r *Reader) DeadLetterCounts(ctx context.Context, f journal.DeadLetterFilte
 	return reading(ctx, r, "count dead letters", func(s *snapshot) ([]deadletter.Count, error) { return s.counts(p) })
 }
 
-// counts counts the dead letters d that a query finds. Each state is counted by itself, in
-// the order of its index, which spares the database a sort.
+// counts counts the dead letters d that a query finds. Each state is counted by itself, in the order of its
+// index, which spares the database a sort.
 func (s *snapshot) counts(p *deadletter.Query) (all []deadletter.Count, err error) {
 	const of = "d.fingerprint, d.policy, d.team, d.reason, d.assignee"
 	for _, state := range p.States {

@@ -140,8 +140,8 @@ func AfterPrefix(prefix string) (string, bool) {
 }
 
 // ErrBadCursor refuses a text that is no cursor, or another list's.
-var ErrBadCursor error = &journal.Refusal{Code: InvalidCursor,
-	Message: "the cursor is not one that an answer gave as next; leave it out for the first page"}
+var ErrBadCursor error = journal.Refuse(InvalidCursor,
+	"the cursor is not one that an answer gave as next; leave it out for the first page")
 
 // sealBytes is how much of a digest marks a cursor as its list's.
 const sealBytes = 8

@@ -5,7 +5,6 @@ package guard
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -185,8 +184,8 @@ func (g *Guard) assignee(ctx context.Context, name string, team decision.Team) (
 	if slices.Contains(c.Names, name) || c.Others && access.CheckName(name) == nil && !slices.ContainsFunc(known, named) {
 		return name, nil
 	}
-	return "", &journal.Refusal{Code: deadletter.InvalidAssignee, Message: fmt.Sprintf("assignee is %.60q, who may not "+
-		"decide for the team %.60q, expected one of %s", name, team, strings.Join(c.Names, ", "))}
+	return "", journal.Refuse(deadletter.InvalidAssignee,
+		"assignee is %.60q, who may not decide for the team %.60q, expected one of %s", name, team, strings.Join(c.Names, ", "))
 }
 
 // Handed is the result of a Handover.

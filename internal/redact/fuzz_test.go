@@ -51,14 +51,10 @@ func FuzzText(f *testing.F) {
 	for _, s := range found {
 		f.Add(s)
 	}
-	for _, c := range taken {
-		f.Add(fill(c.text))
-	}
-	for _, c := range kept {
-		f.Add(fill(c.text))
-	}
-	for _, c := range secrets {
-		f.Add(fill(c.text))
+	for _, file := range files {
+		for _, c := range cases(f, file) {
+			f.Add(c[0])
+		}
 	}
 	f.Fuzz(func(t *testing.T, s string) { holds(t, s) })
 }

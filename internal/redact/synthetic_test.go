@@ -126,6 +126,9 @@ var (
 	mobile   = "91234-5678"
 	zeebeKey = luhnOf("225179981368526")
 	protocol = cpfOf("202501120")
+	// Nobody's: made up for these tests.
+	webToken  = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJvcGVyYWRvcmEifQ.c2lnbmF0dXJlLW9mLW5vYm9keQ"
+	basicAuth = "cG9ydGFsOm5pbmd1ZW0="
 )
 
 // fill puts the numbers above in the places that name them.
@@ -137,4 +140,9 @@ var fill = strings.NewReplacer(
 	"{amex}", amex, "{amex3}", cut(amex, []int{4, 6, 5}, " "), "{badcard}", badCard, "{badcard4}", cut(badCard, []int{4, 4, 4, 4}, " "),
 	"{cnpj}", cnpj, "{cnpj.}", cut(cnpj, []int{2, 3, 3, 4, 2}, ".", ".", "/", "-"),
 	"{mobile}", mobile, "{land}", landLine, "{key}", zeebeKey, "{prot}", protocol,
+	"{cpf3}", cpfOf("223456789"), "{cns.}", cut(cns, []int{3, 4, 4, 4}, "."), "{cns11}", cut(cns, []int{11, 4}, " "), "{cns3}", cut(cns, []int{3, 12}, "-"),
+	"{card13}", luhnOf("400012345678"), "{card19}", luhnOf("600012345678901234"), "{card~}", cut(visa, []int{4, 4, 4, 4}, "\u00a0", "\u2011"),
+	"{cardcnpj}", luhnCNPJ, "{instant}", luhnInstant, "{millis}", luhnOf("173667840012"), "{cards before a date}", beforeDate,
+	"{uuid}", "12345678-"+cut(luhnOf("400012345678901"), []int{4, 4, 4, 4}, "-")+"12345678", "{uuid2}", cpfOf("503123456")[3:]+"-0000-0000-0000-000000000000",
+	"{web}", webToken, "{basic}", basicAuth, "{900}", strings.Repeat("Ab1", 300),
 ).Replace

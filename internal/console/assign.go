@@ -50,10 +50,7 @@ func (v *visit) assigned(o *open, d *journal.DeadLetter, s *sent) assigned {
 // (a day) and text; the buttons to take, which keeps both, and to give back do not. It changes nothing if the assignee
 // is no longer the one that the page showed (was).
 func (p *Pages) assign(v *visit, o *open) (*page, error) {
-	item, err := o.Reviewing(v.r.Context(), v.r.PathValue("id"), false)
-	if err != nil {
-		return nil, err
-	}
+	item := must(o.Reviewing(v.r.Context(), v.r.PathValue("id"), false))
 	form, has := v.r.PostForm, &item.Assigned
 	at, ok := v.instant(form.Get("followUp"))
 	a := journal.Assignment{FollowUpAt: at, Mark: journal.Mark{Text: form.Get("text")}}
@@ -84,7 +81,7 @@ func (p *Pages) handover(v *visit, o *open) (*page, error) {
 
 // shortcuts returns links to the filter's open dead letters that the reader has, that nobody has, and whose follow-up
 // is today. If the filter has a search, they have no counts: these would cost another one.
-func (v *visit) shortcuts(o *open, f journal.DeadLetterFilter) ([]viewLink, error) {
+func (v *visit) shortcuts(o *open, f journal.DeadLetterFilter) []viewLink {
 	all, ends := f, deadletter.EndOfDay(v.zone, v.now)
 	all.Assignee, all.FollowUp = "", time.Time{}
 	mine, nobodys, today := all, all, all
@@ -93,14 +90,9 @@ func (v *visit) shortcuts(o *open, f journal.DeadLetterFilter) ([]viewLink, erro
 		{Name: v.T("list.nobodys"), URL: listURL(nobodys), Current: f == nobodys},
 		{Name: v.T("list.today"), URL: listURL(today), Current: f == today}}
 	if f.Query != "" {
-		return links, nil
+		return links
 	}
-	counts, err := o.DeadLetterCounts(v.r.Context(), all)
-	if err != nil {
-		return nil, err
-	}
-	due, err := o.DeadLetterCounts(v.r.Context(), today)
-	for _, has := range counts {
+	for _, has := range v.counts(o, all) {
 		switch has.Assignee {
 		case v.who.Name:
 			links[0].N += has.N
@@ -108,13 +100,11 @@ func (v *visit) shortcuts(o *open, f journal.DeadLetterFilter) ([]viewLink, erro
 			links[1].N += has.N
 		}
 	}
-	for i := range due {
-		links[2].N += due[i].N
-	}
+	links[2].N = sumOf(v.counts(o, today), &today).N
 	for i := range links {
 		links[i].Known = true
 	}
-	return links, err
+	return links
 }
 
 // assignedFacts says, for a line of the list, who has a dead letter and on which day its follow-up is.

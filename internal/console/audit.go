@@ -65,10 +65,7 @@ func auditForm(q url.Values) *auditData {
 func (p *Pages) audit(v *visit, o *open) (*page, error) {
 	d := auditForm(v.r.URL.Query())
 	pg := &page{name: "audit", section: "audit", title: v.T("audit.title"), data: d}
-	head, err := o.Head(v.r.Context())
-	if err != nil {
-		return nil, err
-	}
+	head := must(o.Head(v.r.Context()))
 	if head.Link > 0 {
 		d.Head, d.HeadAt = head.String(), v.Ago(head.At)
 	}
@@ -83,15 +80,15 @@ func (p *Pages) audit(v *visit, o *open) (*page, error) {
 	}
 	var records []journal.Record
 	if d.Searched = f != (journal.RecordFilter{}); d.Searched {
-		records, err = v.forward(o, d, f)
+		records = v.forward(o, d, f)
 	} else {
-		records, err = v.latest(o, d, head)
+		records = v.latest(o, d, head)
 	}
 	for i := range records {
 		d.Rows = append(d.Rows, v.auditRow(&records[i]))
 	}
 	pg.summary = v.T("audit.summary", v.Number(head.Record))
-	return pg, err
+	return pg, nil
 }
 
 // recordFilter returns the filter that the form asks for. It sets d.Wrong if a field is wrong.
@@ -114,48 +111,38 @@ func (v *visit) recordFilter(d *auditData) (f journal.RecordFilter) {
 }
 
 // forward returns a page of the records that f selects, the oldest first, from after the cursor on.
-func (v *visit) forward(o *open, d *auditData, f journal.RecordFilter) ([]journal.Record, error) {
+func (v *visit) forward(o *open, d *auditData, f journal.RecordFilter) []journal.Record {
 	after, _ := strconv.ParseInt(v.r.URL.Query().Get("after"), 10, 64) // without a cursor: the first page
-	records, err := o.Records(v.r.Context(), f, max(after, 0), auditPage+1)
-	if err != nil || len(records) <= auditPage {
-		return records, err
+	records := must(o.Records(v.r.Context(), f, max(after, 0), auditPage+1))
+	if len(records) > auditPage {
+		records = records[:auditPage]
+		d.Next = v.here(field{"after", key(records[auditPage-1].Number())})
 	}
-	records = records[:auditPage]
-	d.Next = v.here(field{"after", key(records[auditPage-1].Number())})
-	return records, nil
+	return records
 }
 
 // latest returns a page of all records, the newest first, from before the cursor on.
-func (v *visit) latest(o *open, d *auditData, head journal.Head) ([]journal.Record, error) {
+func (v *visit) latest(o *open, d *auditData, head journal.Head) []journal.Record {
 	before, err := strconv.ParseInt(v.r.URL.Query().Get("before"), 10, 64)
 	if err != nil || before < 1 || before > head.Record+1 {
 		before = head.Record + 1
 	}
 	// between returns the records above from and below before, one more than a page at most.
-	between := func(from int64) ([]journal.Record, error) {
-		all, err := o.Records(v.r.Context(), journal.RecordFilter{}, from, auditPage+1)
-		return slices.DeleteFunc(all, func(r journal.Record) bool { return r.Number() >= before }), err
+	between := func(from int64) []journal.Record {
+		all := must(o.Records(v.r.Context(), journal.RecordFilter{}, from, auditPage+1))
+		return slices.DeleteFunc(all, func(r journal.Record) bool { return r.Number() >= before })
 	}
 	from := max(before-auditPage-1, 0)
-	records, err := between(from)
-	if len(records) < auditPage && from > 0 && err == nil { // numbers are missing: look further down
-		var failed error
-		from = int64(sort.Search(int(from), func(from int) bool {
-			found, err := between(int64(from))
-			failed = cmp.Or(failed, err)
-			return len(found) <= auditPage
-		}))
-		records, err = between(from)
-		err = cmp.Or(failed, err)
-	}
-	if err != nil {
-		return nil, err
+	records := between(from)
+	if len(records) < auditPage && from > 0 { // numbers are missing: look further down
+		from = int64(sort.Search(int(from), func(from int) bool { return len(between(int64(from))) <= auditPage }))
+		records = between(from)
 	}
 	slices.Reverse(records)
 	if from > 0 {
 		d.Next = v.here(field{"before", key(from + 1)})
 	}
-	return records, nil
+	return records
 }
 
 // exportURL returns the address of the export of what d asks for.

@@ -44,41 +44,25 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 	// A period does not apply to causes.
 	f.State, f.Fingerprint = states[0], ""
 	f.Since, f.Until = time.Time{}, time.Time{}
-	var groups []deadletter.Group
-	var next string
-	var err error
-	if wrong != "state" {
-		groups, next, err = o.Groups(v.r.Context(), f, q.Get("cursor"), groupPage)
-	}
-	if err = unlessInvalid(err); err != nil {
-		return nil, err
-	}
-	counts, err := o.DeadLetterCounts(v.r.Context(), journal.DeadLetterFilter{State: deadletter.AllStates})
-	if err != nil {
-		return nil, err
-	}
 	d := &groupsData{listData: listData{Filter: f, Filtered: narrowed(f), Views: v.views("groups", f),
 		Reset: groupsURL(journal.DeadLetterFilter{})}}
-	var due due
-	if !searched(&f) { // these counts know no search
-		if due, err = v.due(o, f.Context); err != nil {
-			return nil, err
-		}
+	v.choices(o, &d.listData)
+	pg := &page{name: "groups", section: "dead-letters", title: v.T("groups.title"), data: d}
+	if wrong == "state" {
+		d.Wrong = v.T("groups.wrong.state", plain(q.Get("state"), maxQueryBytes))
+		pg.status = http.StatusUnprocessableEntity
+		return pg, nil
 	}
-	v.choices(&d.listData, counts)
+	groups, next, err := o.Groups(v.r.Context(), f, q.Get("cursor"), groupPage)
+	check(unlessInvalid(err))
 	d.Causes = v.causeRows(groups, f)
+	due := v.due(o, &f)
 	for i := range d.Causes {
 		one := f
 		one.Fingerprint = groups[i].Cause.ID
 		d.Causes[i].Due = due.of(v, one)
 	}
-	d.pager = v.pager("cursor", next, "")
-	pg := &page{name: "groups", section: "dead-letters", title: v.T("groups.title"), data: d,
-		summary: v.Count("groups.summary", int64(len(groups)))}
-	if wrong == "state" {
-		d.Wrong = v.T("groups.wrong.state", plain(q.Get("state"), maxQueryBytes))
-		pg.status = http.StatusUnprocessableEntity
-	}
+	d.pager, pg.summary = v.pager("cursor", next, ""), v.Count("groups.summary", int64(len(groups)))
 	return pg, nil
 }
 
@@ -105,24 +89,24 @@ func (v *visit) causeName(g *deadletter.Group) string {
 }
 
 // group returns the dead letters that f selects as one cause; nil if there are none. f names a fingerprint.
-func (v *visit) group(o *open, f journal.DeadLetterFilter) (*deadletter.Group, error) {
+func (v *visit) group(o *open, f journal.DeadLetterFilter) *deadletter.Group {
 	groups, _, err := o.Groups(v.r.Context(), f, "", 1)
+	check(unlessInvalid(err))
 	if len(groups) == 0 {
-		return nil, unlessInvalid(err)
+		return nil
 	}
-	return &groups[0], nil
+	return &groups[0]
 }
 
 // pattern returns the pattern of a fingerprint; empty if nothing is known of it.
-func (v *visit) pattern(o *open, fingerprint string) (string, error) {
-	if known, ok := v.patterns[fingerprint]; ok {
-		return known, nil
+func (v *visit) pattern(o *open, fingerprint string) string {
+	if _, ok := v.patterns[fingerprint]; !ok && fingerprint != "" {
+		group := v.group(o, journal.DeadLetterFilter{State: deadletter.AllStates, Fingerprint: fingerprint})
+		if group != nil {
+			v.patterns[fingerprint] = group.Cause.Pattern
+		}
 	}
-	group, err := v.group(o, journal.DeadLetterFilter{State: deadletter.AllStates, Fingerprint: fingerprint})
-	if group != nil {
-		v.patterns[fingerprint] = group.Cause.Pattern
-	}
-	return v.patterns[fingerprint], err
+	return v.patterns[fingerprint]
 }
 
 func (v *visit) causeRows(groups []deadletter.Group, f journal.DeadLetterFilter) (rows []causeRow) {
@@ -159,10 +143,7 @@ func causeURL(id string) string { return "/causes/" + id }
 
 func (p *Pages) causePage(v *visit, o *open) (*page, error) {
 	sent := v.sent()
-	c, err := o.Cause(v.r.Context(), v.r.PathValue("id"))
-	if err != nil {
-		return nil, err
-	}
+	c := must(o.Cause(v.r.Context(), v.r.PathValue("id")))
 	d, learnt := &causeData{V: v, Cause: c, Sent: &sent}, o.Prospects(&c)
 	if learnt.Closed() > 0 {
 		d.Learnt = v.learnt(learnt)
@@ -174,11 +155,7 @@ func (p *Pages) causePage(v *visit, o *open) (*page, error) {
 		d.News = v.news(c.News)
 	}
 	open := journal.DeadLetterFilter{Fingerprint: c.ID}
-	waiting, err := v.group(o, open)
-	if err != nil {
-		return nil, err
-	}
-	if waiting != nil {
+	if waiting := v.group(o, open); waiting != nil {
 		d.Waiting = &link{v.Count("groups.show", waiting.N), listURL(open)}
 	}
 	if done := v.r.URL.Query().Get("done"); done == "teach" && c.Taught != nil || done == "forget" && c.Taught == nil {
@@ -213,15 +190,13 @@ func (v *visit) advice(c *journal.Cause, learnt journal.Prospects) *advice {
 }
 
 // adviceOn returns the advice on the cause of an open dead letter; nil for none.
-func (v *visit) adviceOn(o *open, d *journal.DeadLetter) (*advice, error) {
-	if d.State != journal.DeadLetterOpen || d.Fingerprint == "" {
-		return nil, nil
+func (v *visit) adviceOn(o *open, d *journal.DeadLetter) *advice {
+	if d.Fingerprint == "" {
+		return nil
 	}
 	c, err := o.Cause(v.r.Context(), d.Fingerprint)
-	if err != nil && journal.RefusalOf(err) == nil {
-		return nil, err
-	}
-	return v.advice(&c, o.Prospects(&c)), nil // nil for an unknown cause
+	check(unlessInvalid(err))
+	return v.advice(&c, o.Prospects(&c)) // nil for an unknown cause
 }
 
 // news says what was reported of a cause that was new, or had come back (R34).
@@ -246,14 +221,15 @@ func (v *visit) news(n *journal.News) string {
 }
 
 // newCauses returns the causes that were reported as new or as back within the last day.
-func (v *visit) newCauses(o *open) (rows []newCause, err error) {
+func (v *visit) newCauses(o *open) (rows []newCause) {
 	f := journal.CauseFilter{Told: v.now.Add(-statistics.Daily)}
 	causes, _, err := o.ListCauses(v.r.Context(), f, "", mostCauses)
+	check(err)
 	for i := range causes {
 		c := &causes[i]
 		rows = append(rows, newCause{link{v.reason(c.Reason), causeURL(c.ID)}, c.Pattern, v.news(c.News)})
 	}
-	return rows, err
+	return rows
 }
 
 // teach answers POST /causes/{id}/teach with classification, team and reason, and POST /causes/{id}/forget with reason;
@@ -296,45 +272,31 @@ func (v *visit) teachingEvent(e *event, from *journal.Entry) {
 }
 
 // due counts the open dead letters whose deadline has passed, and those whose deadline passes before the day ends.
-type due struct{ late, today []deadletter.Count }
-
-// due counts the dead letters with that context (a filter's Context), or all if it is empty.
-func (v *visit) due(o *open, of string) (d due, err error) {
-	today := v.now.In(v.zone)
-	tomorrow := time.Date(today.Year(), today.Month(), today.Day()+1, 0, 0, 0, 0, v.zone)
-	late := journal.DeadLetterFilter{Context: of, DueUntil: v.now}
-	if d.late, err = o.DeadLetterCounts(v.r.Context(), late); err == nil {
-		soon := journal.DeadLetterFilter{Context: of, DueSince: v.now, DueUntil: tomorrow}
-		d.today, err = o.DeadLetterCounts(v.r.Context(), soon)
-	}
-	return d, err
+type due []struct {
+	key    string // of its text
+	counts []deadletter.Count
 }
 
-// sumOf returns how many of all have f's policy, team, reason and fingerprint, and what they are worth.
-func sumOf(all []deadletter.Count, f *journal.DeadLetterFilter) (n, cents int64) {
-	for i := range all {
-		c := &all[i]
-		if (f.Policy == "" || f.Policy == c.Policy) && (f.Team == "" || f.Team == c.Team) &&
-			(f.Reason == "" || f.Reason == c.Reason) && (f.Fingerprint == "" || f.Fingerprint == c.Fingerprint) {
-			n, cents = n+c.N, cents+c.Cents
-		}
+// due counts those with the filter's context; none if the filter searches, which counts know nothing of.
+func (v *visit) due(o *open, f *journal.DeadLetterFilter) due {
+	if searched(f) {
+		return nil
 	}
-	return n, cents
+	late := journal.DeadLetterFilter{Context: f.Context, DueUntil: v.now}
+	today := journal.DeadLetterFilter{Context: f.Context, DueSince: v.now, DueUntil: deadletter.EndOfDay(v.zone, v.now)}
+	return due{{"due.late", v.counts(o, late)}, {"due.today", v.counts(o, today)}}
 }
 
 // of returns links to those of f's dead letters that are late and to those due today, with number and worth.
 func (d due) of(v *visit, f journal.DeadLetterFilter) (links []link) {
 	f.State, f.Sort = states[0], deadletter.ByDeadline
-	for _, part := range []struct {
-		key    string
-		counts []deadletter.Count
-	}{{"due.late", d.late}, {"due.today", d.today}} {
-		n, cents := sumOf(part.counts, &f)
-		if n == 0 {
+	for _, part := range d {
+		sum := sumOf(part.counts, &f)
+		if sum.N == 0 {
 			continue
 		}
-		line := link{v.Count(part.key, n), listURL(f)}
-		if worth := v.Money(cents); worth != "" {
+		line := link{v.Count(part.key, sum.N), listURL(f)}
+		if worth := v.Money(sum.Cents); worth != "" {
 			line.Text += ": " + worth
 		}
 		links = append(links, line)

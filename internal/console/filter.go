@@ -149,12 +149,11 @@ func groupsURL(f journal.DeadLetterFilter) string {
 func planURL(f journal.DeadLetterFilter) string { return address("/bulk-runs/new", fieldsOf(&f)...) }
 
 // filterFacts returns the parts of a filter in words.
-func (v *visit) filterFacts(o *open, f *journal.DeadLetterFilter) (all []fact, err error) {
-	chips, err := v.chips(o, f)
-	for _, c := range chips {
+func (v *visit) filterFacts(o *open, f *journal.DeadLetterFilter) (all []fact) {
+	for _, c := range v.chips(o, f) {
 		all = append(all, c.fact)
 	}
-	return all, err
+	return all
 }
 
 // factLink is a fact that leads to a list.
@@ -165,16 +164,10 @@ type factLink struct {
 
 // chips returns the parts of a filter in words, each with a link to the list without it. A fingerprint is shown as its
 // pattern.
-func (v *visit) chips(o *open, f *journal.DeadLetterFilter) (all []factLink, err error) {
-	cause := ""
-	if f.Fingerprint != "" {
-		if cause, err = v.pattern(o, f.Fingerprint); err != nil {
-			return nil, err
-		}
-	}
+func (v *visit) chips(o *open, f *journal.DeadLetterFilter) (all []factLink) {
 	variable, value, _ := strings.Cut(f.Context, "=")
 	words := map[string]fact{
-		"fingerprint": {v.T("col.cause"), cmp.Or(cause, f.Fingerprint)},
+		"fingerprint": {v.T("col.cause"), cmp.Or(v.pattern(o, f.Fingerprint), f.Fingerprint)},
 		"q":           {v.T("list.q"), f.Query}, "policy": {v.T("col.policy"), v.policy(f.Policy)},
 		"team":     {v.T("col.team"), v.Or("team."+string(f.Team), string(f.Team))},
 		"reason":   {v.T("col.reason"), v.reason(f.Reason)},
@@ -190,7 +183,7 @@ func (v *visit) chips(o *open, f *journal.DeadLetterFilter) (all []factLink, err
 			all = append(all, factLink{said, address("/dead-letters", slices.Delete(slices.Clone(fields), i, i+1)...)})
 		}
 	}
-	return all, nil
+	return all
 }
 
 // when returns date and time, to the second.
@@ -249,42 +242,36 @@ type following struct {
 }
 
 // next returns what follows a dead letter in the list: the first of the page if the dead letter is no longer on it.
-func (v *visit) next(o *open, at place, id string) (after following, err error) {
-	if at == nil {
-		return after, nil
-	}
+func (v *visit) next(o *open, at place, id string) (after following) {
 	f, wrong := v.filterOf(url.Values(at))
-	if wrong != "" {
-		return after, nil
+	if at == nil || wrong != "" {
+		return after
 	}
-	items, cursor, err := o.List(v.r.Context(), f, url.Values(at).Get("cursor"), listPage)
-	if journal.RefusalOf(err) != nil {
-		items, cursor, err = nil, "", nil // the cursor is not of this list
+	begin := url.Values(at).Get("cursor")
+	items, cursor, err := o.List(v.r.Context(), f, begin, listPage)
+	if journal.RefusalOf(err) != nil { // the cursor is not of this list
+		return after
 	}
-	if err != nil {
-		return after, err
-	}
+	check(err)
 	n := slices.IndexFunc(items, func(i deadletter.Item) bool { return i.ID == id }) + 1
-	if n > 0 && url.Values(at).Get("cursor") == "" {
+	if n > 0 && begin == "" {
 		key := "retries.of"
 		if cursor != "" {
 			key = "place.number.more"
 		}
 		after.number = v.T(key, v.Number(int64(n)), v.Number(int64(len(items))))
 	}
+	if n == len(items) && cursor != "" {
+		at = maps.Clone(at)
+		at["cursor"] = []string{cursor}
+		items, _, err = o.List(v.r.Context(), f, cursor, listPage)
+		check(err)
+		n = 0
+	}
 	if n < len(items) {
 		after.Item, after.at = &items[n], at
-		return after, nil
 	}
-	if cursor == "" {
-		return after, nil
-	}
-	if items, _, err = o.List(v.r.Context(), f, cursor, listPage); err != nil || len(items) == 0 {
-		return after, err
-	}
-	after.Item, after.at = &items[0], maps.Clone(at)
-	after.at["cursor"] = []string{cursor}
-	return after, nil
+	return after
 }
 
 // around is what a claim's page knows of the list that the reader came from.
@@ -307,27 +294,22 @@ type done struct {
 }
 
 // around returns what surrounds a claim in the reader's list, by the id of its dead letter; id is empty if it has none.
-func (v *visit) around(o *open, id string) (around, error) {
+func (v *visit) around(o *open, id string) around {
 	at := v.place()
 	a := around{List: at.list()}
 	if at == nil {
-		return a, nil
+		return a
 	}
 	a.Place = "?" + url.Values{"list": {at.encoded()}}.Encode()
-	next, err := v.next(o, at, id)
-	if err != nil {
-		return a, err
-	}
+	next := v.next(o, at, id)
 	if a.Number = next.number; next.Item != nil && next.ID != id {
 		a.Next = next.at.Subject(next.Subject)
 	}
 	before, err := o.Show(v.r.Context(), v.r.URL.Query().Get("after"))
-	if err != nil {
-		if journal.RefusalOf(err) != nil { // there is none
-			err = nil
-		}
-		return a, err
+	if journal.RefusalOf(err) != nil { // there is none
+		return a
 	}
+	check(err)
 	d := &done{Subject: before.Subject, URL: at.Subject(before.Subject)}
 	switch {
 	case before.Later.By == v.who.Name:
@@ -337,5 +319,5 @@ func (v *visit) around(o *open, id string) (around, error) {
 		d.Text = v.T("review.done." + v.Did(&before.Review))
 		a.Done = d
 	}
-	return a, nil
+	return a
 }

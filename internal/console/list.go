@@ -116,10 +116,7 @@ var states = []string{"open", "reprocessing", "recovered", "discarded", "accepte
 func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 	q := v.r.URL.Query()
 	f, wrong := v.filterOf(q)
-	d, err := v.listed(o, f)
-	if err != nil {
-		return nil, err
-	}
+	d := v.listed(o, f)
 	pg := &page{name: "dead-letters", section: "dead-letters", title: v.T("list.title"), data: d}
 	if wrong != "" {
 		d.Since, d.Until, d.Act = plain(q.Get("since"), maxQueryBytes), plain(q.Get("until"), maxQueryBytes), nil
@@ -128,18 +125,14 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 		return pg, nil
 	}
 	items, next, err := o.List(v.r.Context(), f, q.Get("cursor"), listPage)
-	if err = unlessInvalid(err); err != nil {
-		return nil, err
-	}
+	check(unlessInvalid(err))
 	d.Rows = items
 	d.Why = slices.ContainsFunc(items, func(i deadletter.Item) bool { return i.Cents > 0 || !i.Deadline.IsZero() })
 	d.Processes = slices.ContainsFunc(items, func(i deadletter.Item) bool { return v.Process(&i) != nil })
 	d.Who = slices.ContainsFunc(items, func(i deadletter.Item) bool { return i.Team != items[0].Team })
 	d.Mixed = slices.ContainsFunc(items, func(i deadletter.Item) bool { return i.Subject.Policy != items[0].Subject.Policy })
 	if len(items) == 0 && f.Query != "" {
-		if d.Elsewhere, err = v.find(o, f.Query); err != nil {
-			return nil, err
-		}
+		d.Elsewhere = v.find(o, f.Query)
 	}
 	d.Pick = f.State == states[0] && len(items) > 0 && v.who.May(access.Bulk, string(f.Team))
 	d.pager = v.pager("cursor", next, "")
@@ -166,18 +159,15 @@ type found struct {
 const mostFound = 20 // claims that a search names
 
 // find returns the claims whose id contains part.
-func (v *visit) find(o *open, part string) (all []found, err error) {
-	subjects, err := o.Named(v.r.Context(), part, mostFound)
-	for _, s := range subjects {
+func (v *visit) find(o *open, part string) (all []found) {
+	for _, s := range must(o.Named(v.r.Context(), part, mostFound)) {
 		story, known, err := o.Story(v.r.Context(), s)
-		if err != nil {
-			return nil, err
-		}
+		check(err)
 		if known {
 			all = append(all, found{s, v.standing(&story)})
 		}
 	}
-	return all, err
+	return all
 }
 
 // search answers GET /search?q= with the page of the one claim found, or with a list of those found.
@@ -186,10 +176,7 @@ func (p *Pages) search(v *visit, o *open) (*page, error) {
 	if q == "" {
 		return &page{redirect: "/dead-letters"}, nil
 	}
-	all, err := v.find(o, q)
-	if err != nil {
-		return nil, err
-	}
+	all := v.find(o, q)
 	if len(all) == 1 {
 		return &page{redirect: subjectURL(all[0].Subject)}, nil
 	}
@@ -199,29 +186,16 @@ func (p *Pages) search(v *visit, o *open) (*page, error) {
 }
 
 // listed returns the list's page with its filter, without rows.
-func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
-	counts, err := o.DeadLetterCounts(v.r.Context(), journal.DeadLetterFilter{State: deadletter.AllStates})
-	if err != nil {
-		return nil, err
-	}
-	d := &listData{V: v, Filter: f, Filtered: narrowed(f), Since: v.local(f.Since),
-		Until: v.local(f.Until)}
-	d.Here, d.Views = v.listPlace(), v.views("list", f)
-	v.choices(d, counts)
-	if d.Chips, err = v.chips(o, &f); err != nil {
-		return nil, err
-	}
+func (v *visit) listed(o *open, f journal.DeadLetterFilter) *listData {
+	d := &listData{V: v, Filter: f, Filtered: narrowed(f), Since: v.local(f.Since), Until: v.local(f.Until),
+		Here: v.listPlace(), Views: v.views("list", f), Chips: v.chips(o, &f), File: exportURL(f),
+		Reset: listURL(journal.DeadLetterFilter{State: f.State})}
+	v.choices(o, d)
 	if (f.Context != "" || f.Fingerprint != "") && f.State == states[0] && !searched(&f) {
-		all, err := o.DeadLetterCounts(v.r.Context(), journal.DeadLetterFilter{Context: f.Context})
-		if err != nil {
-			return nil, err
-		}
-		n, cents := sumOf(all, &f)
-		d.Matching, d.Worth = n, v.Money(cents)
-		d.States[0].N, d.States[0].Known = n, true
+		of := sumOf(v.counts(o, journal.DeadLetterFilter{Context: f.Context}), &f)
+		d.Matching, d.Worth = of.N, v.Money(of.Cents)
+		d.States[0].N, d.States[0].Known = of.N, true
 	}
-	d.Reset = listURL(journal.DeadLetterFilter{State: f.State})
-	d.File = exportURL(f)
 	for _, sort := range append([]string{deadletter.Urgent}, deadletter.Sorts()...) {
 		sorted := f
 		if sorted.Sort = sort; deadletter.SortOf(&sorted) == sort {
@@ -230,22 +204,14 @@ func (v *visit) listed(o *open, f journal.DeadLetterFilter) (*listData, error) {
 		}
 	}
 	if f.State == states[0] {
-		if d.Shortcuts, err = v.shortcuts(o, f); err != nil {
-			return nil, err
-		}
-		if !searched(&f) {
-			due, err := v.due(o, f.Context)
-			if err != nil {
-				return nil, err
-			}
-			d.Due = due.of(v, f)
-		}
+		d.Shortcuts = v.shortcuts(o, f)
+		d.Due = v.due(o, &f).of(v, f)
 	}
 	if f.Assignee != "" && f.Assignee != journal.Nobody && f.Assignee != v.who.Name && v.who.May(access.Handover, "") {
 		d.Handover = new(o.Colleagues(f.Team))
 	}
 	d.Act = v.act(&f, d.Matching)
-	return d, nil
+	return d
 }
 
 // Sorted returns the aria-sort of a column that orders sort by; empty if the list has another order.
@@ -274,33 +240,44 @@ func (v *visit) act(f *journal.DeadLetterFilter, matching int64) *link {
 	return &link{URL: planURL(*f), Text: v.Count("list.act", matching)}
 }
 
-// choices fills in the states with their numbers, and the values that the filter's other fields may have.
-func (v *visit) choices(d *listData, counts []deadletter.Count) {
-	f := &d.Filter
-	numbers, worth := map[string]int64{}, int64(0)
-	policies, teams, reasons := []string{f.Policy}, []string{string(f.Team)}, []string{string(f.Reason)}
-	for i := range counts {
-		c := &counts[i]
-		policies, teams = append(policies, c.Policy), append(teams, string(c.Team))
-		reasons = append(reasons, string(c.Reason))
-		if (f.Policy == "" || f.Policy == c.Policy) && (f.Team == "" || f.Team == c.Team) &&
-			(f.Reason == "" || f.Reason == c.Reason) {
-			numbers[string(c.State)] += c.N
-			numbers["all"] += c.N
-			if f.State == "all" || f.State == string(c.State) {
-				worth += c.Cents
-			}
+// counts counts the dead letters that a filter selects.
+func (v *visit) counts(o *open, f journal.DeadLetterFilter) []deadletter.Count {
+	return must(o.DeadLetterCounts(v.r.Context(), f))
+}
+
+// sumOf adds up those of the counts that have f's state, policy, team, reason and fingerprint.
+func sumOf(all []deadletter.Count, f *journal.DeadLetterFilter) (sum deadletter.Count) {
+	for i := range all {
+		c := &all[i]
+		if (f.State == "" || f.State == deadletter.AllStates || f.State == string(c.State)) &&
+			(f.Policy == "" || f.Policy == c.Policy) && (f.Team == "" || f.Team == c.Team) &&
+			(f.Reason == "" || f.Reason == c.Reason) && (f.Fingerprint == "" || f.Fingerprint == c.Fingerprint) {
+			sum.Add(c)
 		}
 	}
-	d.Matching = numbers[f.State]
-	bounded := f.Fingerprint != "" || f.Context != "" || searched(f)
-	if !bounded {
-		d.Worth = v.Money(worth)
+	return sum
+}
+
+// choices fills in the states with their numbers, and the values that the filter's other fields may have.
+func (v *visit) choices(o *open, d *listData) {
+	f, all := &d.Filter, v.counts(o, journal.DeadLetterFilter{State: deadletter.AllStates})
+	policies, teams, reasons := []string{f.Policy}, []string{string(f.Team)}, []string{string(f.Reason)}
+	for i := range all {
+		policies, teams = append(policies, all[i].Policy), append(teams, string(all[i].Team))
+		reasons = append(reasons, string(all[i].Reason))
 	}
+	bounded := f.Fingerprint != "" || f.Context != "" || searched(f)
 	for _, s := range states {
 		there := *f
 		there.State = s
-		d.States = append(d.States, viewLink{v.T("list.state." + s), listURL(there), s == f.State, !bounded, numbers[s]})
+		of := sumOf(all, &there)
+		d.States = append(d.States, viewLink{v.T("list.state." + s), listURL(there), s == f.State, !bounded, of.N})
+		if s == f.State {
+			d.Matching = of.N
+			if !bounded {
+				d.Worth = v.Money(of.Cents)
+			}
+		}
 	}
 	d.Context = v.contextFilter(f)
 	d.Policies = options(append(policies, v.catalogue.Policies.Names()...), f.Policy, v.policy)
@@ -337,9 +314,6 @@ func (v *visit) Process(d *deadletter.Item) *Badge {
 
 // deadLetter answers GET /dead-letters/{id} by leading to its subject's page.
 func (p *Pages) deadLetter(v *visit, o *open) (*page, error) {
-	item, err := o.Show(v.r.Context(), v.r.PathValue("id"))
-	if err != nil {
-		return nil, err
-	}
+	item := must(o.Show(v.r.Context(), v.r.PathValue("id")))
 	return &page{redirect: subjectURL(item.Subject) + "#decision"}, nil
 }

@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -79,50 +78,27 @@ type healthRow struct {
 }
 
 func (p *Pages) overview(v *visit, o *open) (*page, error) {
-	ctx := v.r.Context()
-	counts, err := o.DeadLetterCounts(ctx, journal.DeadLetterFilter{})
-	if err != nil {
-		return nil, err
-	}
-	again, err := o.DeadLetterCounts(ctx, journal.DeadLetterFilter{State: string(journal.DeadLetterReprocessing)})
-	if err != nil {
-		return nil, err
-	}
-	kpis, err := o.figures.of(ctx, o, v.catalogue.Policies.Names(), v.now)
-	if err != nil {
-		return nil, err
-	}
-	due, err := v.due(o, "")
-	if err != nil {
-		return nil, err
-	}
-	own := journal.DeadLetterFilter{Team: v.mine}
-	d := &overviewData{V: v, AlertAbove: deadletter.AlertAbove, Success: v.success(kpis),
-		Due: due.of(v, journal.DeadLetterFilter{}), Groups: groupsURL(own)}
-	for i := range again {
-		d.Reprocessing += again[i].N
-	}
-	v.waiting(d, counts)
+	all, own := journal.DeadLetterFilter{}, journal.DeadLetterFilter{Team: v.mine}
+	again := journal.DeadLetterFilter{State: string(journal.DeadLetterReprocessing)}
+	kpis, due := must(o.figures.of(v.r.Context(), o, v.catalogue.Policies.Names(), v.now)), v.due(o, &all)
+	biggest, _, err := o.Groups(v.r.Context(), own, "", mostCauses)
+	check(err)
+	d := &overviewData{V: v, AlertAbove: deadletter.AlertAbove, Success: v.success(kpis), Due: due.of(v, all),
+		Reprocessing: sumOf(v.counts(o, again), &again).N, Causes: v.causeRows(biggest, own), Groups: groupsURL(own),
+		New: v.newCauses(o), Runs: v.activeRuns(o), Shortcuts: v.shortcuts(o, own)}
+	v.waiting(d, v.counts(o, all))
 	for i := range d.Teams {
 		d.Teams[i].Due = due.of(v, journal.DeadLetterFilter{Team: d.Teams[i].Team})
 	}
 	if len(d.Teams) > 0 && d.Teams[0].Team == v.mine {
 		d.Own = &d.Teams[0]
 	}
-	var health, fresh, runs, shortcuts error
 	if v.who.Role == access.Admin {
 		d.Grafana, d.Untold = p.Grafana, v.teams(v.catalogue.Untold())
-		d.Health, health = p.health(v, o)
+		d.Health = p.health(v, o)
 	}
-	biggest, _, causes := o.Groups(ctx, own, "", mostCauses)
-	d.Causes = v.causeRows(biggest, own)
-	d.New, fresh = v.newCauses(o)
-	d.Runs, runs = v.activeRuns(o)
-	d.Shortcuts, shortcuts = v.shortcuts(o, own)
-	return &page{
-		name: "overview", section: "overview", title: v.T("overview.title"), data: d,
-		summary: v.Count("letters.open", d.Open),
-	}, errors.Join(health, causes, fresh, runs, shortcuts)
+	return &page{name: "overview", section: "overview", title: v.T("overview.title"), data: d,
+		summary: v.Count("letters.open", d.Open)}, nil
 }
 
 // figuresKept is how long figures are kept: tens of thousands of sums make them, and every change of the journal asks
@@ -234,11 +210,7 @@ func (v *visit) teams(teams []decision.Team) string {
 	return strings.Join(names, ", ")
 }
 
-func (p *Pages) health(v *visit, o *open) ([]healthRow, error) {
-	backlog, err := o.Backlog(v.r.Context())
-	if err != nil {
-		return nil, err
-	}
+func (p *Pages) health(v *visit, o *open) []healthRow {
 	h, c := p.Health(), v.catalogue
 	rows := []healthRow{v.signal("engine", h.Engine), v.signal("journal", h.Journal)}
 	policies := healthRow{Name: v.T("health.catalogue"), Badge: Badge{"ok", v.T("health.in_force")},
@@ -247,8 +219,8 @@ func (p *Pages) health(v *visit, o *open) ([]healthRow, error) {
 		policies.Badge = Badge{"bad", v.T("health.rejected")}
 		policies.Technical = v.T("health.catalogue.rejected", c.Version) + " " + h.Rejection.Error()
 	}
-	rows = append(rows, policies, v.outbox(backlog))
-	return append(rows, v.untold(h.Notices)...), nil
+	rows = append(rows, policies, v.outbox(must(o.Backlog(v.r.Context()))))
+	return append(rows, v.untold(h.Notices)...)
 }
 
 func (v *visit) outbox(backlog map[string]int64) healthRow {

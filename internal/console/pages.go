@@ -160,9 +160,40 @@ func (p *Pages) plain(make func(*visit) (*page, error)) http.HandlerFunc {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
-		pg, err := make(v)
+		pg, err := whole(v, make)
 		p.answer(v, pg, err)
 	}
+}
+
+// unread is what must ends a page with.
+type unread struct{ error }
+
+// must returns what was read. An error ends the page, and is what it is answered with: a page is made of all its parts,
+// or not at all.
+func must[T any](read T, err error) T {
+	check(err)
+	return read
+}
+
+// check ends the page with err, unless that is nil.
+func check(err error) {
+	if err != nil {
+		panic(unread{err})
+	}
+}
+
+// whole returns the page that make makes, or the error that ended it.
+func whole(v *visit, make func(*visit) (*page, error)) (pg *page, err error) {
+	defer func() {
+		switch why := recover().(type) {
+		case nil:
+		case unread:
+			pg, err = nil, why.error
+		default:
+			panic(why)
+		}
+	}()
+	return make(v)
 }
 
 // tag returns a hash of all that a page is made from: its address, the reader, the ledger's head, the policies, the

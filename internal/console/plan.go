@@ -76,10 +76,7 @@ func (p *Pages) planRun(v *visit, o *open) (*page, error) {
 	q, s := v.r.URL.Query(), v.sent()
 	f, wrong := v.planForm(q)
 	f.Reason, f.Ticked = reasonOf(s.Form.Get("why")), s.Form.Get("everything") == "yes"
-	d, err := v.planPage(o, f)
-	if err != nil {
-		return nil, err
-	}
+	d := v.planPage(o, f)
 	if wrong != "" {
 		d.Plan, d.Wrong, d.WrongField = nil, v.wrongFilter(wrong, q), "filter"
 	}
@@ -166,38 +163,23 @@ func (v *visit) mayNotStart(f *planForm) string {
 }
 
 // planPage returns the page with the plan that f asks for.
-func (v *visit) planPage(o *open, f *planForm) (*planData, error) {
+func (v *visit) planPage(o *open, f *planForm) *planData {
 	d := &planData{planForm: *f, Fields: fieldsOf(&f.filter), Change: listURL(f.filter), V: v, Most: journal.MaxPerMinute,
-		MayNot: v.mayNotStart(f)}
-	var err error
-	if d.Filter, err = v.filterFacts(o, &f.filter); err != nil {
-		return nil, err
-	}
+		MayNot: v.mayNotStart(f), Filter: v.filterFacts(o, &f.filter)}
 	plan, err := o.Plan(v.r.Context(), f.command())
-	switch code := journal.CodeOf(err); {
-	case code != "":
+	if code := journal.CodeOf(err); code != "" {
 		d.Wrong, d.WrongField = v.Or("plan.wrong."+string(code), v.T("plan.wrong.filter")), deadletter.FieldOf(code)
-		return d, nil
-	case err != nil:
-		return nil, err
+		return d
 	}
-	if d.Plan = v.plan(&plan); plan.Total > 0 {
-		d.Everything, err = v.everything(o, &f.filter, plan.Total)
-	}
-	return d, err
+	check(err)
+	d.Plan, d.Everything = v.plan(&plan), v.everything(o, &f.filter, plan.Total)
+	return d
 }
 
 // everything reports whether a plan of total dead letters is for all open ones: f excludes none, or no others exist.
-func (v *visit) everything(o *open, f *journal.DeadLetterFilter, total int64) (bool, error) {
-	if !narrowed(*f) {
-		return true, nil
-	}
-	counts, err := o.DeadLetterCounts(v.r.Context(), journal.DeadLetterFilter{})
-	var all deadletter.Count
-	for i := range counts {
-		all.Add(&counts[i])
-	}
-	return total > 1 && total >= all.N, err
+func (v *visit) everything(o *open, f *journal.DeadLetterFilter, total int64) bool {
+	all := journal.DeadLetterFilter{}
+	return total > 0 && !narrowed(*f) || total > 1 && total >= sumOf(v.counts(o, all), &all).N
 }
 
 func (v *visit) plan(p *deadletter.Plan) *planShown {

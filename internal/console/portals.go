@@ -47,10 +47,7 @@ func portalURL(name string) string { return "/destinations/" + segment(name) }
 
 // portals answers GET /destinations: those that are not up first, then those with the most waiting claims.
 func (p *Pages) portals(v *visit, o *open) (*page, error) {
-	all, err := o.Destinations.Destinations()
-	if err != nil {
-		return nil, err
-	}
+	all := must(o.Destinations.Destinations())
 	isUp := func(d *gate.Destination) bool { return d.State.Phase == destination.Up }
 	slices.SortStableFunc(all, func(a, b gate.Destination) int { return cmp.Or(falseFirst(isUp(&a), isUp(&b)), b.Held-a.Held) })
 	d, bad := &portalsData{V: v}, int64(0)
@@ -168,9 +165,7 @@ func (v *visit) brief(t time.Time) string {
 func (p *Pages) portal(v *visit, o *open) (*page, error) {
 	sent := v.sent()
 	found, claims, err := o.Destination(v.r.PathValue("name"))
-	if err != nil {
-		return nil, err
-	}
+	check(err)
 	d := &portalData{V: v, portalRow: v.portalRow(&found), Claims: claims, Orders: orders, Sent: &sent}
 	if done := v.r.URL.Query().Get("done"); slices.Contains(orders, destination.Verb(done)) {
 		d.Done = v.T("portal.done." + done)

@@ -20,18 +20,13 @@ import (
 func (p *Pages) decide(verb journal.BulkAction) http.HandlerFunc {
 	return p.reading(func(v *visit, o *open) (*page, error) {
 		f := v.decision(verb)
-		item, err := o.Reviewing(v.r.Context(), v.r.PathValue("id"), f.Fresh)
-		if err != nil {
-			return nil, err
-		}
+		item := must(o.Reviewing(v.r.Context(), v.r.PathValue("id"), f.Fresh))
 		if field, why := f.wrong(&item); why != "" {
 			return v.formAgain(&item, sent{Wrong: v.T("form.wrong." + why), Field: field}), nil
 		}
-		next, err := v.next(o, v.place(), item.ID) // while the item is still in the list
-		if err != nil {
-			return nil, err
-		}
+		next := v.next(o, v.place(), item.ID) // while the item is still in the list
 		var done deadletter.Item
+		var err error
 		switch f.ID = item.ID; verb {
 		case journal.BulkDiscard:
 			done, err = o.Note(v.r.Context(), f.Command, journal.DiscardLater)
@@ -131,13 +126,10 @@ func (v *visit) tooLate(item *deadletter.Item, r *journal.Refusal) string {
 // text.
 func (p *Pages) note(verb journal.NoteVerb) http.HandlerFunc {
 	return p.reading(func(v *visit, o *open) (*page, error) {
-		item, err := o.Show(v.r.Context(), v.r.PathValue("id"))
-		if err != nil {
-			return nil, err
-		}
+		item := must(o.Show(v.r.Context(), v.r.PathValue("id")))
 		c := deadletter.Command{ID: item.ID, Reason: v.r.PostForm.Get("text")}
 		c.Undoes, _ = strconv.ParseInt(v.r.PostForm.Get("record"), 10, 64) // the page's own field
-		if _, err = o.Note(v.r.Context(), c, verb); err != nil {
+		if _, err := o.Note(v.r.Context(), c, verb); err != nil {
 			return v.undecided(&item, err)
 		}
 		return &page{redirect: v.place().Subject(item.Subject) + "#decision"}, nil

@@ -41,14 +41,8 @@ func runURL(id string) string { return "/bulk-runs/" + segment(id) }
 
 func (p *Pages) runs(v *visit, o *open) (*page, error) {
 	all, next, err := o.Runs(v.r.Context(), v.r.URL.Query().Get("cursor"), runPage)
-	if err != nil {
-		return nil, err
-	}
-	d := &runsData{V: v}
-	if d.Rows, err = v.runRows(o, all); err != nil {
-		return nil, err
-	}
-	d.pager = v.pager("cursor", next, "")
+	check(err)
+	d := &runsData{v, v.runRows(o, all), v.pager("cursor", next, "")}
 	return &page{name: "bulk-runs", section: "bulk-runs", title: v.T("runs.title"), data: d,
 		summary: v.Count("runs.active", int64(len(active(all))))}, nil
 }
@@ -58,35 +52,30 @@ func active(all []journal.BulkRun) []journal.BulkRun {
 	return slices.DeleteFunc(slices.Clone(all), func(r journal.BulkRun) bool { return r.State.Ended() })
 }
 
-func (v *visit) runRows(o *open, all []journal.BulkRun) (rows []runRow, err error) {
+func (v *visit) runRows(o *open, all []journal.BulkRun) (rows []runRow) {
 	for i := range all {
-		row, err := v.runRow(o, &all[i])
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, row)
+		rows = append(rows, v.runRow(o, &all[i]))
 	}
-	return rows, nil
+	return rows
 }
 
-func (v *visit) runRow(o *open, r *journal.BulkRun) (runRow, error) {
+func (v *visit) runRow(o *open, r *journal.BulkRun) runRow {
 	row := runRow{BulkRun: *r, What: v.Count("run.what."+string(r.Action), r.Total), State: v.badge("run.state", r.State),
-		Through: r.Total - r.Counts[journal.BulkPlanned], Came: v.counts(r, outcomeOrder[:cameTo])}
+		Through: r.Total - r.Counts[journal.BulkPlanned], Came: v.came(r, outcomeOrder[:cameTo])}
 	row.Progress = v.T("run.progress", v.Number(row.Through), v.Number(r.Total))
 	if r.Held {
 		row.State = Badge{"warn", v.T("run.state.held")}
 	}
-	facts, err := v.filterFacts(o, &r.Filter)
 	var words []string
-	for _, f := range facts {
+	for _, f := range v.filterFacts(o, &r.Filter) {
 		words = append(words, f.Name+": "+f.Value)
 	}
 	row.Filter = cmp.Or(strings.Join(words, " · "), v.T("runs.everything"))
-	return row, err
+	return row
 }
 
-// counts says how many dead letters of a run have each of the outcomes.
-func (v *visit) counts(r *journal.BulkRun, outcomes []journal.BulkOutcome) string {
+// came says how many dead letters of a run have each of the outcomes.
+func (v *visit) came(r *journal.BulkRun, outcomes []journal.BulkOutcome) string {
 	var words []string
 	for _, outcome := range outcomes {
 		if n := r.Counts[outcome]; n > 0 {
@@ -97,11 +86,9 @@ func (v *visit) counts(r *journal.BulkRun, outcomes []journal.BulkOutcome) strin
 }
 
 // activeRuns returns the runs that have not ended, the newest first.
-func (v *visit) activeRuns(o *open) ([]runRow, error) {
+func (v *visit) activeRuns(o *open) []runRow {
 	all, _, err := o.Runs(v.r.Context(), "", recentRuns)
-	if err != nil {
-		return nil, err
-	}
+	check(err)
 	return v.runRows(o, active(all))
 }
 
@@ -157,36 +144,29 @@ type outcomeRow struct {
 // run answers GET /bulk-runs/{id}?outcome=&after=.
 func (p *Pages) run(v *visit, o *open) (*page, error) {
 	sent := v.sent()
-	r, err := o.Run(v.r.Context(), v.r.PathValue("id"))
-	if err != nil {
-		return nil, err
+	r := must(o.Run(v.r.Context(), v.r.PathValue("id")))
+	d := &runData{V: v, runRow: v.runRow(o, &r), Facts: v.runFacts(o, &r), Sent: &sent,
+		Left: r.Counts[journal.BulkPlanned], Outcomes: v.outcomes(&r), Changed: v.T("run.changed.resumed")}
+	if r.State == journal.BulkPaused || r.State == journal.BulkCancelled {
+		d.Changed = v.T("run.changed." + string(r.State))
 	}
-	row, err := v.runRow(o, &r)
-	if err != nil {
-		return nil, err
+	if !r.Held {
+		d.Means = v.Or("run.means."+string(r.State), "")
 	}
-	d := &runData{V: v, runRow: row, Sent: &sent, Left: r.Counts[journal.BulkPlanned], Outcomes: v.outcomes(&r)}
 	if !v.who.May(access.Bulk.Anew(r.Fresh), string(r.Filter.Team)) {
 		d.MayNot = v.T("run.may_not", v.Role())
 	}
-	if err := v.runFacts(o, d, &r); err != nil {
-		return nil, err
-	}
 	v.pacing(d, &r)
-	if err := v.items(o, d, &r); err != nil {
-		return nil, err
-	}
+	v.items(o, d, &r)
 	return &page{name: "bulk-run", section: "bulk-runs", title: d.What, data: d, status: sent.Status,
 		summary: d.State.Word + ". " + d.Progress}, nil
 }
 
-// runFacts fills in what was asked for, what the state means, and how it was changed last.
-func (v *visit) runFacts(o *open, d *runData, r *journal.BulkRun) (err error) {
-	if d.Facts, err = v.filterFacts(o, &r.Filter); err != nil {
-		return err
-	}
-	if len(d.Facts) == 0 {
-		d.Facts = []fact{{v.T("run.filter"), v.T("runs.everything")}}
+// runFacts says what was asked for.
+func (v *visit) runFacts(o *open, r *journal.BulkRun) []fact {
+	facts := v.filterFacts(o, &r.Filter)
+	if len(facts) == 0 {
+		facts = []fact{{v.T("run.filter"), v.T("runs.everything")}}
 	}
 	if r.Action == journal.BulkRetry {
 		how, when := "plan.how.next", "form.when.backoff.plain"
@@ -199,15 +179,9 @@ func (v *visit) runFacts(o *open, d *runData, r *journal.BulkRun) (err error) {
 		if r.When == deadletter.Now {
 			when = "plan.when.now"
 		}
-		d.Facts = append(d.Facts, fact{v.T("form.how"), v.T(how)}, fact{v.T("col.when"), v.T(when)})
+		facts = append(facts, fact{v.T("form.how"), v.T(how)}, fact{v.T("col.when"), v.T(when)})
 	}
-	if !r.Held {
-		d.Means = v.Or("run.means."+string(r.State), "")
-	}
-	if d.Changed = v.T("run.changed.resumed"); r.State == journal.BulkPaused || r.State == journal.BulkCancelled {
-		d.Changed = v.T("run.changed." + string(r.State))
-	}
-	return nil
+	return facts
 }
 
 // pacing fills in how long the deciding takes, and when it ends.
@@ -240,23 +214,19 @@ func (v *visit) outcomes(r *journal.BulkRun) (rows []outcomeRow) {
 }
 
 // items fills in the page of the run's items that the address asks for.
-func (v *visit) items(o *open, d *runData, r *journal.BulkRun) (err error) {
+func (v *visit) items(o *open, d *runData, r *journal.BulkRun) {
 	q := v.r.URL.Query()
 	if outcome := journal.BulkOutcome(q.Get("outcome")); slices.Contains(journal.BulkOutcomes(), outcome) {
 		d.Outcome = outcome
 	}
 	after, _ := strconv.ParseInt(q.Get("after"), 10, 64) // without a number: the first page
-	after = max(after, 0)
-	if d.Items, err = o.Items(v.r.Context(), r.ID, d.Outcome, after, itemPage+1); err != nil {
-		return err
-	}
+	d.Items = must(o.Items(v.r.Context(), r.ID, d.Outcome, max(after, 0), itemPage+1))
 	next := int64(0)
 	if len(d.Items) > itemPage {
 		d.Items = d.Items[:itemPage]
 		next = d.Items[itemPage-1].Number
 	}
 	d.pager = v.pager("after", key(next), "#items")
-	return nil
 }
 
 // steer answers POST /bulk-runs/{id}/pause, …/resume and …/cancel, and leads back to the run's page.

@@ -88,9 +88,7 @@ func (p *Pages) subject(v *visit, o *open) (*page, error) {
 	}
 	sent := v.sent()
 	story, found, err := o.Story(v.r.Context(), s)
-	if err != nil {
-		return nil, err
-	}
+	check(err)
 	if !found {
 		return nil, &problem{status: http.StatusNotFound, key: "subject_unknown"}
 	}
@@ -101,14 +99,9 @@ func (p *Pages) subject(v *visit, o *open) (*page, error) {
 	d.Audit = address("/audit", field{"policy", s.Policy}, field{"id", s.ID}, field{"tenant", d.Tenant})
 	letter := ""
 	if n := len(story.DeadLetters); n > 0 {
-		letter = story.DeadLetters[n-1].ID
-		if d.Letter, err = v.letter(o, &story, &sent); err != nil {
-			return nil, err
-		}
+		letter, d.Letter = story.DeadLetters[n-1].ID, v.letter(o, &story, &sent)
 	}
-	if d.Around, err = v.around(o, letter); err != nil {
-		return nil, err
-	}
+	d.Around = v.around(o, letter)
 	if n := len(story.Attempts); n > 0 {
 		last := &story.Attempts[n-1]
 		d.Operate, d.Waits = p.inOperate(last.ProcessInstanceKey), v.waits(o, last.Destination)
@@ -253,9 +246,9 @@ func (v *visit) lastEpisode(s *standing, e *journal.Episode) {
 }
 
 // letter returns what the page shows of a story's last dead letter.
-func (v *visit) letter(o *open, story *journal.Story, sent *sent) (l *letterData, err error) {
+func (v *visit) letter(o *open, story *journal.Story, sent *sent) *letterData {
 	d := &story.DeadLetters[len(story.DeadLetters)-1]
-	l = &letterData{DeadLetter: d, Process: o.Process(d), MayNot: v.mayNotDecide(d.Team),
+	l := &letterData{DeadLetter: d, Process: o.Process(d), MayNot: v.mayNotDecide(d.Team),
 		JustDone: v.r.URL.Query().Get("done") == d.ID && !d.Review.At.IsZero() && d.State != journal.DeadLetterOpen}
 	died := func(a journal.Attempt) bool { return a.Record == d.Record }
 	if i := slices.IndexFunc(story.Attempts, died); i >= 0 {
@@ -263,14 +256,13 @@ func (v *visit) letter(o *open, story *journal.Story, sent *sent) (l *letterData
 		l.Hint = of.Hint(v.hint(story.Subject.Policy, of.MatchedRule))
 	}
 	if d.State != journal.DeadLetterOpen {
-		return l, nil
+		return l
 	}
-	l.assigned = v.assigned(o, d, sent)
+	l.assigned, l.Advice = v.assigned(o, d, sent), v.adviceOn(o, d)
 	if d.Later.By == "" {
 		l.Form = v.form(d, story, sent)
 	}
-	l.Advice, err = v.adviceOn(o, d)
-	return l, err
+	return l
 }
 
 // mayNotDecide says why the reader may not decide on a team's dead letters; empty if he may.

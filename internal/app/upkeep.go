@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"maps"
 	"time"
 
 	"go.uber.org/zap"
@@ -54,8 +53,7 @@ func (a *App) upkeep(ctx context.Context, memory *journal.Journal, gates *gate.G
 			a.readKPIs(within, &figures)
 			kpis = now.Add(kpiShare * time.Since(now))
 		}
-		shown := figures
-		a.metrics.Show(&shown)
+		a.metrics.Show(&figures)
 		if !now.Before(head) {
 			a.logHead(within)
 			head = now.Add(headPause)
@@ -127,7 +125,7 @@ func every(ctx context.Context, tick time.Duration, read func(within context.Con
 // readFigures reads the figures that are the same in every replica. If reading fails, the last value stays;
 // retry_worker_journal_up shows it.
 func (a *App) readFigures(ctx context.Context, gates *gate.Gates, notices *notify.Sink, f *metrics.Figures) {
-	f.Read, f.Policies, f.Due = a.clock.Now(), a.policies().Names(), maps.Clone(f.Due)
+	f.Read, f.Policies = a.clock.Now(), a.policies().Names()
 	if counts, err := a.store.DeadLetterCounts(ctx, journal.DeadLetterFilter{State: deadletter.AllStates}); err == nil {
 		f.DeadLetters = counts
 	}

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"math"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -59,41 +60,20 @@ func (m *Metrics) GateHooks() gate.Hooks {
 	return h
 }
 
-// destinationSum adds up the destinations that share a label.
-type destinationSum struct {
-	phases      map[destination.Phase]int
-	held, ramps int
-	deadline    time.Time
-}
-
-func (f *Figures) tellDestinations(gauge gaugeFunc) {
-	sums := map[string]*destinationSum{}
+func (f *Figures) putDestinations(v values) {
 	for i := range f.Destinations {
 		d := &f.Destinations[i]
-		if sums[d.Name] == nil {
-			sums[d.Name] = &destinationSum{phases: map[destination.Phase]int{}}
+		ramps := 0 // of the current outage
+		if d.State.Phase != destination.Up {
+			ramps = d.State.Outage.FailedRamps
 		}
-		sums[d.Name].add(d)
-	}
-	for name, s := range sums {
 		for _, phase := range phases {
-			gauge(destinationState, float64(s.phases[phase]), name, string(phase))
+			v.put(destinationState, sum, oneIf(d.State.Phase == phase), d.Name, string(phase))
 		}
-		gauge(failedRamps, float64(s.ramps), name)
-		gauge(heldClaims, float64(s.held), name)
-		if !s.deadline.IsZero() {
-			gauge(heldDeadline, s.deadline.Sub(f.Read).Seconds(), name)
+		v.put(failedRamps, math.Max, float64(ramps), d.Name)
+		v.put(heldClaims, sum, float64(d.Held), d.Name)
+		if !d.Deadline.IsZero() {
+			v.put(heldDeadline, math.Min, d.Deadline.Sub(f.Read).Seconds(), d.Name)
 		}
-	}
-}
-
-func (s *destinationSum) add(d *gate.Destination) {
-	s.phases[d.State.Phase]++
-	s.held += d.Held
-	if d.State.Phase != destination.Up {
-		s.ramps = max(s.ramps, d.State.Outage.FailedRamps)
-	}
-	if !d.Deadline.IsZero() && (s.deadline.IsZero() || d.Deadline.Before(s.deadline)) {
-		s.deadline = d.Deadline
 	}
 }

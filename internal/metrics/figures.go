@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"math"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -35,11 +36,14 @@ func DueWithin() map[string]time.Duration {
 	return map[string]time.Duration{"2h": 2 * time.Hour, "24h": 24 * time.Hour}
 }
 
-// Show makes scrapes show f, which must not change afterwards.
-func (m *Metrics) Show(f *Figures) { m.figures.Store(f) }
+// figure describes a gauge that is made of Figures.
+type figure struct {
+	desc   *prometheus.Desc
+	labels int
+}
 
-func describe(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc(name, help, labels, nil)
+func describe(name, help string, labels ...string) figure {
+	return figure{prometheus.NewDesc(name, help, labels, nil), len(labels)}
 }
 
 var (
@@ -71,106 +75,102 @@ var (
 		"channel")
 )
 
-// figureCollector collects the figures shown last, and the catalogue's version as exactly one series. A vector would
-// have none, or two, while it changes.
-type figureCollector struct{ *Metrics }
-
-// Describe implements prometheus.Collector.
-func (figureCollector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{catalogueVersion, successRate, kpis, kpiSamples, deadLetters, openDeadLetters,
-		oldestDeadLetter, dueDeadLetters, dueAmount, outboxPending, oldestNotice, destinationState, failedRamps, heldClaims,
-		heldDeadline} {
-		to <- d
-	}
+// series is one of a figure's, with as many labels as the figure has.
+type series struct {
+	of     figure
+	labels [3]string
 }
 
-// Collect implements prometheus.Collector.
-func (c figureCollector) Collect(to chan<- prometheus.Metric) {
-	f := c.figures.Load()
-	var gauge gaugeFunc = func(d *prometheus.Desc, value float64, labels ...string) {
-		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+// values holds what scrapes show of Figures.
+type values map[series]float64
+
+// put adds a value to those of a series, of which join makes one, such as sum or math.Max.
+func (v values) put(of figure, join func(a, b float64) float64, value float64, labels ...string) {
+	s := series{of: of}
+	copy(s.labels[:], labels)
+	if before, is := v[s]; is {
+		value = join(before, value)
 	}
-	gauge(catalogueVersion, 1, *c.version.Load())
-	if f.Read.IsZero() {
-		return // the journal has not been read yet
-	}
+	v[s] = value
+}
+
+func sum(a, b float64) float64 { return a + b }
+
+// sumAmounts returns a sum to the cent.
+func sumAmounts(a, b float64) float64 { return math.Round((a+b)*100) / 100 }
+
+// Show makes scrapes show f.
+func (m *Metrics) Show(f *Figures) {
+	v := values{}
 	for i := range f.KPIs {
 		k := &f.KPIs[i]
-		gauge(kpiSamples, float64(k.Samples), k.Policy, k.Name)
+		v.put(kpiSamples, sum, float64(k.Samples), k.Policy, k.Name)
 		if k.Value != nil {
-			gauge(kpis, *k.Value, k.Policy, k.Name)
+			v.put(kpis, sum, *k.Value, k.Policy, k.Name)
 		}
 		if k.Value != nil && k.Name == statistics.SuccessRate {
-			gauge(successRate, *k.Value, k.Policy)
+			v.put(successRate, sum, *k.Value, k.Policy)
 		}
 	}
-	f.tellDeadLetters(gauge)
-	f.tellDue(gauge)
-	f.tellDestinations(gauge)
-	var pending int64
+	f.putDeadLetters(v)
+	f.putDestinations(v)
+	v.put(outboxPending, sum, 0)
 	for _, n := range f.Pending {
-		pending += n
+		v.put(outboxPending, sum, float64(n))
 	}
-	gauge(outboxPending, float64(pending))
-	oldest := map[[2]string]time.Time{}
-	for _, w := range f.Notices { // oldest first
-		if key := [...]string{string(w.Team), string(w.Channel)}; oldest[key].IsZero() {
-			oldest[key] = w.Since
-			gauge(oldestNotice, f.age(w.Since), key[:]...)
-		}
+	for _, w := range f.Notices {
+		v.put(oldestNotice, math.Max, f.age(w.Since), string(w.Team), string(w.Channel))
 	}
+	m.shown.Store(&v)
 }
-
-// gaugeFunc emits a gauge's value.
-type gaugeFunc func(d *prometheus.Desc, value float64, labels ...string)
 
 // age returns the seconds since an instant; 0 if another replica's clock is ahead.
 func (f *Figures) age(since time.Time) float64 { return max(f.Read.Sub(since), 0).Seconds() }
 
-func (f *Figures) tellDeadLetters(gauge gaugeFunc) {
-	states, open, oldest := map[[2]string]int64{}, map[[3]string]int64{}, map[string]time.Time{}
+func (f *Figures) putDeadLetters(v values) {
 	for _, policy := range f.Policies {
 		for _, state := range journal.DeadLetterStates() {
-			states[[...]string{policy, string(state)}] = 0
+			v.put(deadLetters, sum, 0, policy, string(state))
+		}
+		for within := range f.Due {
+			v.put(dueDeadLetters, sum, 0, policy, within)
+			v.put(dueAmount, sum, 0, policy, within)
 		}
 	}
 	for i := range f.DeadLetters {
 		c := &f.DeadLetters[i]
-		states[[...]string{c.Policy, string(c.State)}] += c.N
+		v.put(deadLetters, sum, float64(c.N), c.Policy, string(c.State))
 		if c.State != journal.DeadLetterOpen {
 			continue
 		}
-		open[[...]string{c.Policy, string(c.Team), string(c.Reason)}] += c.N
-		first, known := oldest[c.Policy]
-		if !c.Oldest.IsZero() && (!known || c.Oldest.Before(first)) {
-			oldest[c.Policy] = c.Oldest
+		v.put(openDeadLetters, sum, float64(c.N), c.Policy, string(c.Team), string(c.Reason))
+		if !c.Oldest.IsZero() {
+			v.put(oldestDeadLetter, math.Max, f.age(c.Oldest), c.Policy)
 		}
 	}
-	for of, n := range states {
-		gauge(deadLetters, float64(n), of[:]...)
-	}
-	for of, n := range open {
-		gauge(openDeadLetters, float64(n), of[:]...)
-	}
-	for policy, first := range oldest {
-		gauge(oldestDeadLetter, f.age(first), policy)
+	for within, counts := range f.Due {
+		for i := range counts {
+			c := &counts[i]
+			v.put(dueDeadLetters, sum, float64(c.N), c.Policy, within)
+			v.put(dueAmount, sumAmounts, float64(c.Cents)/100, c.Policy, within)
+		}
 	}
 }
 
-func (f *Figures) tellDue(gauge gaugeFunc) {
-	for within, counts := range f.Due {
-		due := map[string]deadletter.Count{}
-		for _, policy := range f.Policies {
-			due[policy] = deadletter.Count{}
-		}
-		for i := range counts {
-			c := due[counts[i].Policy]
-			c.N, c.Cents = c.N+counts[i].N, c.Cents+counts[i].Cents
-			due[counts[i].Policy] = c
-		}
-		for policy, c := range due {
-			gauge(dueDeadLetters, float64(c.N), policy, within)
-			gauge(dueAmount, float64(c.Cents)/100, policy, within)
-		}
+// figureCollector collects what Show was given last, and the catalogue's version as exactly one series. A vector would
+// have none, or two, while it changes.
+type figureCollector struct{ *Metrics }
+
+// Describe implements prometheus.Collector. It describes nothing, as what is shown changes.
+func (figureCollector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (c figureCollector) Collect(to chan<- prometheus.Metric) {
+	gauge := func(of figure, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(of.desc, prometheus.GaugeValue, value, labels...)
+	}
+	gauge(catalogueVersion, 1, *c.version.Load())
+	for s, value := range *c.shown.Load() {
+		gauge(s.of, value, s.labels[:s.of.labels]...)
 	}
 }

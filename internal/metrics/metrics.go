@@ -67,7 +67,7 @@ type Metrics struct {
 	notices                           *prometheus.CounterVec
 	engineUp                          *prometheus.GaugeVec // no series until the engine was asked
 
-	figures atomic.Pointer[Figures]
+	shown atomic.Pointer[values]
 	// Readiness is what /readyz shows.
 	Readiness Readiness
 }
@@ -83,7 +83,7 @@ func New(b Build) *Metrics {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		figureCollector{m},
 	)
-	m.figures.Store(&Figures{})
+	m.shown.Store(&values{}) // the journal has not been read yet
 	m.SetCatalogue("")
 	m.registerRules()
 	m.registerWorker(b)

@@ -258,7 +258,6 @@ func (p *Pages) teach(verb string) http.HandlerFunc {
 // teachingEvent completes e with what was taught about a cause.
 func (v *visit) teachingEvent(e *event, from *journal.Entry) {
 	b, _ := journal.BodyOf[journal.TeachingBody](from) // an unreadable body has no class
-	e.By, e.Words = b.By, b.Reason
 	switch {
 	case b.Forgotten:
 		e.Title = v.T("event.teaching.forgotten")
@@ -266,8 +265,6 @@ func (v *visit) teachingEvent(e *event, from *journal.Entry) {
 		e.Title = v.T("event.teaching.PERMANENT", v.team(b.Team))
 	case b.Class == decision.Transient:
 		e.Title = v.T("event.teaching.TRANSIENT")
-	default:
-		e.Title = v.T("event.kind.teaching")
 	}
 }
 

@@ -74,6 +74,7 @@ type entryBody struct {
 	Run        string                  `json:"bulkRun"`
 	Verb       journal.BulkVerb        `json:"verb"`
 	Note       journal.NoteVerb        `json:"note"`
+	Action     journal.GateAction      `json:"action"`
 	Deadline   time.Time               `json:"submissionDeadline"`
 	Assignee   string                  `json:"assignee"`
 	FollowUpAt time.Time               `json:"followUpAt"`
@@ -193,106 +194,77 @@ func finalKind(d *decision.Decision) string {
 	}
 }
 
-// protocol returns the number that the other side gave an accepted claim, if it is known.
-func (v *visit) protocol(b *entryBody) []fact {
-	if b.Accepted.Protocol == "" {
-		return nil
-	}
-	return []fact{{v.T("event.fact.protocol"), b.Accepted.Protocol}}
+// entryMarks holds the marks of what ends an episode, or begins its wait, by kind of entry and what happened.
+var entryMarks = map[string]string{
+	"outcome.success": markRecovered, "outcome.accepted": markAccepted, "outcome.failure": markFinal,
+	"outcome.expired": markFinal, "review.reprocessing": markReview, "review.discarded": markDiscard,
+	"review.accepted": markAccepted, "gate.held": markHeld, "gate.released": markReleased, "gate.given_up": markFinal,
+	"gate.answered": markRecovered,
 }
 
+// entry returns an entry as an event. Texts are named by the entry's kind and what happened. An entry of which neither
+// is known is shown as it is.
 func (v *visit) entry(from *journal.Entry, b *entryBody) event {
-	e := event{Record: from.Record, Mark: markNote, At: v.At(from.At), at: from.At}
+	kind := string(from.Kind)
+	what := map[journal.EntryKind]string{journal.OutcomeEntry: b.Outcome, journal.ReviewEntry: string(b.Decision),
+		journal.DeliveryEntry: b.Delivery, journal.BulkEntry: string(b.Verb), journal.NoteEntry: string(b.Note),
+		journal.GateEntry: string(b.Action), journal.RejectionEntry: b.Rejection}[from.Kind]
+	of := "event." + kind + "." + what
+	e := event{Record: from.Record, Mark: cmp.Or(entryMarks[kind+"."+what], markNote), At: v.At(from.At), at: from.At,
+		Title: v.Or(of, v.Or("event.kind."+kind, kind)), Text: v.Or(of+".text", ""), By: b.By, Words: b.Reason}
 	if b.Run != "" {
 		e.Run = runURL(b.Run)
 	}
-	switch from.Kind {
-	case journal.OutcomeEntry:
-		e.By = b.By
-	case journal.ReviewEntry, journal.BulkEntry, journal.NoteEntry, journal.ErasureEntry:
-		e.By, e.Words = b.By, b.Reason
+	if b.Accepted.Protocol != "" {
+		e.Facts = []fact{{v.T("event.fact.protocol"), b.Accepted.Protocol}}
 	}
 	switch {
-	case from.Kind == journal.RejectionEntry && b.Rejection != "":
-		e.Title, e.Text = v.T("event.kind.rejection"), v.T("event.rejection.text")
-		e.Facts = []fact{{v.T("event.fact.code"), b.Rejection}, {v.T("event.fact.message"), b.Message}}
-	case from.Kind == journal.OutcomeEntry && b.Outcome == "success":
-		e.Mark, e.Title = markRecovered, v.T("event.success")
-	case from.Kind == journal.OutcomeEntry && b.Outcome == "accepted":
-		e.Mark, e.Title, e.Facts = markAccepted, v.T("event.accepted.check"), v.protocol(b)
-	case from.Kind == journal.OutcomeEntry && b.Outcome == "expired":
-		e.Mark, e.Title = markFinal, v.T("event.expired")
-	case from.Kind == journal.OutcomeEntry && b.Outcome != "":
-		e.Mark, e.Title, e.Text = markFinal, v.T("event.failure"), v.T("event.failure.text")
-	case from.Kind == journal.DeliveryEntry && b.Delivery != "":
-		e.Title = v.Or("event.delivery."+b.Delivery, v.T("event.kind.delivery"))
-	case from.Kind == journal.ReviewEntry && b.Decision != "":
-		v.reviewEvent(&e, b)
-	case from.Kind == journal.BulkEntry && b.Verb != "":
-		e.Title = v.Or("event.bulk."+string(b.Verb), v.T("event.kind.bulk"))
-	case from.Kind == journal.NoteEntry && b.Note == journal.Assign:
-		e.Title = v.T("event.note.assign", cmp.Or(b.Assignee, v.T("assignee.nobody")))
-		if !b.FollowUpAt.IsZero() {
-			e.Facts = []fact{{v.T("assigned.follow_up"), v.Day(b.FollowUpAt)}}
-		}
-	case from.Kind == journal.NoteEntry && b.Note != "":
-		e.Title = v.Or("event.note."+string(b.Note), v.T("event.kind.note"))
-	case from.Kind == journal.GateEntry:
-		v.gateEvent(&e, from)
 	case from.Kind == journal.DestinationEntry:
 		v.portalEvent(&e, from)
 	case from.Kind == journal.TeachingEntry:
 		v.teachingEvent(&e, from)
-	case from.Kind == journal.ErasureEntry && b.By != "":
-		e.Title = v.T("event.kind.erasure")
-	default:
-		e.Title = v.Or("event.kind."+string(from.Kind), string(from.Kind))
+	case what == "" && (from.Kind != journal.ErasureEntry || b.By == ""):
 		e.Facts = []fact{{"body", string(from.Told())}}
-	}
-	return e
-}
-
-// reviewEvent completes e with what a person decided.
-func (v *visit) reviewEvent(e *event, b *entryBody) {
-	switch b.Decision {
-	case journal.DeadLetterDiscarded:
-		e.Mark, e.Title = markDiscard, v.T("event.discarded")
-	case journal.DeadLetterAccepted:
-		e.Mark, e.Title, e.Facts = markAccepted, v.T("event.accepted"), v.protocol(b)
-	default:
-		e.Mark, e.Title, e.Text = markReview, v.T("event.reviewed"), v.T("event.reviewed.text", v.Number(b.RetryCount))
-		if b.Fresh {
-			e.Text = v.T("event.reviewed.fresh")
+	case from.Kind == journal.RejectionEntry:
+		e.Text = v.T("event.rejection.text")
+		e.Facts = []fact{{v.T("event.fact.code"), b.Rejection}, {v.T("event.fact.message"), b.Message}}
+	case from.Kind == journal.NoteEntry && b.Note == journal.Assign:
+		e.Title = v.T(of, cmp.Or(b.Assignee, v.T("assignee.nobody")))
+		if !b.FollowUpAt.IsZero() {
+			e.Facts = []fact{{v.T("assigned.follow_up"), v.Day(b.FollowUpAt)}}
+		}
+	case from.Kind == journal.ReviewEntry && b.Decision == journal.DeadLetterReprocessing:
+		if e.Text = v.T(of+".text", v.Number(b.RetryCount)); b.Fresh {
+			e.Text = v.T("event.review.fresh")
 		}
 		if !b.Deadline.IsZero() {
 			e.Facts = []fact{{v.T("review.deadline"), v.clock(b.Deadline)}}
 		}
+	case from.Kind == journal.GateEntry:
+		v.gateEvent(&e, from, of)
 	}
+	return e
 }
 
-// gateEvent completes e with what became of a claim at a gate.
-func (v *visit) gateEvent(e *event, from *journal.Entry) {
+// gateEvent completes e with what became of a claim at a gate; of names its text.
+func (v *visit) gateEvent(e *event, from *journal.Entry, of string) {
 	b, _ := journal.BodyOf[journal.GateBody](from) // an unreadable body has no action
-	e.Title = v.T("event.kind.gate")
+	e.Words = ""
 	switch b.Action {
 	case journal.GateHeld:
-		e.Mark, e.Title, e.Text = markHeld, v.T("event.gate.held", v.portal(b.Destination)), v.T("event.gate.text")
+		e.Title = v.T(of, v.portal(b.Destination))
 	case journal.GateReleased:
-		e.Mark, e.Title = markReleased, v.T("event.gate.released", v.portal(b.Destination), v.lasting(from.At.Sub(b.Since)))
+		e.Title = v.T(of, v.portal(b.Destination), v.lasting(from.At.Sub(b.Since)))
 		e.Facts = []fact{{v.T("event.gate.why"), b.Reason}}
 	case journal.GateGivenUp:
-		e.Mark, e.Title = markFinal, v.T("event.gate.given_up", v.portal(b.Destination))
-		e.Why = &why{Reason: b.GiveUp, Team: v.team(b.Team)}
+		e.Title, e.Why = v.T(of, v.portal(b.Destination)), &why{Reason: b.GiveUp, Team: v.team(b.Team)}
 		e.Text = v.reason(b.GiveUp) + "."
-	case journal.GateAnswered:
-		e.Mark, e.Title = markRecovered, v.T("event.success")
 	}
 }
 
 // portalEvent completes e with what became of a destination, or was ordered.
 func (v *visit) portalEvent(e *event, from *journal.Entry) {
 	b, _ := journal.BodyOf[journal.DestinationBody](from) // an unreadable body is empty
-	e.Title = v.T("event.kind.destination")
 	switch c := b.Command; {
 	case c != nil:
 		e.Title, e.By, e.Words = v.T("event.order."+string(c.Verb), v.portal(from.Subject.ID)), c.By, c.Reason

@@ -151,6 +151,8 @@ func namesOfSets() []string {
 		named([]journal.Code{deadletter.InvalidPace, deadletter.InvalidPlan, deadletter.NothingToDo, deadletter.InvalidFilter}, "plan.wrong.*"),
 		named([]journal.BulkVerb{journal.BulkStart, journal.BulkPause, journal.BulkResume, journal.BulkCancel}, "event.bulk.*"),
 		named([]string{string(journal.BulkFinish), "refuse"}, "event.bulk.*"),
+		named(slices.Collect(maps.Keys(entryMarks)), "event.*"),
+		[]string{"event.outcome.failure.text", "event.review.reprocessing.text", "event.gate.held.text"},
 		named(catalogue.Default().Policies.Names(), "policy.*"),
 		named(marks, "mark.*"),
 		named([]string{"permanent", "unknown", "time", "deadline", "limit"}, "event.final.*"),

@@ -144,7 +144,7 @@ func causeURL(id string) string { return "/causes/" + id }
 func (p *Pages) causePage(v *visit, o *open) (*page, error) {
 	sent := v.sent()
 	c := must(o.Cause(v.r.Context(), v.r.PathValue("id")))
-	d, learnt := &causeData{V: v, Cause: c, Sent: &sent}, o.Prospects(&c)
+	d, learnt := &causeData{V: v, Cause: c, Sent: &sent, MayNot: v.mayNot(access.Teach, "", "cause.may_not")}, o.Prospects(&c)
 	if learnt.Closed() > 0 {
 		d.Learnt = v.learnt(learnt)
 	}
@@ -160,9 +160,6 @@ func (p *Pages) causePage(v *visit, o *open) (*page, error) {
 	}
 	if done := v.r.URL.Query().Get("done"); done == "teach" && c.Taught != nil || done == "forget" && c.Taught == nil {
 		d.Done = v.T("cause.done." + done)
-	}
-	if !v.who.Role.May(access.Teach) {
-		d.MayNot = v.T("cause.may_not", v.Role())
 	}
 	for _, team := range o.Teams() {
 		d.Teams = append(d.Teams, option{string(team), v.team(team), string(team) == sent.Value("teach", "team")})

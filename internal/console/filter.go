@@ -232,25 +232,18 @@ func (p place) Subject(s journal.Subject, more ...field) string {
 	return subjectURL(s, append(more, field{"list", p.encoded()})...)
 }
 
-// following is the dead letter that follows another in the list.
-type following struct {
-	// Item is nil if nothing follows; at is the page that it is on.
-	*deadletter.Item
-	at place
-	// number says where the other stands on the list's first page; empty if it is not there.
-	number string
-}
-
-// next returns what follows a dead letter in the list: the first of the page if the dead letter is no longer on it.
-func (v *visit) next(o *open, at place, id string) (after following) {
+// next returns the page's address of what follows a dead letter in the list, and its id: the first of the page if the
+// dead letter is no longer on it; both are empty if nothing follows. The address carries its place, and more fields.
+// number says where the dead letter stands on the list's first page; empty if it is not there.
+func (v *visit) next(o *open, at place, id string, more ...field) (to, next, number string) {
 	f, wrong := v.filterOf(url.Values(at))
 	if at == nil || wrong != "" {
-		return after
+		return "", "", ""
 	}
 	begin := url.Values(at).Get("cursor")
 	items, cursor, err := o.List(v.r.Context(), f, begin, listPage)
 	if journal.RefusalOf(err) != nil { // the cursor is not of this list
-		return after
+		return "", "", ""
 	}
 	check(err)
 	n := slices.IndexFunc(items, func(i deadletter.Item) bool { return i.ID == id }) + 1
@@ -259,7 +252,7 @@ func (v *visit) next(o *open, at place, id string) (after following) {
 		if cursor != "" {
 			key = "place.number.more"
 		}
-		after.number = v.T(key, v.Number(int64(n)), v.Number(int64(len(items))))
+		number = v.T(key, v.Number(int64(n)), v.Number(int64(len(items))))
 	}
 	if n == len(items) && cursor != "" {
 		at = maps.Clone(at)
@@ -268,10 +261,10 @@ func (v *visit) next(o *open, at place, id string) (after following) {
 		check(err)
 		n = 0
 	}
-	if n < len(items) {
-		after.Item, after.at = &items[n], at
+	if n == len(items) {
+		return "", "", number
 	}
-	return after
+	return at.Subject(items[n].Subject, more...), items[n].ID, number
 }
 
 // around is what a claim's page knows of the list that the reader came from.
@@ -301,9 +294,9 @@ func (v *visit) around(o *open, id string) around {
 		return a
 	}
 	a.Place = "?" + url.Values{"list": {at.encoded()}}.Encode()
-	next := v.next(o, at, id)
-	if a.Number = next.number; next.Item != nil && next.ID != id {
-		a.Next = next.at.Subject(next.Subject)
+	to, next, number := v.next(o, at, id)
+	if a.Number = number; next != id {
+		a.Next = to
 	}
 	before, err := o.Show(v.r.Context(), v.r.URL.Query().Get("after"))
 	if journal.RefusalOf(err) != nil { // there is none

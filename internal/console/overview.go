@@ -56,10 +56,8 @@ type teamRow struct {
 	deadletter.Count
 	Description string
 	Due         []link
-	Reasons     []reasonRow
+	Reasons     []deadletter.Count
 }
-
-type reasonRow struct{ deadletter.Count }
 
 // Waiting returns the address of the list of what waits for a team and a reason; empty means any.
 func (v *visit) Waiting(t decision.Team, r decision.Reason) string {
@@ -160,7 +158,7 @@ func (v *visit) waiting(d *overviewData, counts []deadletter.Count) {
 		t := rowOf(&d.Teams, func(t *teamRow) bool { return t.Team == n.Team })
 		t.Team, t.Description = n.Team, v.catalogue.Teams[n.Team].Description
 		t.Add(n)
-		r := rowOf(&t.Reasons, func(r *reasonRow) bool { return r.Reason == n.Reason })
+		r := rowOf(&t.Reasons, func(r *deadletter.Count) bool { return r.Reason == n.Reason })
 		r.Reason = n.Reason
 		r.Add(n)
 	}
@@ -174,7 +172,7 @@ func (v *visit) waiting(d *overviewData, counts []deadletter.Count) {
 		return cmp.Or(falseFirst(a.Team != v.mine, b.Team != v.mine), cmp.Compare(b.N, a.N), cmp.Compare(v.team(a.Team), v.team(b.Team)))
 	})
 	for _, t := range d.Teams {
-		slices.SortFunc(t.Reasons, func(a, b reasonRow) int {
+		slices.SortFunc(t.Reasons, func(a, b deadletter.Count) int {
 			return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Reason, b.Reason))
 		})
 	}

@@ -166,12 +166,10 @@ func (p *Pages) portal(v *visit, o *open) (*page, error) {
 	sent := v.sent()
 	found, claims, err := o.Destination(v.r.PathValue("name"))
 	check(err)
-	d := &portalData{V: v, portalRow: v.portalRow(&found), Claims: claims, Orders: orders, Sent: &sent}
+	d := &portalData{V: v, portalRow: v.portalRow(&found), Claims: claims, Orders: orders, Sent: &sent,
+		MayNot: v.mayNot(access.Order, "", "portal.may_not")}
 	if done := v.r.URL.Query().Get("done"); slices.Contains(orders, destination.Verb(done)) {
 		d.Done = v.T("portal.done." + done)
-	}
-	if !v.who.Role.May(access.Order) {
-		d.Orders, d.MayNot = nil, v.T("portal.may_not", v.Role())
 	}
 	return &page{name: "portal", section: "portals", title: d.Name, data: d, status: sent.Status,
 		summary: d.State.Word + ". " + d.Says}, nil

@@ -24,7 +24,7 @@ func (p *Pages) decide(verb journal.BulkAction) http.HandlerFunc {
 		if field, why := f.wrong(&item); why != "" {
 			return v.formAgain(&item, sent{Wrong: v.T("form.wrong." + why), Field: field}), nil
 		}
-		next := v.next(o, v.place(), item.ID) // while the item is still in the list
+		to, _, _ := v.next(o, v.place(), item.ID, field{"after", item.ID}) // while the item is still in the list
 		var done deadletter.Item
 		var err error
 		switch f.ID = item.ID; verb {
@@ -39,10 +39,7 @@ func (p *Pages) decide(verb journal.BulkAction) http.HandlerFunc {
 			return v.undecided(&item, err)
 		}
 		v.remember(cmp.Or(done.Later.Text, done.Review.Reason), verb == journal.BulkDiscard)
-		to := v.place().Subject(item.Subject, field{"done", item.ID})
-		if next.Item != nil {
-			to = next.at.Subject(next.Subject, field{"after", item.ID})
-		}
+		to = cmp.Or(to, v.place().Subject(item.Subject, field{"done", item.ID}))
 		return &page{redirect: to + "#decision"}, nil
 	})
 }

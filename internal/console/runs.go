@@ -146,15 +146,13 @@ func (p *Pages) run(v *visit, o *open) (*page, error) {
 	sent := v.sent()
 	r := must(o.Run(v.r.Context(), v.r.PathValue("id")))
 	d := &runData{V: v, runRow: v.runRow(o, &r), Facts: v.runFacts(o, &r), Sent: &sent,
-		Left: r.Counts[journal.BulkPlanned], Outcomes: v.outcomes(&r), Changed: v.T("run.changed.resumed")}
+		MayNot: v.mayNot(access.Bulk.Anew(r.Fresh), r.Filter.Team, "run.may_not"),
+		Left:   r.Counts[journal.BulkPlanned], Outcomes: v.outcomes(&r), Changed: v.T("run.changed.resumed")}
 	if r.State == journal.BulkPaused || r.State == journal.BulkCancelled {
 		d.Changed = v.T("run.changed." + string(r.State))
 	}
 	if !r.Held {
 		d.Means = v.Or("run.means."+string(r.State), "")
-	}
-	if !v.who.May(access.Bulk.Anew(r.Fresh), string(r.Filter.Team)) {
-		d.MayNot = v.T("run.may_not", v.Role())
 	}
 	v.pacing(d, &r)
 	v.items(o, d, &r)

@@ -265,6 +265,14 @@ func (v *visit) letter(o *open, story *journal.Story, sent *sent) *letterData {
 	return l
 }
 
+// mayNot returns the text of a key, which says that the reader's role may not do something; empty if it may.
+func (v *visit) mayNot(do access.Action, team decision.Team, key string) string {
+	if v.who.May(do, string(team)) {
+		return ""
+	}
+	return v.T(key, v.Role())
+}
+
 // mayNotDecide says why the reader may not decide on a team's dead letters; empty if he may.
 func (v *visit) mayNotDecide(team decision.Team) string {
 	switch {

@@ -24,45 +24,30 @@ const (
 // characters shown by their codes. Line breaks stay if lines is set.
 func inert(s string, most int, lines bool) template.HTML {
 	cut := len(s) > most
-	if cut {
-		for most > 0 && !utf8.RuneStart(s[most]) {
-			most--
-		}
-		s = s[:most]
+	for cut && most > 0 && !utf8.RuneStart(s[most]) {
+		most--
 	}
+	s = s[:min(len(s), most)]
 	var b strings.Builder
-	for len(s) > 0 {
-		r, size := utf8.DecodeRuneInString(s)
-		switch mark := unseen(r, size, s[0]); {
+	unseen := func(form string, of any) { fmt.Fprintf(&b, `<span class="unseen">`+form+`</span>`, of) }
+	for i, r := range s {
+		switch {
 		case r == '\n' && lines:
 			b.WriteByte('\n')
-		case r == '\n' || r == '\t' || r == '\r' && strings.HasPrefix(s[size:], "\n"):
+		case r == '\n', r == '\t', r == '\r' && strings.HasPrefix(s[i:], "\r\n"):
 			b.WriteByte(' ')
-		case mark != "":
-			b.WriteString(`<span class="unseen">` + mark + `</span>`)
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], string(r)): // no UTF-8
+			unseen(`\x%02X`, s[i])
+		case r < 0x20, r == 0x7f:
+			unseen(`\x%02X`, r) // \x1B for ESC: every font has these letters
+		case text.Hidden(r):
+			unseen("U+%04X", r)
 		default:
-			b.WriteString(template.HTMLEscapeString(s[:size]))
+			b.WriteString(template.HTMLEscapeString(string(r)))
 		}
-		s = s[size:]
 	}
 	if cut {
-		b.WriteString(`<span class="unseen">…</span>`)
+		unseen("%s", "…")
 	}
 	return template.HTML(b.String()) // every part is escaped above
-}
-
-// unseen returns the code of a character that would act or be invisible; empty for any other.
-func unseen(r rune, size int, first byte) string {
-	switch {
-	case r == utf8.RuneError && size == 1:
-		return fmt.Sprintf("\\x%02X", first)
-	case r == '\n' || r == '\t':
-		return ""
-	case r < 0x20, r == 0x7f:
-		return fmt.Sprintf("\\x%02X", r) // \x1B for ESC: every font has these letters
-	case text.Hidden(r):
-		return fmt.Sprintf("U+%04X", r)
-	default:
-		return ""
-	}
 }

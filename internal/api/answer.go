@@ -34,7 +34,7 @@ func (s *API) answer(o *Operation) http.HandlerFunc {
 		ctx, cancel := context.WithTimeout(r.Context(), answerTime)
 		defer cancel()
 		c := &call{r.WithContext(ctx), s.journal.Load(), s}
-		if c.Journal == nil && !o.noJournal {
+		if c.Journal == nil && !o.early {
 			s.fail(w, journalUnavailable, "the journal is not open yet; /readyz says why")
 			return
 		}

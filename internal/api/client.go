@@ -41,9 +41,16 @@ func (c *Client) Ask(ctx context.Context, path string, body any) ([]byte, error)
 // Send sends a request to a path below /api/v1 and returns the answer: a JSON object on one line, without characters
 // that act on a terminal. The error is a *Refused if the API refuses.
 func (c *Client) Send(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	request, err := c.request(ctx, method, path, body)
+	request, err := http.NewRequestWithContext(ctx, method, c.Base+Root+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", c.Base, err)
+	}
+	request.Header.Set("Accept", "application/json")
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if c.Token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.Token)
 	}
 	response, err := c.Do(request)
 	if err != nil {
@@ -55,22 +62,6 @@ func (c *Client) Send(ctx context.Context, method, path string, body []byte) ([]
 		return nil, fmt.Errorf("read the answer of %s: %w; ask again", c.Base, err)
 	}
 	return c.answer(response.StatusCode, text)
-}
-
-// request returns a request to the API, with the token.
-func (c *Client) request(ctx context.Context, method, path string, body []byte) (*http.Request, error) {
-	r, err := http.NewRequestWithContext(ctx, method, c.Base+"/api/v1"+path, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	r.Header.Set("Accept", "application/json")
-	if body != nil {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	if c.Token != "" {
-		r.Header.Set("Authorization", "Bearer "+c.Token)
-	}
-	return r, nil
 }
 
 // unanswered returns the error of a request without an answer.

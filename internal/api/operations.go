@@ -26,10 +26,8 @@ type Operation struct {
 	Fields           []*Field
 
 	answer reflect.Type
-	// noJournal: it answers before the journal is open; rejects: it answers 422 with a Rejection.
-	noJournal, rejects bool
-
-	do func(w http.ResponseWriter, c *call) (any, error)
+	early  bool // it answers before the journal is open
+	do     func(w http.ResponseWriter, c *call) (any, error)
 }
 
 //go:embed operations.txt
@@ -54,23 +52,11 @@ func op[I, O any](takes access.Action, request, id string, do func(*call, *I) (O
 	return o
 }
 
-// withoutJournal lets the operation answer before the journal is open.
-func (o *Operation) withoutJournal() *Operation {
-	o.noJournal = true
-	return o
-}
-
-// deciding says that the operation may answer 422 with a Rejection.
-func (o *Operation) deciding() *Operation {
-	o.rejects = true
-	return o
-}
-
 // tags returns the parts of the API, with the operations of each.
 func tags() []tag {
 	return []tag{
 		{"decisions", "What would be decided; nothing is remembered.", []*Operation{
-			op(access.Read, "POST /decisions", "decide", (*call).decide).withoutJournal().deciding(),
+			op(access.Read, "POST /decisions", "decide", (*call).decide),
 		}},
 		{"subjects", "A claim, message or job, by policy and id.", []*Operation{
 			op(access.Read, "GET /subjects/{policy}/{id}", "showSubject", (*call).subject),
@@ -114,7 +100,7 @@ func tags() []tag {
 			op(access.Order, "POST /destinations/{name}/release", "releaseDestination", (*call).release),
 		}},
 		{"description", "The API itself.", []*Operation{
-			op(access.Read, "GET /openapi.json", "describe", (*call).describe).withoutJournal(),
+			op(access.Read, "GET /openapi.json", "describe", (*call).describe),
 		}},
 	}
 }
@@ -128,7 +114,7 @@ type tag struct {
 func Description() (all []*Operation) {
 	for _, t := range tags() {
 		for _, o := range t.operations {
-			o.Tag = t.name
+			o.Tag, o.early = t.name, t.name == "decisions" || t.name == "description" // neither needs the journal
 			all = append(all, o)
 		}
 	}
@@ -196,7 +182,7 @@ func (o *Operation) document(components schemas) object {
 			"content": jsonOf(components.of(o.answer))},
 		"default": object{"$ref": "#/components/responses/Refused"},
 	}
-	if o.rejects {
+	if o.answer == reflect.TypeFor[Decision]() {
 		answers["422"] = object{"description": "A process would have an incident, or the request makes no sense.",
 			"content": jsonOf(Schema{"anyOf": []Schema{components.of(reflect.TypeFor[Rejection]()), ref("Error")}})}
 	}

@@ -96,9 +96,11 @@ func New(s Services) *Guard {
 // by returns the name of the person who asks.
 func by(ctx context.Context) string { return access.From(ctx).Name }
 
-// log logs what a person did.
-func (g *Guard) log(ctx context.Context, message, event string, fields ...zap.Field) {
-	g.to.Log.Info(message, append([]zap.Field{zap.String("event", event), zap.String("by", by(ctx))}, fields...)...)
+// done logs what a person did, unless it failed with err.
+func (g *Guard) done(ctx context.Context, err error, message, event string, fields ...zap.Field) {
+	if err == nil {
+		g.to.Log.Info(message, append([]zap.Field{zap.String("event", event), zap.String("by", by(ctx))}, fields...)...)
+	}
 }
 
 // Reviewing returns the dead letter if the person who asks may decide on it or, if fresh, begin its whole ladder again.
@@ -122,10 +124,8 @@ func (g *Guard) Decide(ctx context.Context, c deadletter.Command) (deadletter.It
 	}
 	c.By = by(ctx)
 	item, err := g.to.DeadLetters.Decide(ctx, c)
-	if err == nil {
-		g.log(ctx, "a dead letter was decided on", "dead_letter_reviewed", zap.String("deadLetterId", item.ID),
-			zap.String("decision", string(c.Action)), zap.Bool("forceRetry", c.Force), zap.Bool("fresh", c.Fresh))
-	}
+	g.done(ctx, err, "a dead letter was decided on", "dead_letter_reviewed", zap.String("deadLetterId", item.ID),
+		zap.String("decision", string(c.Action)), zap.Bool("forceRetry", c.Force), zap.Bool("fresh", c.Fresh))
 	return item, err
 }
 
@@ -218,7 +218,7 @@ func (g *Guard) Handover(ctx context.Context, of, to string) (done Handed, err e
 			}
 		}
 	}
-	g.log(ctx, "all that somebody had was given away", "dead_letters_handed_over", zap.Any("handed", done))
+	g.done(ctx, nil, "all that somebody had was given away", "dead_letters_handed_over", zap.Any("handed", done))
 	return done, nil
 }
 
@@ -230,9 +230,8 @@ func (g *Guard) Start(
 		return journal.BulkRun{}, false, err
 	}
 	c.By = by(ctx)
-	run, started, err = g.to.DeadLetters.Start(ctx, c, token)
-	if started {
-		g.log(ctx, "a bulk run was started", "bulk_run_started", zap.String("runId", run.ID),
+	if run, started, err = g.to.DeadLetters.Start(ctx, c, token); started {
+		g.done(ctx, err, "a bulk run was started", "bulk_run_started", zap.String("runId", run.ID),
 			zap.String("action", string(run.Action)), zap.Int64("perMinute", run.PerMinute),
 			zap.Bool("forceRetry", run.Force), zap.Bool("fresh", run.Fresh))
 	}
@@ -251,10 +250,9 @@ func (g *Guard) Steer(ctx context.Context, id string, verb journal.BulkVerb) (jo
 	if err != nil {
 		return journal.BulkRun{}, err
 	}
-	if run, err = g.to.DeadLetters.Steer(ctx, run.ID, verb, by(ctx)); err == nil {
-		g.log(ctx, "a bulk run was changed", "bulk_run_changed", zap.String("runId", run.ID),
-			zap.String("verb", string(verb)), zap.String("state", string(run.State)))
-	}
+	run, err = g.to.DeadLetters.Steer(ctx, run.ID, verb, by(ctx))
+	g.done(ctx, err, "a bulk run was changed", "bulk_run_changed", zap.String("runId", run.ID),
+		zap.String("verb", string(verb)), zap.String("state", string(run.State)))
 	return run, err
 }
 
@@ -265,10 +263,8 @@ func (g *Guard) Teach(ctx context.Context, id string, t journal.Teaching) (journ
 	}
 	t.By = by(ctx)
 	cause, err := g.to.DeadLetters.Teach(ctx, id, t)
-	if err == nil {
-		g.log(ctx, "a cause was taught", "cause_taught", zap.String("cause", cause.ID),
-			zap.String("classification", string(t.Class)), zap.String("team", string(t.Team)))
-	}
+	g.done(ctx, err, "a cause was taught", "cause_taught", zap.String("cause", cause.ID),
+		zap.String("classification", string(t.Class)), zap.String("team", string(t.Team)))
 	return cause, err
 }
 
@@ -281,9 +277,8 @@ func (g *Guard) Order(ctx context.Context, name string, o destination.Order) (er
 		return err
 	}
 	o.By = by(ctx)
-	if err = g.to.Gates.Command(ctx, name, o); err == nil {
-		g.log(ctx, "a person gave an order about a destination", "destination_ordered", zap.String("order", string(o.Verb)))
-	}
+	err = g.to.Gates.Command(ctx, name, o)
+	g.done(ctx, err, "a person gave an order about a destination", "destination_ordered", zap.String("order", string(o.Verb)))
 	return err
 }
 
@@ -296,10 +291,9 @@ func (g *Guard) Erase(ctx context.Context, e journal.Erasure) (done journal.Eras
 		return done, err
 	}
 	e.By = by(ctx)
-	if done, err = g.to.Journal.Erase(ctx, g.to.Store, e); err == nil {
-		g.log(ctx, "a subject was erased", "subject_erased", zap.Int64("record", done.Record),
-			zap.Int("records", done.Records))
-	}
+	done, err = g.to.Journal.Erase(ctx, g.to.Store, e)
+	g.done(ctx, err, "a subject was erased", "subject_erased", zap.Int64("record", done.Record),
+		zap.Int("records", done.Records))
 	return done, err
 }
 
@@ -314,7 +308,7 @@ func (g *Guard) Conclude(ctx context.Context, p *decision.Policy, o *journal.Out
 		done, err := g.to.Journal.Conclude(ctx, o)
 		e := &done.Episode
 		if err == nil && done.Changed { // the same line as for a job's report
-			g.log(ctx, "outcome recorded", "retry_outcome_recorded", worker.SubjectField(p, o.Subject.ID),
+			g.done(ctx, nil, "outcome recorded", "retry_outcome_recorded", worker.SubjectField(p, o.Subject.ID),
 				zap.String("retryPolicy", o.Subject.Policy), zap.String("state", string(e.State)),
 				zap.Int64("retryCount", e.Retries))
 		}

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"container/list"
 	"context"
 	"crypto/tls"
 	"net"
@@ -39,7 +38,7 @@ type guard struct {
 	mu    sync.Mutex
 	count int
 	of    map[netip.Prefix]int // each network's share of count
-	spare list.List            // the *conn that may be closed, the oldest in front
+	spare []*conn              // those that may be closed, the oldest in front
 }
 
 // conn is a connection that the guard let in.
@@ -47,7 +46,6 @@ type conn struct {
 	net.Conn
 	guard  *guard
 	from   netip.Prefix
-	spare  *list.Element // nil while a request is kept, and once closed
 	closed bool
 }
 
@@ -87,20 +85,20 @@ func (g *guard) admit(t *conn, proxy bool) (admitted, crowded bool) {
 	}
 	g.count++
 	g.of[t.from]++
-	t.spare = g.spare.PushBack(t)
+	g.spare = append(g.spare, t)
 	return true, crowded
 }
 
 // makeRoom closes the oldest spare connection among those, and reports whether there was one.
 func (g *guard) makeRoom(those func(*conn) bool) bool {
-	for e := g.spare.Front(); e != nil; e = e.Next() {
-		if t := e.Value.(*conn); those(t) {
-			g.drop(t)
-			_ = t.Conn.Close()
-			return true
-		}
+	n := slices.IndexFunc(g.spare, those)
+	if n < 0 {
+		return false
 	}
-	return false
+	t := g.spare[n]
+	g.drop(t)
+	_ = t.Conn.Close()
+	return true
 }
 
 // drop stops counting a connection.
@@ -109,18 +107,16 @@ func (g *guard) drop(t *conn) {
 		return
 	}
 	t.closed = true
-	t.unqueue()
+	g.keep(t)
 	g.count--
 	if g.of[t.from]--; g.of[t.from] == 0 {
 		delete(g.of, t.from)
 	}
 }
 
-func (t *conn) unqueue() {
-	if t.spare != nil {
-		t.guard.spare.Remove(t.spare)
-		t.spare = nil
-	}
+// keep takes a connection out of those that may be closed.
+func (g *guard) keep(t *conn) {
+	g.spare = slices.DeleteFunc(g.spare, func(o *conn) bool { return o == t })
 }
 
 // Close closes the connection and frees its place. Idempotent.
@@ -135,9 +131,9 @@ func (t *conn) Close() error {
 func (t *conn) setSpare(is bool) {
 	t.guard.mu.Lock()
 	defer t.guard.mu.Unlock()
-	t.unqueue()
+	t.guard.keep(t)
 	if is && !t.closed {
-		t.spare = t.guard.spare.PushBack(t)
+		t.guard.spare = append(t.guard.spare, t)
 	}
 }
 

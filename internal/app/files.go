@@ -82,10 +82,8 @@ func (a *App) takeCatalogue(c *catalogue.Catalogue) {
 	for name := range c.Destinations.Named {
 		a.metrics.StartDestination(name)
 	}
-	for name, t := range c.Teams {
-		for _, way := range notify.ChannelsOf(&t) {
-			a.metrics.StartNotices(name, way)
-		}
+	for _, r := range notify.Receivers(c) {
+		a.metrics.StartNotices(r.Team, r.Channel)
 	}
 }
 

@@ -1,7 +1,6 @@
 package notify
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -33,7 +32,7 @@ type KnownCause struct {
 }
 
 // known returns how notices name a cause that cases failures share.
-func (l *glance) known(c *journal.Cause, cases int64) KnownCause {
+func (l *look) known(c *journal.Cause, cases int64) KnownCause {
 	k := KnownCause{ID: c.ID, Policy: clean(c.Policy, maxPattern), Reason: clean(string(c.Reason), maxPattern),
 		URL: l.page("/causes/" + c.ID)}
 	if cases >= fewest {
@@ -45,8 +44,8 @@ func (l *glance) known(c *journal.Cause, cases int64) KnownCause {
 // Taught is a cause that a person taught long ago.
 type Taught struct {
 	KnownCause
-	Classification string `json:"classification"` // as it was taught
-	At             string `json:"at"`
+	Classification string    `json:"classification"` // as it was taught
+	At             time.Time `json:"at"`
 }
 
 // Advised is a cause of whose Closed retried claims so few Recovered that people had better teach it as permanent.
@@ -65,13 +64,12 @@ type NewCause struct {
 }
 
 // theirs returns the causes that match a filter and that a team acts on.
-func (l *glance) theirs(ctx context.Context, team decision.Team, f journal.CauseFilter) ([]journal.Cause, error) {
-	all, err := l.Store.Causes(ctx, f, nil, mostCauses)
-	return slices.DeleteFunc(all, func(c journal.Cause) bool { return l.teamOf(&c) != team }), err
+func (l *look) theirs(team decision.Team, f journal.CauseFilter) []journal.Cause {
+	return slices.DeleteFunc(l.causes(f, mostCauses), func(c journal.Cause) bool { return l.teamOf(&c) != team })
 }
 
 // teamOf returns who acts on a cause: the team that was taught, or its rule's, or else its policy's at the limit.
-func (l *glance) teamOf(c *journal.Cause) decision.Team {
+func (l *look) teamOf(c *journal.Cause) decision.Team {
 	p := l.Catalogue().Policies[c.Policy]
 	switch r := ruleOf(p, c.Reason); {
 	case c.Taught != nil && c.Taught.Team != "":
@@ -96,26 +94,27 @@ func ruleOf(p *decision.Policy, name decision.Reason) classify.Rule {
 	return classify.Rule{}
 }
 
-// causes makes a notice of the team's causes that are new, or back, since the last one told, and reports whether
+// newCauses makes a notice of the team's causes that are new, or back, since the last one told, and reports whether
 // there are any.
-func (l *glance) causes(ctx context.Context, r *receiver) (bool, error) {
+func (l *look) newCauses(r Receiver) bool {
 	from := l.watermark(r, deadletter.CausesNotice)
 	if l.lately(from.At) {
-		return false, nil
+		return false
 	}
 	to, told := from, []NewCause(nil)
 	for i := range l.fresh {
-		if c := &l.fresh[i]; l.teamOf(c) == r.team && c.News.At.After(from.At) && len(told) < topCauses {
+		if c := &l.fresh[i]; l.teamOf(c) == r.Team && c.News.At.After(from.At) && len(told) < topCauses {
 			to.At, told = c.News.At, append(told, l.newCause(c))
 		}
 	}
 	if len(told) == 0 {
-		return false, nil
+		return false
 	}
-	return l.tell(ctx, from, to, TypeCauses, func(d *Data) { d.NewCauses, d.URL = told, l.page("/") })
+	l.tell(r, from, to, TypeCauses, func(d *Data) { d.NewCauses, d.URL = told, l.page("/") })
+	return true
 }
 
-func (l *glance) newCause(c *journal.Cause) NewCause {
+func (l *look) newCause(c *journal.Cause) NewCause {
 	label := l.Catalogue().Destinations.Of(c.News.Destination).Label.String()
 	shown := NewCause{l.known(c, c.News.Claims), *c.News, clean(label, maxWord)}
 	shown.Destination = clean(shown.Destination, maxPattern)
@@ -123,28 +122,25 @@ func (l *glance) newCause(c *journal.Cause) NewCause {
 }
 
 // taught returns the team's causes that were taught long ago.
-func (l *glance) taught(ctx context.Context, team decision.Team) (old []Taught, err error) {
-	causes, err := l.theirs(ctx, team, journal.CauseFilter{Taught: true})
-	for i := range causes {
-		if c := &causes[i]; l.now.Sub(c.Taught.At) >= holdsFor && len(old) < topCauses {
-			old = append(old, Taught{l.known(c, c.Failures), string(c.Taught.Class), instant(c.Taught.At)})
+func (l *look) taught(team decision.Team) (old []Taught) {
+	for _, c := range l.theirs(team, journal.CauseFilter{Taught: true}) {
+		if l.now.Sub(c.Taught.At) >= holdsFor && len(old) < topCauses {
+			old = append(old, Taught{l.known(&c, c.Failures), string(c.Taught.Class), second(c.Taught.At)})
 		}
 	}
-	return old, err
+	return old
 }
 
 // advised returns the team's causes of the last week whose retries hardly help and of which nothing is taught (R26).
-func (l *glance) advised(ctx context.Context, team decision.Team) (all []Advised, err error) {
+func (l *look) advised(team decision.Team) (all []Advised) {
 	if l.Learner == nil {
-		return nil, nil
+		return nil
 	}
-	causes, err := l.theirs(ctx, team, journal.CauseFilter{})
-	for i := range causes {
-		c := &causes[i]
+	for _, c := range l.theirs(team, journal.CauseFilter{}) {
 		learnt := l.Learner.Prospects(&c.Fingerprint)
 		if c.Taught == nil && learnt.Hopeless() && l.now.Sub(c.LastSeen) < statistics.Weekly && len(all) < topCauses {
-			all = append(all, Advised{l.known(c, c.Failures), learnt.Recovered, learnt.Closed()})
+			all = append(all, Advised{l.known(&c, c.Failures), learnt.Recovered, learnt.Closed()})
 		}
 	}
-	return all, err
+	return all
 }

@@ -2,7 +2,6 @@ package notify
 
 import (
 	"cmp"
-	"context"
 	"net/url"
 	"slices"
 	"strconv"
@@ -32,86 +31,64 @@ const (
 	maxPattern = 200
 )
 
-// instant returns t in RFC 3339 in UTC, to the second.
-func instant(t time.Time) string { return t.UTC().Truncate(time.Second).Format(time.RFC3339) }
-
-// newNotice returns an empty notice of a kind for a team.
-func (l *glance) newNotice(kind string, team decision.Team) *Notice {
-	n := &Notice{Type: kind, Timestamp: instant(l.now), Data: Data{Team: string(team)}}
-	n.Data.URL = l.page("/dead-letters?" + url.Values{"team": {string(team)}}.Encode())
-	return n
-}
+// second returns t in UTC, to the second.
+func second(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
 // page returns the address of a page of the console; empty if nobody said where the console is.
-func (l *glance) page(path string) string {
+func (l *look) page(path string) string {
 	if l.PublicURL == "" {
 		return ""
 	}
 	return l.PublicURL + path
 }
 
+// notice returns a notice of a kind for a team, with the dead letters that are open.
+func (l *look) notice(kind string, team decision.Team) *Notice {
+	open, _ := l.summary(journal.DeadLetterFilter{Team: team})
+	return &Notice{Type: kind, Timestamp: second(l.now), Data: Data{Team: string(team), Open: open,
+		URL: l.page("/dead-letters?" + url.Values{"team": {string(team)}}.Encode())}}
+}
+
 // digest returns a team's digest: what is open by cause and age, what is due, and the figures of its policies.
-func (l *glance) digest(ctx context.Context, team decision.Team, day string) (*Notice, error) {
-	open, _, err := l.summary(ctx, journal.DeadLetterFilter{Team: team})
-	if err != nil {
-		return nil, err
-	}
-	older := make([]int64, 3) // than a day, than a week, than what expires soon
-	for i, age := range []time.Duration{statistics.Daily, statistics.Weekly, l.Retention - toldBefore} {
-		if older[i], err = l.olderThan(ctx, team, age); err != nil {
-			return nil, err
-		}
-	}
-	figures, err := l.Store.Sums(ctx, statistics.FirstSlot(l.now))
-	if err != nil {
-		return nil, err
-	}
-	n := l.newNotice(TypeDigest, team)
-	if n.Data.Due, err = l.due(ctx, team); err != nil {
-		return nil, err
-	}
-	if n.Data.FollowUps, err = l.followUps(ctx, team); err != nil {
-		return nil, err
-	}
-	if n.Data.Taught, err = l.taught(ctx, team); err != nil {
-		return nil, err
-	}
-	if n.Data.Advised, err = l.advised(ctx, team); err != nil {
-		return nil, err
-	}
-	policies := l.Catalogue().Policies
-	n.Data.Day, n.Data.Open = day, open
-	n.Data.Ages = &Ages{Day: max(open.Count-older[0], 0), Week: max(older[0]-older[1], 0), Older: older[1]}
+func (l *look) digest(team decision.Team, day string) *Notice {
+	n := l.notice(TypeDigest, team)
+	d := &n.Data
+	d.Day, d.Due, d.FollowUps, d.Taught, d.Advised = day, l.due(team), l.followUps(team), l.taught(team), l.advised(team)
+	older, old := l.olderThan(team, statistics.Daily), l.olderThan(team, statistics.Weekly)
+	d.Ages = &Ages{Day: max(d.Open.Count-older, 0), Week: max(older-old, 0), Older: old}
 	if l.Retention > 0 {
-		n.Data.Expiring = older[2]
+		d.Expiring = l.olderThan(team, l.Retention-toldBefore)
 	}
-	theirs, monday := policiesOf(policies, team), isMonday(day)
-	n.Data.KPIs = slices.DeleteFunc(statistics.All(figures, theirs, l.now), func(k statistics.KPI) bool {
+	theirs, monday := policiesOf(l.Catalogue().Policies, team), isMonday(day)
+	d.KPIs = slices.DeleteFunc(statistics.All(l.sums(), theirs, l.now), func(k statistics.KPI) bool {
 		return !slices.Contains(theirs, k.Policy) || k.Window > statistics.Daily.Hours() && !monday
 	})
-	return n, nil
+	return n
 }
 
 // due returns the team's open dead letters that are due before the next digest; nil if there are none.
-func (l *glance) due(ctx context.Context, team decision.Team) (*Due, error) {
+func (l *look) due(team decision.Team) *Due {
 	until := l.now.Add(statistics.Daily)
-	all, err := l.total(ctx, journal.DeadLetterFilter{Team: team, DueSince: l.now, DueUntil: until})
-	if all.N == 0 || err != nil {
-		return nil, err
+	all := total(l.counts(journal.DeadLetterFilter{Team: team, DueSince: l.now, DueUntil: until}))
+	if all.N == 0 {
+		return nil
 	}
-	return &Due{all.N, amount(all.Cents), instant(until)}, nil
+	return &Due{all.N, amount(all.Cents), second(until)}
 }
 
 // followUps counts the team's dead letters to be looked at again today, by assignee.
-func (l *glance) followUps(ctx context.Context, team decision.Team) (map[string]int64, error) {
-	f := journal.DeadLetterFilter{Team: team, FollowUp: deadletter.EndOfDay(l.Zone, l.now)}
-	counts, err := l.Store.DeadLetterCounts(ctx, f)
+func (l *look) followUps(team decision.Team) map[string]int64 {
 	shown := make(map[string]int64)
-	for i := range counts {
-		who, _, _ := strings.Cut(counts[i].Assignee, "@") // a redaction would remove a whole address
-		shown[clean(who, maxPattern)] += counts[i].N
+	for _, c := range l.counts(journal.DeadLetterFilter{Team: team, FollowUp: deadletter.EndOfDay(l.Zone, l.now)}) {
+		who, _, _ := strings.Cut(c.Assignee, "@") // a redaction would remove a whole address
+		shown[clean(who, maxPattern)] += c.N
 	}
-	return shown, err
+	return shown
+}
+
+// olderThan returns how many open dead letters of a team are older than that.
+func (l *look) olderThan(team decision.Team, age time.Duration) int64 {
+	return total(l.counts(journal.DeadLetterFilter{Team: team, Until: l.now.Add(-age)})).N
 }
 
 // isMonday reports whether a day, such as 2026-11-23, is a Monday.
@@ -129,68 +106,56 @@ func policiesOf(all decision.Policies, team decision.Team) []string {
 	})
 }
 
-// total sums up the dead letters that match f.
-func (l *glance) total(ctx context.Context, f journal.DeadLetterFilter) (all deadletter.Count, err error) {
-	counts, err := l.Store.DeadLetterCounts(ctx, f)
+// total sums up counts.
+func total(counts []deadletter.Count) (all deadletter.Count) {
 	for i := range counts {
 		all.Add(&counts[i])
 	}
-	return all, err
-}
-
-// olderThan returns how many open dead letters of a team are older than that.
-func (l *glance) olderThan(ctx context.Context, team decision.Team, age time.Duration) (int64, error) {
-	all, err := l.total(ctx, journal.DeadLetterFilter{Team: team, Until: l.now.Add(-age)})
-	return all.N, err
+	return all
 }
 
 // summary returns the dead letters of one state that match f in a notice's form, and their total.
-func (l *glance) summary(ctx context.Context, f journal.DeadLetterFilter) (s Summary, all deadletter.Count, err error) {
-	counts, err := l.Store.DeadLetterCounts(ctx, f)
-	if err != nil {
-		return s, all, err
-	}
+func (l *look) summary(f journal.DeadLetterFilter) (Summary, deadletter.Count) {
+	counts := l.counts(f)
 	var causes []deadletter.Count // by cause, policy and reason, as counts are sorted
 	for i := range counts {
 		c := &counts[i]
-		all.Add(c)
 		if i == 0 || c.Fingerprint != counts[i-1].Fingerprint || c.Policy != counts[i-1].Policy || c.Reason != counts[i-1].Reason {
 			causes = append(causes, deadletter.Count{Fingerprint: c.Fingerprint, Policy: c.Policy, Reason: c.Reason})
 		}
 		causes[len(causes)-1].Add(c)
 	}
-	s = Summary{Count: all.N, Amount: amount(all.Cents), Causes: int64(len(causes)), OtherCount: all.N}
+	all := total(counts)
+	s := Summary{Count: all.N, Amount: amount(all.Cents), Causes: int64(len(causes)), OtherCount: all.N}
 	if !all.Oldest.IsZero() {
-		oldest := instant(all.Oldest)
-		s.Oldest = &oldest
+		s.Oldest = new(second(all.Oldest))
 	}
 	slices.SortStableFunc(causes, func(a, b deadletter.Count) int {
 		return cmp.Or(cmp.Compare(b.N, a.N), a.Oldest.Compare(b.Oldest))
 	})
 	causes = causes[:min(len(causes), topCauses)]
-	known, err := l.causesOf(ctx, causes)
+	known := l.fingerprints(causes)
 	for i := range causes {
 		s.Top = append(s.Top, cause(&causes[i], known[causes[i].Fingerprint], l.Catalogue().Policies))
 		s.OtherCount -= causes[i].N
 	}
-	return s, all, err
+	return s, all
 }
 
-// causesOf returns what is known of the causes of counted dead letters.
-func (l *glance) causesOf(ctx context.Context, counts []deadletter.Count) (known map[string]journal.Fingerprint, err error) {
+// fingerprints returns what is known of the causes of counted dead letters.
+func (l *look) fingerprints(counts []deadletter.Count) map[string]journal.Fingerprint {
+	known := map[string]journal.Fingerprint{}
+	if len(counts) == 0 {
+		return known
+	}
 	var ids []string
 	for i := range counts {
 		ids = append(ids, counts[i].Fingerprint)
 	}
-	if ids == nil {
-		return nil, nil
+	for _, c := range l.causes(journal.CauseFilter{IDs: ids}, len(ids)) {
+		known[c.ID] = c.Fingerprint
 	}
-	causes, err := l.Store.Causes(ctx, journal.CauseFilter{IDs: ids}, nil, len(ids))
-	known = map[string]journal.Fingerprint{}
-	for i := range causes {
-		known[causes[i].ID] = causes[i].Fingerprint
-	}
-	return known, err
+	return known
 }
 
 func amount(cents int64) string {
@@ -204,7 +169,7 @@ func cause(c *deadletter.Count, known journal.Fingerprint, policies decision.Pol
 	shown := Cause{
 		Policy: clean(c.Policy, maxPattern), Reason: clean(string(c.Reason), maxPattern),
 		Rule:           clean(string(known.Reason), maxPattern),
-		Classification: string(known.Classification), Count: c.N, Amount: amount(c.Cents), Oldest: instant(c.Oldest),
+		Classification: string(known.Classification), Count: c.N, Amount: amount(c.Cents), Oldest: second(c.Oldest),
 		Hint: clean(ruleOf(policies[c.Policy], known.Reason).Hint.String(), 2*maxPattern),
 	}
 	if c.N >= fewest {
@@ -226,7 +191,7 @@ var space = uuid.NewSHA1(uuid.NameSpaceURL, []byte("urn:retry-worker:notice"))
 
 // idOf returns a message's id. The same news has the same id, however often it is told.
 func idOf(to *deadletter.Watermark, from int64) string {
-	name := strings.Join([]string{string(to.Team), to.Channel, string(to.Kind), instant(to.At), to.Day,
+	name := strings.Join([]string{string(to.Team), to.Channel, string(to.Kind), second(to.At).Format(time.RFC3339), to.Day,
 		strconv.FormatInt(from, 10), strconv.FormatInt(to.Record, 10)}, "\x00")
 	return uuid.NewSHA1(space, []byte(name)).String()
 }

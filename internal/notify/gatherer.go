@@ -1,8 +1,9 @@
 package notify
 
 import (
+	"cmp"
 	"context"
-	"maps"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -11,9 +12,9 @@ import (
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/clock"
 	"retry-worker/internal/deadletter"
-	"retry-worker/internal/decision"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/statistics"
 	"retry-worker/internal/web"
 )
 
@@ -99,56 +100,33 @@ func (g *Gatherer) Run(stop, hard context.Context) {
 
 // look makes the notices that are due.
 func (g *Gatherer) look(ctx context.Context) {
-	all := g.receivers()
+	all := slices.DeleteFunc(Receivers(g.Catalogue()), func(r Receiver) bool {
+		return r.Channel == Email && g.SMTP == nil // that was reported at the start
+	})
 	if len(all) == 0 {
 		return
 	}
 	within, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	l, err := g.begin(within)
-	for i := 0; i < len(all) && err == nil; i++ {
-		err = l.receiver(within, &all[i])
+	l := g.begin(within)
+	for _, r := range all {
+		l.receiver(r)
 	}
-	g.unread(ctx, err)
-	if l != nil && l.made {
+	if l.err != nil && !g.failed && ctx.Err() == nil { // the journal logs when it answers again
+		g.Log.Warn("the journal cannot be read for what teams are to be told; they are told when it can", zap.Error(l.err))
+	}
+	if g.failed = l.err != nil; l.made {
 		g.Made()
 	}
 }
 
-// receiver is a team's way of being told.
-type receiver struct {
-	team decision.Team
-	way  way
-	// digest reports whether the team gets digests.
-	digest bool
-}
-
-// receivers returns the receivers that can be told, in a fixed order.
-func (g *Gatherer) receivers() (all []receiver) {
-	teams := g.Catalogue().Teams
-	for _, name := range slices.Sorted(maps.Keys(teams)) {
-		t := teams[name]
-		for _, w := range waysOf(&t) {
-			if c, _ := w.split(); c != Email || g.SMTP != nil { // a missing mail server was reported at the start
-				all = append(all, receiver{name, w, t.Digest})
-			}
-		}
-	}
-	return all
-}
-
-// unread logs once that the store does not answer, unless ctx ended. The journal logs when it answers again.
-func (g *Gatherer) unread(ctx context.Context, err error) {
-	if err != nil && !g.failed && ctx.Err() == nil {
-		g.Log.Warn("the journal cannot be read for what teams are to be told; they are told when it can", zap.Error(err))
-	}
-	g.failed = err != nil
-}
-
-// glance is what one look reads.
-type glance struct {
+// look is one look at the journal.
+type look struct {
 	*Gatherer
-	now        time.Time
+	ctx context.Context
+	now time.Time
+	// err is why the store could not be read; then nothing more is read or made.
+	err        error
 	watermarks map[deadletter.Watermark]deadletter.Watermark // by team, channel and kind
 	waiting    map[string]bool                               // keys of messages in the outbox
 	made       bool
@@ -157,46 +135,60 @@ type glance struct {
 	fresh        []journal.Cause // reported lately, the earliest first
 }
 
-func (g *Gatherer) begin(ctx context.Context) (*glance, error) {
-	l := &glance{Gatherer: g, now: g.Clock.Now(),
-		watermarks: map[deadletter.Watermark]deadletter.Watermark{}, waiting: map[string]bool{}}
-	watermarks, err := g.Store.Watermarks(ctx)
-	if err != nil {
-		return nil, err
+// read returns what the store returns, unless it has failed before.
+func read[T any](l *look, of func() (T, error)) (value T) {
+	if l.err == nil {
+		value, l.err = of()
 	}
-	for _, m := range watermarks {
+	return value
+}
+
+func (l *look) counts(f journal.DeadLetterFilter) []deadletter.Count {
+	return read(l, func() ([]deadletter.Count, error) { return l.Store.DeadLetterCounts(l.ctx, f) })
+}
+
+func (l *look) causes(f journal.CauseFilter, most int) []journal.Cause {
+	return read(l, func() ([]journal.Cause, error) { return l.Store.Causes(l.ctx, f, nil, most) })
+}
+
+func (l *look) sums() []journal.Sum {
+	return read(l, func() ([]journal.Sum, error) { return l.Store.Sums(l.ctx, statistics.FirstSlot(l.now)) })
+}
+
+// move moves a watermark and puts m, unless it is nil, into the outbox. It reports false if another replica was faster,
+// or if a message waits.
+func (l *look) move(from, to deadletter.Watermark, m *journal.Message) bool {
+	return read(l, func() (bool, error) { return l.Store.MoveWatermark(l.ctx, from, to, m) })
+}
+
+func (g *Gatherer) begin(ctx context.Context) *look {
+	l := &look{Gatherer: g, ctx: ctx, now: g.Clock.Now(),
+		watermarks: map[deadletter.Watermark]deadletter.Watermark{}, waiting: map[string]bool{}}
+	for _, m := range read(l, func() ([]deadletter.Watermark, error) { return g.Store.Watermarks(ctx) }) {
 		l.watermarks[deadletter.Watermark{Team: m.Team, Channel: m.Channel, Kind: m.Kind}] = m
 	}
-	l.fresh, err = g.Store.Causes(ctx, journal.CauseFilter{Told: l.now.Add(-toldWithin)}, nil, mostCauses)
-	if err != nil {
-		return nil, err
-	}
+	l.fresh = l.causes(journal.CauseFilter{Told: l.now.Add(-toldWithin)}, mostCauses)
 	slices.SortFunc(l.fresh, func(a, b journal.Cause) int { return a.News.At.Compare(b.News.At) })
-	waiting, err := g.Store.Pending(ctx, deadletter.NoticeQueue, 0, mostWaiting)
-	for i := range waiting {
-		l.waiting[waiting[i].Key] = true
+	for _, m := range read(l, func() ([]journal.Message, error) {
+		return g.Store.Pending(ctx, deadletter.NoticeQueue, 0, mostWaiting)
+	}) {
+		l.waiting[m.Key] = true
 	}
 	if l.Destinations != nil {
 		l.destinations, _ = l.Destinations() // none before the journal is read
 	}
-	return l, err
+	return l
 }
 
 // receiver makes at most one notice that is due for a receiver, and none while a message waits for it.
-func (l *glance) receiver(ctx context.Context, r *receiver) error {
-	if l.waiting[keyOf(r.team, r.way)] {
-		return nil
+func (l *look) receiver(r Receiver) {
+	if !l.waiting[r.key()] {
+		_ = l.outage(r) || l.newCauses(r) || l.review(r) || l.news(r)
 	}
-	for _, tell := range []func(context.Context, *receiver) (bool, error){l.outage, l.causes, l.review, l.news} {
-		if found, err := tell(ctx, r); found || err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
-func (l *glance) watermark(r *receiver, kind deadletter.NoticeKind) deadletter.Watermark {
-	never := deadletter.Watermark{Team: r.team, Channel: string(r.way), Kind: kind}
+func (l *look) watermark(r Receiver, kind deadletter.NoticeKind) deadletter.Watermark {
+	never := deadletter.Watermark{Team: r.Team, Channel: r.way(), Kind: kind}
 	if m, kept := l.watermarks[never]; kept {
 		return m
 	}
@@ -205,78 +197,64 @@ func (l *glance) watermark(r *receiver, kind deadletter.NoticeKind) deadletter.W
 
 // lately reports whether at is less than Interval from now, on either side: replicas' clocks differ a little, and a
 // clock that was put back must not silence a team until it is at that time again.
-func (l *glance) lately(at time.Time) bool { return l.now.Sub(at).Abs() < l.Interval }
+func (l *look) lately(at time.Time) bool { return l.now.Sub(at).Abs() < l.Interval }
 
 // news makes a notice of new dead letters, once they have waited for others and the last notice is old enough. It
 // reports whether it found any.
-func (l *glance) news(ctx context.Context, r *receiver) (bool, error) {
+func (l *look) news(r Receiver) bool {
 	from := l.watermark(r, deadletter.NewsNotice)
 	if l.lately(from.At) {
-		return false, nil
+		return false
 	}
-	news, all, err := l.summary(ctx, journal.DeadLetterFilter{Team: r.team, After: from.Record})
-	if age := l.now.Sub(all.Oldest); err != nil || all.N == 0 || age.Abs() < gatherTime {
-		return false, err
+	news, all := l.summary(journal.DeadLetterFilter{Team: r.Team, After: from.Record})
+	if age := l.now.Sub(all.Oldest); all.N == 0 || age.Abs() < gatherTime {
+		return false
 	}
 	to := from
 	to.Record, to.At = all.Last, l.now
-	return l.tell(ctx, from, to, TypeNew, func(d *Data) { d.New = &news })
+	l.tell(r, from, to, TypeNew, func(d *Data) { d.New = &news })
+	return true
 }
 
 // tell makes a notice with the number of the team's open dead letters, without their causes. about adds what the
 // notice is about.
-func (l *glance) tell(
-	ctx context.Context, from, to deadletter.Watermark, kind string, about func(*Data),
-) (found bool, err error) {
-	open, all, err := l.summary(ctx, journal.DeadLetterFilter{Team: to.Team})
-	if err != nil {
-		return true, err
-	}
-	n := l.newNotice(kind, to.Team)
-	n.Data.Open, n.Data.Open.Top, n.Data.Open.OtherCount = open, nil, all.N
+func (l *look) tell(r Receiver, from, to deadletter.Watermark, kind string, about func(*Data)) {
+	n := l.notice(kind, r.Team)
+	n.Data.Open.Top, n.Data.Open.OtherCount = nil, n.Data.Open.Count
 	about(&n.Data)
-	return true, l.make(ctx, from, to, n)
+	l.make(r, from, to, n)
 }
 
 // make puts a notice into the outbox and moves the watermark.
-func (l *glance) make(ctx context.Context, from, to deadletter.Watermark, n *Notice) error {
-	team, w := to.Team, way(to.Channel)
-	m := &journal.Message{ID: idOf(&to, from.Record), Queue: deadletter.NoticeQueue, Key: keyOf(team, w), Type: n.Type,
-		Body: n.body(), At: l.now}
-	moved, err := l.Store.MoveWatermark(ctx, from, to, m)
-	if err != nil || !moved { // another replica was faster, or its message waits in the outbox
-		return err
+func (l *look) make(r Receiver, from, to deadletter.Watermark, n *Notice) {
+	body, _ := json.Marshal(n) // cannot fail for plain structs
+	m := &journal.Message{ID: idOf(&to, from.Record), Queue: deadletter.NoticeQueue, Key: r.key(), Type: n.Type,
+		Body: string(body), At: l.now}
+	if !l.move(from, to, m) {
+		return
 	}
 	l.made = true
-	told := n.Data.Open.Count
-	if n.Data.New != nil {
-		told = n.Data.New.Count
-	}
-	c, _ := w.split()
-	l.Log.Info("a team is to be told", zap.String("event", "notice_made"), zap.String("team", string(team)),
-		zap.String("channel", string(c)), zap.String("type", n.Type), zap.String("message", m.ID),
+	told := cmp.Or(n.Data.New, &n.Data.Open).Count
+	l.Log.Info("a team is to be told", zap.String("event", "notice_made"), zap.String("team", string(r.Team)),
+		zap.String("channel", string(r.Channel)), zap.String("type", n.Type), zap.String("message", m.ID),
 		zap.Int64("deadLetters", told), zap.Int64("open", n.Data.Open.Count))
-	return nil
 }
 
 // review makes the digest of a team if it is due, and reports whether it is.
-func (l *glance) review(ctx context.Context, r *receiver) (bool, error) {
+func (l *look) review(r Receiver) bool {
 	from := l.watermark(r, deadletter.DigestNotice)
 	to, daily := from, schedule{l.DigestHour, l.DigestMinute, l.Zone}
 	to.At, to.Day = l.now, daily.due(l.now)
 	isAhead := from.Day > daily.due(l.now.AddDate(0, 0, 1)) // of a clock that has been put back by days
-	if !r.digest || to.Day <= from.Day && !isAhead {
-		return false, nil
+	switch {
+	case !l.Catalogue().Teams[r.Team].Digest || to.Day <= from.Day && !isAhead:
+		return false
+	case from.At.IsZero(): // the team gets its first at the next time
+		l.move(from, to, nil)
+		return false
 	}
-	if from.At.IsZero() { // the team gets its first at the next time
-		_, err := l.Store.MoveWatermark(ctx, from, to, nil)
-		return false, err
-	}
-	n, err := l.digest(ctx, r.team, to.Day)
-	if err == nil {
-		err = l.make(ctx, from, to, n)
-	}
-	return true, err
+	l.make(r, from, to, l.digest(r.Team, to.Day))
+	return true
 }
 
 // schedule is the time of day at which the digest is due, where the teams live.

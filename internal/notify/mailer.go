@@ -106,7 +106,7 @@ func (m *Mailer) message(id string, n *Notice, address string) (*gomail.Msg, err
 	}
 	_, domain, _ := strings.Cut(m.server.From.Address, "@")
 	msg.SetMessageIDWithValue(id + "@" + domain)
-	msg.SetDateWithValue(n.at())
+	msg.SetDateWithValue(n.Timestamp)
 	msg.Subject(subject)
 	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no machine answers
 	msg.SetGenHeader("X-Auto-Response-Suppress", "All")

@@ -8,7 +8,8 @@
 package notify
 
 import (
-	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,46 +27,38 @@ const (
 	Webhook Channel = "webhook"
 )
 
-// ChannelsOf returns the channels by which a team is told.
-func ChannelsOf(t *catalogue.Team) []Channel {
-	var all []Channel
-	if len(t.Email) > 0 {
-		all = append(all, Email)
-	}
-	if t.Webhook != nil {
-		all = append(all, Webhook)
+// Receiver is one address, or the webhook, by which a team is told. Each has its own watermarks and messages, so that
+// none holds up another.
+type Receiver struct {
+	Team    decision.Team
+	Channel Channel
+	Address string // of e-mail
+}
+
+// Receivers returns whom the catalogue names, in the order in which they are served.
+func Receivers(c *catalogue.Catalogue) (all []Receiver) {
+	for _, name := range slices.Sorted(maps.Keys(c.Teams)) {
+		for _, address := range c.Teams[name].Email {
+			all = append(all, Receiver{name, Email, address})
+		}
+		if c.Teams[name].Webhook != nil {
+			all = append(all, Receiver{Team: name, Channel: Webhook})
+		}
 	}
 	return all
 }
 
-// way names one receiver of a team: "webhook", or "email:" and an address. Each has its own watermarks and messages,
-// so that none holds up another.
-type way string
+// way names the receiver among its team's: "webhook", or "email:" and the address.
+func (r Receiver) way() string { return strings.TrimSuffix(string(r.Channel)+":"+r.Address, ":") }
 
-// waysOf returns a team's ways, in the order in which they are served.
-func waysOf(t *catalogue.Team) (all []way) {
-	for _, address := range t.Email {
-		all = append(all, way(string(Email)+":"+address))
-	}
-	if t.Webhook != nil {
-		all = append(all, way(Webhook))
-	}
-	return all
-}
+// key returns the key of the receiver's messages in the outbox; names of teams have no slash.
+func (r Receiver) key() string { return string(r.Team) + "/" + r.way() }
 
-// split returns the channel and the address, which is empty for a webhook.
-func (w way) split() (c Channel, address string) {
-	channel, address, _ := strings.Cut(string(w), ":")
-	return Channel(channel), address
-}
-
-// keyOf returns the key of a receiver's messages in the outbox.
-func keyOf(team decision.Team, w way) string { return string(team) + "/" + string(w) }
-
-// parseKey returns a key's team and way; names of teams have no slash.
-func parseKey(key string) (decision.Team, way) {
-	team, w, _ := strings.Cut(key, "/")
-	return decision.Team(team), way(w)
+// receiverOf returns the receiver with that key.
+func receiverOf(key string) Receiver {
+	team, way, _ := strings.Cut(key, "/")
+	channel, address, _ := strings.Cut(way, ":")
+	return Receiver{decision.Team(team), Channel(channel), address}
 }
 
 // Types of notices, as receivers of webhooks read them. The set is closed.
@@ -81,9 +74,9 @@ const (
 // Standard Webhooks recommend. It holds counts, causes and ages, and nothing of a single case.
 type Notice struct {
 	Type string `json:"type"`
-	// Timestamp is when the notice was made, RFC 3339 in UTC.
-	Timestamp string `json:"timestamp"`
-	Data      Data   `json:"data"`
+	// Timestamp is when the notice was made. It is in UTC and to the second, as all times here.
+	Timestamp time.Time `json:"timestamp"`
+	Data      Data      `json:"data"`
 }
 
 // Data of a notice.
@@ -126,8 +119,8 @@ type Summary struct {
 	Amount string `json:"amount,omitempty"`
 	// Causes is how many different ones there are.
 	Causes int64 `json:"causes"`
-	// Oldest is when the first was created, RFC 3339 in UTC; null if there is none.
-	Oldest *string `json:"oldest"`
+	// Oldest is when the first was created; null if there is none.
+	Oldest *time.Time `json:"oldest"`
 	// Top are the causes with the most; OtherCount is how many dead letters have another.
 	Top        []Cause `json:"top,omitempty"`
 	OtherCount int64   `json:"otherCount"`
@@ -143,10 +136,10 @@ type Cause struct {
 	// Pattern is the redacted error without what differs from case to case; set only if several cases share it.
 	Pattern string `json:"pattern,omitempty"`
 	// Hint says what to correct, as the catalogue has it.
-	Hint   string `json:"hint,omitempty"`
-	Count  int64  `json:"count"`
-	Amount string `json:"amount,omitempty"` // what they are worth
-	Oldest string `json:"oldest"`
+	Hint   string    `json:"hint,omitempty"`
+	Count  int64     `json:"count"`
+	Amount string    `json:"amount,omitempty"` // what they are worth
+	Oldest time.Time `json:"oldest"`
 }
 
 // Ages counts dead letters by how long they have been open.
@@ -161,28 +154,6 @@ type Ages struct {
 type Due struct {
 	Count  int64  `json:"count"`
 	Amount string `json:"amount,omitempty"` // what they are worth
-	// Until is when they are due at the latest, RFC 3339 in UTC.
-	Until string `json:"until"`
-}
-
-// read returns the notice in a message's body; false if there is none.
-func read(body string) (*Notice, bool) {
-	n := &Notice{}
-	err := json.Unmarshal([]byte(body), n)
-	return n, err == nil
-}
-
-// body returns the notice as JSON.
-func (n *Notice) body() string {
-	text, err := json.Marshal(n)
-	if err != nil { // cannot be: plain structs
-		return "{}"
-	}
-	return string(text)
-}
-
-// at returns the notice's Timestamp; the zero time if it has none.
-func (n *Notice) at() time.Time {
-	t, _ := time.Parse(time.RFC3339, n.Timestamp)
-	return t
+	// Until is when they are due at the latest.
+	Until time.Time `json:"until"`
 }

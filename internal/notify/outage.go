@@ -1,7 +1,6 @@
 package notify
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -20,47 +19,40 @@ type Outage struct {
 	Cause    string `json:"cause"`
 	Failed   int64  `json:"failed,omitempty"`
 	Admitted int64  `json:"admitted,omitempty"`
-	// Since is when it went down, Until when it was up again; RFC 3339 in UTC.
-	Since string `json:"since"`
-	Until string `json:"until,omitempty"`
+	// Since is when it went down, Until when it was up again.
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until,omitzero"`
 	// Held is how many claims wait for it or, once it is up, waited.
 	Held int64 `json:"held"`
 	// Deadline is the nearest of the waiting claims, NextTest when the next of them is sent ahead.
-	Deadline string `json:"deadline,omitempty"`
-	NextTest string `json:"nextTest,omitempty"`
+	Deadline time.Time `json:"deadline,omitzero"`
+	NextTest time.Time `json:"nextTest,omitzero"`
 }
 
 // outageOf returns the outage of a destination that is, or was, down.
 func outageOf(d *gate.Destination) *Outage {
 	of := &d.State.Outage
 	o := &Outage{Destination: clean(d.Name, maxPattern), Label: clean(d.Settings.Label.String(), maxWord),
-		Cause: string(of.Cause), Failed: int64(of.Failed), Admitted: int64(of.Admitted), Since: instant(of.Since)}
+		Cause: string(of.Cause), Failed: int64(of.Failed), Admitted: int64(of.Admitted), Since: second(of.Since)}
 	if d.State.Phase == destination.Up {
-		o.Until, o.Held = instant(d.State.Since), int64(of.Held)
+		o.Until, o.Held = second(d.State.Since), int64(of.Held)
 		return o
 	}
-	o.Held, o.Deadline = int64(d.Held), instantOrNone(d.Deadline)
+	o.Held, o.Deadline = int64(d.Held), second(d.Deadline)
 	if d.State.Phase == destination.Down {
-		o.NextTest = instantOrNone(d.State.NextTest)
+		o.NextTest = second(d.State.NextTest)
 	}
 	return o
-}
-
-func instantOrNone(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return instant(t)
 }
 
 // outage makes a notice of a destination that went down, or that is up again after an outage that was told, and
 // reports whether there is one. The team must act when a policy with a destination gives up. An outage soon after
 // another is told once Interval has passed since that one began, if it lasts so long.
-func (l *glance) outage(ctx context.Context, r *receiver) (bool, error) {
-	acts := func(p *decision.Policy) bool { return p.Destination != nil && p.LimitTeam == r.team }
+func (l *look) outage(r Receiver) bool {
+	acts := func(p *decision.Policy) bool { return p.Destination != nil && p.LimitTeam == r.Team }
 	policies := l.Catalogue().Policies
 	if !slices.ContainsFunc(policies.Names(), func(name string) bool { return acts(policies[name]) }) {
-		return false, nil
+		return false
 	}
 	for i := range l.destinations {
 		d := &l.destinations[i]
@@ -77,9 +69,10 @@ func (l *glance) outage(ctx context.Context, r *receiver) (bool, error) {
 		default:
 			continue
 		}
-		return l.tell(ctx, from, to, kind, func(data *Data) { data.Outage, data.URL = outageOf(d), l.page("/destinations") })
+		l.tell(r, from, to, kind, func(data *Data) { data.Outage, data.URL = outageOf(d), l.page("/destinations") })
+		return true
 	}
-	return false, nil
+	return false
 }
 
 // The Records of an outage's watermark.

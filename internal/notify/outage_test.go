@@ -16,7 +16,7 @@ import (
 // TestMails: what is told of outages, and on a Monday, in words that those who bill use, is a file of testdata for each.
 func TestMails(t *testing.T) {
 	outage := func(o notify.Outage) notify.Data {
-		o.Destination, o.Label, o.Since = "unimed-sp", "Unimed SP", "2026-11-21T17:02:00Z"
+		o.Destination, o.Label, o.Since = "unimed-sp", "Unimed SP", at("2026-11-21T17:02:00Z")
 		return notify.Data{Outage: &o, URL: "https://retry.hospital.example/destinations"}
 	}
 	for name, tt := range map[string]struct {
@@ -24,13 +24,13 @@ func TestMails(t *testing.T) {
 		data notify.Data
 	}{
 		"down-failures": {notify.TypeDown, outage(notify.Outage{Cause: "failures", Failed: 11, Admitted: 12, Held: 1210,
-			NextTest: "2026-11-21T17:25:00Z", Deadline: "2026-11-21T21:00:00Z"})},
+			NextTest: at("2026-11-21T17:25:00Z"), Deadline: at("2026-11-21T21:00:00Z")})},
 		"down-probe":  {notify.TypeDown, outage(notify.Outage{Cause: "probe", Held: 1})},
 		"down-person": {notify.TypeDown, outage(notify.Outage{Cause: "person"})},
-		"up":          {notify.TypeUp, outage(notify.Outage{Until: "2026-11-21T18:20:00Z", Held: 210})},
-		"up-nobody":   {notify.TypeUp, outage(notify.Outage{Until: "2026-11-21T18:20:00Z"})},
+		"up":          {notify.TypeUp, outage(notify.Outage{Until: at("2026-11-21T18:20:00Z"), Held: 210})},
+		"up-nobody":   {notify.TypeUp, outage(notify.Outage{Until: at("2026-11-21T18:20:00Z")})},
 		"digest": {notify.TypeDigest, notify.Data{Day: "2026-11-23", Open: notify.Summary{Count: 40},
-			Due:       &notify.Due{Until: "2026-11-24T10:00:00Z", Count: 12, Amount: "184200.50"},
+			Due:       &notify.Due{Until: at("2026-11-24T10:00:00Z"), Count: 12, Amount: "184200.50"},
 			FollowUps: map[string]int64{"": 1210, "ana.souza": 2}}},
 		"digest-whole": {notify.TypeDigest, wholeDigest()},
 		"news":         {notify.TypeNew, newsNotice().Data},
@@ -41,7 +41,7 @@ func TestMails(t *testing.T) {
 			b := openMailbox(t, mailOptions{})
 			tt.data.Team = "faturamento"
 			const to = "faturamento@hospital.example"
-			err := b.mailer(notify.Plaintext).Send(t.Context(), "id", &notify.Notice{Type: tt.kind, Timestamp: "2026-11-21T17:03:00Z", Data: tt.data}, to)
+			err := b.mailer(notify.Plaintext).Send(t.Context(), "id", &notify.Notice{Type: tt.kind, Timestamp: at("2026-11-21T17:03:00Z"), Data: tt.data}, to)
 			testkit.Must(t, err)
 			head, found := parts(t, b.deliveries()[0].message)
 			subject, _ := new(mime.WordDecoder).DecodeHeader(head.Get("Subject"))
@@ -49,6 +49,15 @@ func TestMails(t *testing.T) {
 			golden.Check(t, "testdata/"+name+".html", strings.ReplaceAll(found["text/html"], "\r\n", "\n"))
 		})
 	}
+}
+
+// at returns an instant of RFC 3339.
+func at(rfc3339 string) time.Time {
+	t, err := time.Parse(time.RFC3339, rfc3339)
+	if err != nil {
+		panic(err)
+	}
+	return t
 }
 
 // newCauses are the data of a notice of one cause, and of several.
@@ -64,12 +73,12 @@ func newCauses() [2]notify.Data {
 
 // wholeDigest has something of everything that a digest may have.
 func wholeDigest() notify.Data {
-	oldest, value, half, claims := "2026-11-01T10:00:00Z", 0.9, 30.0, 4.0
+	oldest, value, half, claims := at("2026-11-01T10:00:00Z"), 0.9, 30.0, 4.0
 	yes, no := true, false
 	return notify.Data{Day: "2026-11-24", URL: "https://retry.hospital.example/dead-letters?team=faturamento",
 		Open: notify.Summary{Count: 9, Amount: "1234.50", Causes: 3, Oldest: &oldest, OtherCount: 1, Top: []notify.Cause{
 			{Policy: "tiss-submission", Reason: "AUTHORIZATION_DENIED", Count: 7, Pattern: "glosa <b>", Hint: "Peça a autorização.", Oldest: oldest, Amount: "10.00"},
-			{Policy: "gone", Reason: "NEW_REASON", Count: 1, Oldest: "yesterday"},
+			{Policy: "gone", Reason: "NEW_REASON", Count: 1, Oldest: oldest},
 		}},
 		Ages: &notify.Ages{Day: 1, Week: 2, Older: 6}, Expiring: 2,
 		Taught: []notify.Taught{{KnownCause: notify.KnownCause{Policy: "tiss-submission", Reason: "TIMEOUT", Pattern: "x & y"}, Classification: "PERMANENT", At: oldest},

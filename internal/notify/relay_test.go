@@ -70,7 +70,7 @@ func (o *office) put(id, key string) {
 	from := deadletter.Watermark{Team: decision.Team(id), Channel: key, Kind: deadletter.NewsNotice} // a mark of its own
 	to := from
 	to.At = time.Now()
-	body := `{"type":"` + n.Type + `","timestamp":"` + n.Timestamp + `","data":{"team":"ti","new":{"count":1,"causes":1,"oldest":null,"otherCount":0},"open":{"count":1,"causes":1,"oldest":null,"otherCount":0}}}`
+	body := `{"type":"` + n.Type + `","timestamp":"` + n.Timestamp.Format(time.RFC3339) + `","data":{"team":"ti","new":{"count":1,"causes":1,"oldest":null,"otherCount":0},"open":{"count":1,"causes":1,"oldest":null,"otherCount":0}}}`
 	moved, err := o.MoveWatermark(o.t.Context(), from, to, &journal.Message{ID: id, Queue: deadletter.NoticeQueue, Key: key, Type: n.Type, Body: body, At: time.Now()})
 	if err != nil || !moved {
 		o.t.Fatal(moved, err)

@@ -40,7 +40,7 @@ func newRenderer(words Words, zone *time.Location) *renderer {
 	funcs := texttemplate.FuncMap{
 		"say": r.say, "clean": func(text string) string { return clean(text, maxWord) },
 		"named": r.named, "number": words.Number, "count": r.count, "worth": r.worth,
-		"time": r.time, "instant": instant, "day": day, "monday": isMonday, "quantity": r.quantity,
+		"time": r.time, "day": day, "monday": isMonday, "quantity": r.quantity,
 		"holds": func(is *bool) bool { return is != nil && *is },
 		"came":  func(n *Notice) *Summary { return cmp.Or(n.Data.New, &Summary{}) }, "causes": causesOf,
 		"advice": func(a Advised) string {
@@ -111,13 +111,7 @@ func (r *renderer) count(n int64, one, many string) string {
 }
 
 // time returns an instant in the teams' time zone.
-func (r *renderer) time(rfc3339 string) string {
-	t, err := time.Parse(time.RFC3339, rfc3339)
-	if err != nil {
-		return "-"
-	}
-	return t.In(r.zone).Format("02/01/2006 15:04")
-}
+func (r *renderer) time(t time.Time) string { return t.In(r.zone).Format("02/01/2006 15:04") }
 
 // day returns a day as it is written in Brazil.
 func day(iso string) string {

@@ -2,6 +2,7 @@ package notify
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -50,18 +51,17 @@ type Senders struct {
 	Poster *Poster
 }
 
-// send sends message m, with the notice n in it, by one of a team's ways.
-func (s Senders) send(ctx context.Context, t *catalogue.Team, w way, m *journal.Message, n *Notice) error {
-	c, address := w.split()
+// send sends message m, with the notice n in it, to a receiver of a team.
+func (s Senders) send(ctx context.Context, t *catalogue.Team, r Receiver, m *journal.Message, n *Notice) error {
 	switch {
-	case c == Webhook:
+	case r.Channel == Webhook:
 		return s.Poster.Send(ctx, t.Webhook, m.ID, m.Body, time.Now()) // receivers compare it with their own clocks
 	case s.Mailer == nil:
 		return refused("there is no mail server: set RETRY_WORKER_SMTP_URL and RETRY_WORKER_MAIL_FROM")
 	}
-	err := s.Mailer.Send(ctx, m.ID, n, address)
+	err := s.Mailer.Send(ctx, m.ID, n, r.Address)
 	if f, is := errors.AsType[*Failure](err); is { // says which address it is, without naming it
-		f.text = fmt.Sprintf("address %d of %d: %s", slices.Index(t.Email, address)+1, len(t.Email), f.text)
+		f.text = fmt.Sprintf("address %d of %d: %s", slices.Index(t.Email, r.Address)+1, len(t.Email), f.text)
 	}
 	return err
 }
@@ -87,65 +87,41 @@ type Sink struct {
 type trouble struct{ id, text string }
 
 // Publish sends a message of deadletter.NoticeQueue. Its error is a *Failure.
-func (s *Sink) Publish(ctx context.Context, m *journal.Message) error {
-	name, w := parseKey(m.Key)
-	n, readable := read(m.Body)
-	team, known := s.Catalogue().Teams[name]
-	why := ""
-	switch {
-	case !readable:
-		why = "it cannot be read"
-	case !known || !slices.Contains(waysOf(&team), w):
-		why = "the policies no longer name this way of telling the team"
+func (s *Sink) Publish(ctx context.Context, m *journal.Message) (err error) {
+	r, in, n := receiverOf(m.Key), s.Catalogue(), &Notice{}
+	team, known := in.Teams[r.Team]
+	result, dropped, failure := Sent, "", ""
+	switch unreadable := json.Unmarshal([]byte(m.Body), n); {
+	case unreadable != nil:
+		result, dropped = Dropped, "it cannot be read"
+	case !slices.Contains(Receivers(in), r):
+		result, dropped = Dropped, "the policies no longer name this way of telling the team"
 	default:
-		err := s.send(ctx, &team, w, m, n)
-		if errors.Is(ctx.Err(), context.Canceled) && err != nil {
+		if err = s.send(ctx, &team, r, m, n); err == nil {
+			break
+		}
+		if errors.Is(ctx.Err(), context.Canceled) {
 			return err // the relay stops, or lost its lease
 		}
-		s.came(m, err)
-		return err
-	}
-	c, _ := w.split()
-	if known { // metric labels come from closed sets
-		s.Tried(name, c, Dropped)
-	}
-	s.Log.Warn("a notice is not sent",
-		append(fields(m), zap.String("event", "notice_dropped"), zap.String("reason", why))...)
-	s.note(m, "")
-	return nil
-}
-
-// came counts and logs the result of a try to send a message; it logs a failure only if it differs from the last.
-func (s *Sink) came(m *journal.Message, err error) {
-	team, c := receiverOf(m)
-	result, failure := Sent, ""
-	if f, is := errors.AsType[*Failure](err); err != nil {
-		if result, failure = Failed, err.Error(); is && f.Refused {
+		result, failure = Failed, err.Error()
+		if f, is := errors.AsType[*Failure](err); is && f.Refused {
 			result = Refused
 		}
 	}
-	s.Tried(team, c, result)
-	news, about := s.note(m, failure), append(fields(m), zap.String("event", "notice_"+string(result)))
-	switch {
-	case err == nil:
-		waited := max(s.Clock.Now().Sub(m.At), 0).Round(time.Millisecond)
-		s.Log.Info("a notice was sent", append(about, zap.Duration("waited", waited))...)
-	case news:
-		s.Log.Warn("a notice could not be sent; it is tried again until it is", append(about, zap.Error(err))...)
+	if known { // metric labels come from closed sets
+		s.Tried(r.Team, r.Channel, result)
 	}
-}
-
-// receiverOf returns the team and the channel of a message, for logs and metrics: neither names an address.
-func receiverOf(m *journal.Message) (decision.Team, Channel) {
-	team, w := parseKey(m.Key)
-	c, _ := w.split()
-	return team, c
-}
-
-func fields(m *journal.Message) []zap.Field {
-	team, c := receiverOf(m)
-	return []zap.Field{zap.String("team", string(team)), zap.String("channel", string(c)), zap.String("type", m.Type),
-		zap.String("message", m.ID)}
+	log := s.Log.With(zap.String("team", string(r.Team)), zap.String("channel", string(r.Channel)), // no address
+		zap.String("type", m.Type), zap.String("message", m.ID), zap.String("event", "notice_"+string(result)))
+	switch news := s.note(m, failure); {
+	case dropped != "":
+		log.Warn("a notice is not sent", zap.String("reason", dropped))
+	case err == nil:
+		log.Info("a notice was sent", zap.Duration("waited", max(s.Clock.Now().Sub(m.At), 0).Round(time.Millisecond)))
+	case news:
+		log.Warn("a notice could not be sent; it is tried again until it is", zap.Error(err))
+	}
+	return err
 }
 
 // note keeps why a message could not be sent, empty if it no longer waits, and reports whether that is new.
@@ -187,8 +163,8 @@ func (s *Sink) Waiting(ctx context.Context, box interface {
 	waiting := make([]Waiting, len(all))
 	for i := range all {
 		m := &all[i]
-		team, c := receiverOf(m)
-		waiting[i] = Waiting{Team: team, Channel: c, Type: m.Type, Since: m.At}
+		r := receiverOf(m.Key)
+		waiting[i] = Waiting{Team: r.Team, Channel: r.Channel, Type: m.Type, Since: m.At}
 		if t := s.failed[m.Key]; t.id == m.ID {
 			waiting[i].Failure = t.text
 		}

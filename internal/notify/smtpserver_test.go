@@ -231,8 +231,8 @@ func send(t *testing.T, m *notify.Mailer, to string) error {
 }
 
 func newsNotice() *notify.Notice {
-	oldest := "2026-11-21T09:30:00Z"
-	return &notify.Notice{Type: notify.TypeNew, Timestamp: "2026-11-21T10:00:05Z", Data: notify.Data{Team: "ti", URL: "https://retry.hospital.example/dead-letters?team=ti",
+	oldest := at("2026-11-21T09:30:00Z")
+	return &notify.Notice{Type: notify.TypeNew, Timestamp: at("2026-11-21T10:00:05Z"), Data: notify.Data{Team: "ti", URL: "https://retry.hospital.example/dead-letters?team=ti",
 		New: &notify.Summary{Count: 1399, Amount: "184200.05", Causes: 2, Oldest: &oldest, OtherCount: 3, Top: []notify.Cause{
 			{Policy: "tiss-submission", Reason: "INVALID_CREDENTIALS", Rule: "INVALID_CREDENTIALS", Pattern: "senha <expirou> & token # “é”", Hint: "Corrija a senha – já.", Count: 1396, Amount: "0.05", Oldest: oldest}}},
 		Open: notify.Summary{Count: 1400, Causes: 2, Oldest: &oldest, OtherCount: 1400}}}

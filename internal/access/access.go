@@ -188,6 +188,8 @@ func CheckTeam(ctx context.Context, action Action, team string) error {
 		refusal.Code = CodeForbiddenRole
 		refusal.Message = fmt.Sprintf("%s is %s of no team and may not %s, which needs the role admin, or a token that "+
 			"names its teams", id.Name, id.Role, action)
+	case id.Teams == NoTeam:
+		refusal.Message = fmt.Sprintf("%s is %s of no team and may not %s; ask an admin", id.Name, id.Role, action)
 	case team == "":
 		refusal.Message = fmt.Sprintf("%s may %s of its own teams alone; name one of them in the filter: %s", id.Name, action,
 			id.Teams)

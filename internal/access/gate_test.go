@@ -15,12 +15,15 @@ func TestTeamsOverHTTP(t *testing.T) {
 	free, ana := token(t, "ana", access.Operator)
 	bound, maria := token(t, "maria", access.Operator)
 	maria.Teams = "faturamento,ti"
-	w := newWorld(t, ana, maria)
+	none, bia := token(t, "bia", access.Operator)
+	bia.Teams = access.NoTeam
+	w := newWorld(t, ana, maria, bia)
 	for _, tt := range []struct{ secret, team, code, message string }{
 		{bound, "ti", "", ""},
 		{bound, "", "forbidden_team", "maria may retry or discard many at once of its own teams alone; name one of them in the filter: faturamento,ti"},
 		{bound, "cadastro", "forbidden_team", `maria is bound to faturamento,ti and may not retry or discard many at once for another team; ask somebody of "cadastro", or an admin`},
 		{free, "ti", "forbidden_role", "ana is operator of no team and may not retry or discard many at once, which needs the role admin, or a token that names its teams"},
+		{none, "ti", "forbidden_team", "bia is operator of no team and may not retry or discard many at once; ask an admin"},
 	} {
 		a := w.postJSON("/api/v1/bulk?team="+tt.team, bearer(tt.secret))
 		if tt.code == "" {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -30,6 +31,9 @@ const (
 	// maxSealedBytes limits a cookie's value: browsers keep 4096 bytes with its name.
 	maxSealedBytes = 3800
 )
+
+// catalogueName matches the names that a catalogue's teams can have.
+var catalogueName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
 
 // errAway says that the provider cannot be asked.
 var errAway = errors.New("the OpenID provider cannot be reached")
@@ -182,6 +186,10 @@ func (o *openID) person(ctx context.Context, p *oidc.Provider, raw, refresh stri
 		g.Until = t.Expiry
 	}
 	err = o.grants(&g, claims)
+	if err == nil && len(o.seal("session", g)) > maxSealedBytes {
+		err = fmt.Errorf("%s has so many teams that no cookie holds them: let the claim %s name the catalogue's teams alone",
+			g.Name, o.TeamClaim)
+	}
 	return t, g, err
 }
 
@@ -209,8 +217,7 @@ func (o *openID) grants(g *grant, claims map[string]any) error {
 		return nil
 	}
 	teams := slices.DeleteFunc(claimed(claims, o.TeamClaim), func(name string) bool {
-		_, err := ParseTeams(name)
-		return err != nil // a group that cannot be a team
+		return !catalogueName.MatchString(name) // a group that cannot be a team
 	})
 	if g.Teams = Teams(strings.Join(teams, ",")); g.Teams == "" && g.Role != Admin {
 		g.Teams = NoTeam
@@ -263,7 +270,12 @@ func (o *openID) begin(g grant) *session {
 // another replica may have used the refresh token, and given the browser its answer. The error is errAway.
 func (o *openID) current(ctx context.Context, s *session) (*session, error) {
 	r := o.renewal(s.grant)
-	r.mu.Lock()
+	if !r.mu.TryLock() {
+		if o.now().Before(s.grant.Until) { // another request asks the provider, which may be slow
+			return s, nil
+		}
+		r.mu.Lock()
+	}
 	defer r.mu.Unlock()
 	if r.grant.Asked.Before(s.grant.Asked) {
 		r.grant = *s.grant
@@ -275,7 +287,7 @@ func (o *openID) current(ctx context.Context, s *session) (*session, error) {
 		if fresh, r.err = o.renew(ctx, r.grant); r.err == nil {
 			r.grant = fresh
 		} else {
-			r.rest = now.Add(providerRest)
+			r.rest = o.now().Add(providerRest)
 		}
 	}
 	switch g := r.grant; {

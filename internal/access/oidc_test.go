@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -215,7 +216,7 @@ func openedTo(t *testing.T, h *hospital) (*world, *person) {
 	t.Helper()
 	_, file := token(t, "crm", access.Viewer)
 	w := newWorld(t, file)
-	w.now = time.Now()
+	w.now = time.Now().UTC().Truncate(time.Second) // instants of one length in the cookie
 	w.provider = &access.Provider{Issuer: h.URL, ClientID: "retry-worker", ClientSecret: clientSecret, RoleClaim: "roles", TeamClaim: "hospital.teams"}
 	w.open(func() *access.Tokens { return w.tokens })
 	return w, newPerson(w)
@@ -280,14 +281,15 @@ func TestProviderLogIn(t *testing.T) {
 // TestProviderIsAskedAgain: when the provider's last answer expires, people it no longer knows are refused. While it cannot
 // be reached everybody is refused, and let in again once it can.
 func TestProviderIsAskedAgain(t *testing.T) {
-	many := strings.Repeat(strings.Repeat("x", 60)+",", 60) + "ti" // too much for a cookie, which has no room for what asks again
+	// A cookie with these has no room for what asks again.
+	many := append(slices.Repeat([]string{strings.Repeat("x", 60)}, 42), strings.Repeat("x", 39), "ti")
 	for what, tt := range map[string]struct {
 		claims map[string]any
 		leaves bool
 		who    string
 	}{
 		"who left":              {map[string]any{"roles": "admin"}, true, "maria admin"},
-		"too much for a cookie": {map[string]any{"roles": "viewer", "hospital": map[string]any{"teams": many}}, false, "maria viewer " + many},
+		"too much for a cookie": {map[string]any{"roles": "viewer", "hospital": map[string]any{"teams": many}}, false, "maria viewer " + strings.Join(many, ",")},
 	} {
 		t.Run(what, func(t *testing.T) {
 			tt.claims["preferred_username"] = "maria"
@@ -325,7 +327,7 @@ func TestProviderIsAskedAgain(t *testing.T) {
 	})
 }
 
-// TestProviderThatIsSilent: nobody waits for its first answer whom it need not be asked of.
+// TestProviderThatIsSilent: nobody waits for its answer whom it need not be asked of, and it is not asked again at once.
 func TestProviderThatIsSilent(t *testing.T) {
 	h := newHospital(t, map[string]any{"preferred_username": "maria", "roles": "admin"})
 	w, p := openedTo(t, h)
@@ -345,6 +347,24 @@ func TestProviderThatIsSilent(t *testing.T) {
 	close(h.silent)
 	if status := <-newcomer; status != http.StatusSeeOther {
 		t.Errorf("the one who waited is answered %d", status)
+	}
+
+	p.Transport = w
+	w.now = w.now.Add(8 * time.Minute)
+	h.silent, h.asked = make(chan struct{}), make(chan struct{}, 10)
+	first := make(chan string)
+	go func() { first <- p.copied().who() }()
+	<-h.asked
+	p.is(t, "while another request asks", "maria admin")
+	h.away, w.now = true, w.now.Add(10*time.Second)
+	close(h.silent)
+	if who := <-first; who != "maria admin" {
+		t.Errorf("the one who asked: it is %q", who)
+	}
+	asked := len(h.asked)
+	p.is(t, "after that", "maria admin")
+	if len(h.asked) != asked {
+		t.Error("it is asked again at once")
 	}
 }
 
@@ -401,12 +421,23 @@ func TestProviderLogInRefused(t *testing.T) {
 			p.is(t, "then", "200 next=/")
 		})
 	}
-	for what, claims := range map[string]map[string]any{
-		"no role": {"roles": []string{"Administrators", "root"}}, "a number": {"roles": 3}, "a name too many": {"roles": map[string]any{"admin": true}},
+	for what, c := range map[string]struct {
+		claims map[string]any
+		told   string
+	}{
+		"no role":         {map[string]any{"roles": []string{"Administrators", "root"}}, "maria has no role"},
+		"a number":        {map[string]any{"roles": 3}, "maria has no role"},
+		"a name too many": {map[string]any{"roles": map[string]any{"admin": true}}, "maria has no role"},
+		"teams that no browser keeps": {map[string]any{"roles": "admin", "hospital": map[string]any{"teams": slices.Repeat([]string{"x"}, 2000)}},
+			"maria has so many teams"},
+		"no name": {map[string]any{"roles": "admin", "preferred_username": "m a"}, "is a name"},
 	} {
-		h.claims = claims
-		if status, text := newPerson(w).logIn(nil); status != http.StatusUnauthorized || text != "log-in page: login_refused; next=/" {
-			t.Errorf("%s: got %d %s", what, status, text)
+		h.claims = map[string]any{"preferred_username": "maria"}
+		maps.Copy(h.claims, c.claims)
+		w.told()
+		status, text := newPerson(w).logIn(nil)
+		if told := strings.Join(w.told(), "; "); status != http.StatusUnauthorized || text != "log-in page: login_refused; next=/" || !strings.Contains(told, c.told) {
+			t.Errorf("%s: got %d %s, told %s", what, status, text, told)
 		}
 	}
 	h.moved = stranger.URL + "/token"

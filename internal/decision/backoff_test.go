@@ -134,3 +134,23 @@ func TestNoNegativeZero(t *testing.T) {
 		}
 	}
 }
+
+// backoffMinutes lists the different backoffs of so many claims, in order.
+func backoffMinutes(p *decision.Policy, count string, claims int) []int64 {
+	seen := map[int64]bool{}
+	for i := range claims {
+		v := claim(count, "TIMEOUT")
+		v.ID = decision.Text("CLM-JITTER-" + strconv.Itoa(i))
+		d := decide(p, v)
+		if math.Abs(d.Backoff.JitterRatio) > 0.20 {
+			return nil
+		}
+		seen[decision.Minutes(d.Backoff.Delay)] = true
+	}
+	var minutes []int64
+	for m := range seen {
+		minutes = append(minutes, m)
+	}
+	slices.Sort(minutes)
+	return minutes
+}

@@ -35,6 +35,8 @@ func FuzzVariables(f *testing.F) {
 		{ID: "\x00", Error: "\x00", RetryCount: "-0", LastSubmissionTime: "0"},
 		{ID: `"`, Error: `"`, RetryCount: "0e99999999999999999999", LastSubmissionTime: `"`},
 		{ID: `"\"`, Error: "\"\n\"", RetryCount: "+2", LastSubmissionTime: `"0001-01-01T00:00:00Z"`},
+		{ID: `"CLM-A-1"`, Error: `"?"`, RetryCount: "0." + decision.Value(strings.Repeat("0", 5000)) + "3e5001"},
+		{ID: `"CLM-A-1"`, Error: `"?"`, RetryCount: "3" + decision.Value(strings.Repeat("0", 5000)) + "e-5000"},
 		{ID: `"CLM-` + decision.Value(strings.Repeat("9", 600)) + `-1"`, Error: `"?"`, RetryCount: "1e-400"},
 	} {
 		f.Add(string(seed.ID), string(seed.Error), string(seed.RetryCount), string(seed.LastSubmissionTime))

@@ -21,39 +21,6 @@ func other() *decision.Policy {
 	}
 }
 
-func TestAnotherPolicyDecidesByItsOwn(t *testing.T) {
-	tests := []struct {
-		name    string
-		v       decision.Variables
-		outcome decision.Outcome
-		code    decision.RejectionCode
-		reason  decision.Reason
-		team    decision.Team
-		delay   time.Duration
-	}{
-		{"its own id", decision.Variables{ID: `"CLM-A-1"`, Error: `"429"`}, "REJECTED", "INVALID_ID", "", "", 0},
-		{"its permanent rule", decision.Variables{ID: `"a1"`, Error: `"HTTP 404"`}, "PERMANENT_ERROR", "", "404", "ti", 0},
-		{"its transient rule", decision.Variables{ID: `"a1"`, Error: `"HTTP 429"`}, "RETRY", "", "429", "", 5 * time.Second},
-		{"no rule of another", decision.Variables{ID: `"a1"`, Error: `"DUPLICATE_CLAIM"`}, "RETRY", "", "UNKNOWN", "", 5 * time.Second},
-		{"its empty error", decision.Variables{ID: `"a1"`, Error: "null"}, "RETRY", "", "EMPTY_ERROR", "", 5 * time.Second},
-		{"its limit", decision.Variables{ID: `"a1"`, Error: `"HTTP 404"`, RetryCount: "1"}, "MAX_RETRIES_EXCEEDED", "", "MAX_RETRIES", "ti", 0},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			d := decide(other(), tt.v)
-			if d.Outcome != tt.outcome || d.Reason != tt.reason || d.Team != tt.team || d.Backoff.Delay != tt.delay {
-				t.Errorf("got %s, reason %q, team %q, %s", d.Outcome, d.Reason, d.Team, d.Backoff.Delay)
-			}
-			if d.Policy != "whatsapp-message" || d.Rejection == nil && d.MaxRetries != 1 {
-				t.Errorf("decided by %q with %d retries", d.Policy, d.MaxRetries)
-			}
-			if tt.code != "" && (d.Rejection == nil || d.Rejection.Code != tt.code || d.Rejection.Variable != "messageId") {
-				t.Errorf("rejected as %v, want %s of messageId", d.Rejection, tt.code)
-			}
-		})
-	}
-}
-
 func TestFindPolicy(t *testing.T) {
 	policies := decisiontest.Policies()
 	policies["whatsapp-message"] = other()

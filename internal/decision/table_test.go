@@ -2,6 +2,7 @@ package decision_test
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -57,6 +58,8 @@ func (d *decider) policyOf(a *golden.Arguments) *decision.Policy {
 		p = jobQueue()
 	case a.Words["office"]:
 		p = office(d.t)
+	case a.Words["whatsapp-message"]:
+		p = other()
 	}
 	p.Stretch, p.PresumedRetries = a.Words["stretches"], a.Number("presumed")
 	p.EmptyError = decision.EmptyError(cmp.Or(a.Named["empty"], string(p.EmptyError)))
@@ -64,9 +67,9 @@ func (d *decider) policyOf(a *golden.Arguments) *decision.Policy {
 	if text := a.Named["limit"]; text != "" {
 		p.TotalLimit = d.duration(text)
 	}
-	if a.Words["hourly"] { // so that a limit can be met to the second
-		p.MaxRetries = 1000
-		p.Backoff = decision.BackoffRule{Base: time.Hour, Min: time.Hour, Max: time.Hour, Factor: 1, Rounding: time.Second}
+	if text := a.Named["waits"]; text != "" { // so that a limit can be met to the second
+		wait := d.duration(text)
+		p.Backoff = decision.BackoffRule{Base: wait, Min: wait, Max: wait, Factor: 1, Rounding: time.Millisecond}
 	}
 	if a.Named["retries"] != "" {
 		p.MaxRetries = a.Number("retries")
@@ -102,25 +105,35 @@ func (d *decider) instant(a *golden.Arguments, name string, otherwise time.Time)
 // decide decides on a failure, or has the last decision be given again, later.
 func (d *decider) decide(a *golden.Arguments) string {
 	now, f := d.instant(a, "now", analysed), &d.failure
+	if rule := a.Named["event"]; rule != "" {
+		e := d.last.Event(decision.BusinessRule(rule), "redacted")
+		if e == nil {
+			return "none"
+		}
+		fields, err := json.Marshal(e.Fields)
+		testkit.Must(d.t, err)
+		return e.Type + " " + e.LogName + " " + string(fields)
+	}
 	if !a.Words["again"] {
 		text := "TIMEOUT"
 		if given, is := a.Named["error"]; is {
 			text = given
 		}
 		value := func(name string) decision.Value { return decision.Value(a.Named[name]) }
-		v := decision.Variables{ID: decision.Text("CLM-1-1"), Error: decision.Text(text), RetryCount: value("count"),
+		v := decision.Variables{ID: cmp.Or(value("id"), `"CLM-1-1"`), Error: decision.Text(text), RetryCount: value("count"),
 			HTTPStatus: value("status"), MaxAttempts: value("attempts"), Delay: value("delay"),
 			NonRetryable: value("final"), LastSubmissionTime: value("submitted"),
 			Destination: decision.Text(cmp.Or(a.Named["portal"], "unimed-sp")), RetryAfter: decision.Text(a.Named["retryAfter"])}
 		if deadline := a.Named["deadline"]; deadline != "" {
 			v.Deadline = decision.Text(deadline)
 		}
-		if a.Words["no-error"] {
-			v.Error = ""
+		if given, is := a.Named["json"]; is { // an error as it comes
+			v.Error = decision.Value(given)
 		}
 		read, rejection := d.policy.Read(v)
 		if rejection != nil {
-			return rejection.Error()
+			d.last = decision.RejectedBy(d.policy.Name, rejection)
+			return d.tell()
 		}
 		*f = read
 	}
@@ -130,7 +143,7 @@ func (d *decider) decide(a *golden.Arguments) string {
 		d.last = d.last.Rebase(d.policy, f, now)
 		return d.tell()
 	}
-	past := decision.Past{FirstFailure: d.instant(a, "first", time.Time{})}
+	past := decision.Past{Retries: a.Number("retries"), FirstFailure: d.instant(a, "first", time.Time{}), PossiblyAccepted: a.Words["perhaps-taken"]}
 	if age := a.Named["age"]; age != "" {
 		past.FirstFailure = now.Add(-d.duration(age))
 	}
@@ -141,17 +154,24 @@ func (d *decider) decide(a *golden.Arguments) string {
 	return d.tell()
 }
 
+// tell says what was decided, and by which policy where it is not that of claims.
 func (d *decider) tell() string {
-	l := &d.last
-	if l.Rejection != nil {
-		return l.Rejection.Error()
+	l, by := &d.last, d.last.Policy+": "
+	if l.Policy == decision.DefaultPolicy {
+		by = ""
 	}
-	said := fmt.Sprintf("%s %s %s", l.Outcome, l.ErrorClassification, l.Reason)
+	if l.Rejection != nil {
+		if l.SubjectID == "" {
+			return by + l.Rejection.Error()
+		}
+		return by + l.Rejection.Error() + ", of " + l.SubjectID + " at " + decision.Instant(l.AnalysedAt)
+	}
+	said := by + fmt.Sprintf("%s %s %s", l.Outcome, l.ErrorClassification, l.Reason)
 	if l.MatchedRule != "" {
 		said += " by " + l.MatchedRule + " at " + strconv.Quote(l.MatchedText)
 	}
 	said += fmt.Sprintf(", %d/%d", l.RetryCount, l.MaxRetries)
-	if l.ShouldRetry() {
+	if l.ShouldRetry() || l.Backoff != (decision.Backoff{}) || !l.NextRetryTime.IsZero() {
 		at := l.NextRetryTime.Format(time.RFC3339Nano)
 		said += fmt.Sprintf(", waits %s, drawn %s, at %s", l.Wait(), l.Backoff.Delay, at)
 	}
@@ -160,6 +180,9 @@ func (d *decider) tell() string {
 	}
 	if l.Presumes() {
 		said += ", presumes"
+	}
+	if l.PossiblyAccepted {
+		said += ", perhaps taken"
 	}
 	if l.Team != "" {
 		said += ", for " + string(l.Team)

@@ -19,7 +19,7 @@ const tokensFileVariable = "RETRY_WORKER_AUTH_TOKENS_FILE"
 func (c *cli) tokenCommand() *cobra.Command {
 	return group("token", "Make a token that lets somebody use the console and the API",
 		"The worker reads the tokens from the file that "+tokensFileVariable+" names, and looks every\n"+
-			"10 seconds whether it has changed; a line taken out ends that token and its sessions. Roles: viewer reads;\n"+
+			"5 seconds whether it has changed; a line taken out ends that token and its sessions. Roles: viewer reads;\n"+
 			"operator retries and discards too, once more at the limit, and in bulk for the teams that the token is\n"+
 			"bound to; admin also begins the whole ladder again, and in bulk for all.",
 		c.tokenNewCommand())
@@ -101,7 +101,7 @@ func (c *cli) tokenNew(f tokenFlags, now time.Time) error {
 	}
 	next := "Add the line to the file that " + tokensFileVariable + " names (chmod 600)."
 	if f.file != "" {
-		next = "A worker that reads the file takes it up within 11 seconds."
+		next = "A worker that reads the file takes it up within 10 seconds."
 	}
 	fmt.Fprintln(c.out, "\n"+next)
 	return nil

@@ -57,7 +57,7 @@ func TestTokenNewAddsToAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	for _, name := range []string{"maria", "ana"} {
 		r := retryWorker("token", "new", "--name", name, "--role", "admin", "--file", file)
-		if r.code != exitDone || !strings.HasSuffix(r.stdout, "file     "+file+"\n\nA worker that reads the file takes it up within 11 seconds.\n") {
+		if r.code != exitDone || !strings.HasSuffix(r.stdout, "file     "+file+"\n\nA worker that reads the file takes it up within 10 seconds.\n") {
 			t.Fatalf("exit %d, %s%s", r.code, r.stdout, r.stderr)
 		}
 	}

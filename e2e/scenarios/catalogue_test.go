@@ -37,7 +37,7 @@ func (p *process) catalogue(t *testing.T) string {
 func (s *world) swap(file, content string) {
 	s.t.Helper()
 	harness.Replace(s.t, file, content)
-	time.Sleep(2 * smallfile.LookEvery)
+	time.Sleep(3 * smallfile.LookEvery)
 }
 
 // expectDecided waits for the next decision on an instance: scheduled, or dead; by a catalogue.

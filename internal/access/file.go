@@ -211,7 +211,7 @@ func unwritable(path string, err error) error {
 		"write", path, smallfile.Cause(err))
 }
 
-// Open loads the tokens file and watches it. A change takes effect as a whole or not at all, within 11 s, for open
+// Open loads the tokens file and watches it. A change takes effect as a whole or not at all, within 10 s, for open
 // sessions too. A file that is gone or has no tokens is rejected like a wrong one: to shut everybody out, leave one
 // token that nobody has, or stop the worker.
 func Open(path string) (*smallfile.Watcher[Tokens], error) {

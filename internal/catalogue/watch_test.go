@@ -80,8 +80,8 @@ func (w *watched) wait(d time.Duration) {
 	synctest.Wait()
 }
 
-// look lets one look at the file and what follows pass.
-func (w *watched) look() { w.wait(smallfile.LookEvery + smallfile.Settle) }
+// look lets two looks at the file pass.
+func (w *watched) look() { w.wait(2 * smallfile.LookEvery) }
 
 // want fails unless the watcher told exactly that since it was last asked, and the retries in force are these.
 func (w *watched) want(retries string, told ...string) {
@@ -110,7 +110,7 @@ func TestWatcherTakesAChangeUp(t *testing.T) {
 		w.wait(25 * time.Second)
 		w.want("5")
 		write(t, w.path, withRetries(2))
-		w.wait(5*time.Second + smallfile.Settle - time.Millisecond)
+		w.wait(2*smallfile.LookEvery - time.Millisecond)
 		w.want("5")
 		w.wait(time.Millisecond)
 		w.want("2", "in force 2")
@@ -173,26 +173,12 @@ func TestWatcherWaitsForAnEditor(t *testing.T) {
 		w.wait(smallfile.LookEvery - time.Millisecond)
 		write(t, w.path, nil)
 		for part := 1; part <= 5; part++ {
-			w.wait(smallfile.Settle - 100*time.Millisecond)
+			w.wait(smallfile.LookEvery - 100*time.Millisecond)
 			write(t, w.path, whole[:len(whole)*part/5])
 			w.want("5")
 		}
-		w.wait(2 * smallfile.Settle)
-		w.want("4", "in force 4")
-	})
-}
-
-// TestWatcherGivesUpOnWhatKeepsChanging until the next look.
-func TestWatcherGivesUpOnWhatKeepsChanging(t *testing.T) {
-	watch(t, withRetries(5), func(w *watched) {
-		w.wait(smallfile.LookEvery - smallfile.Settle/2)
-		for n := range 15 {
-			write(t, w.path, withRetries(100+n))
-			w.wait(smallfile.Settle)
-		}
-		w.want("5")
 		w.look()
-		w.want("114", "in force 114")
+		w.want("4", "in force 4")
 	})
 }
 
@@ -219,7 +205,7 @@ func TestWatcherFollowsAConfigMap(t *testing.T) {
 			t.Errorf("told %q, want a rejection", told)
 		}
 		publish("..2026_01_04", withRetries(6))
-		w.wait(2 * smallfile.LookEvery)
+		w.look()
 		w.want("6", "in force 6")
 	})
 }

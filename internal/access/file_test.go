@@ -2,6 +2,7 @@ package access_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,70 +11,27 @@ import (
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/golden"
 )
 
 var hashes = [...]string{strings.Repeat("0a", 32), strings.Repeat("1b", 32), strings.Repeat("2c", 32), strings.Repeat("3d", 32)}
 
-func TestParse(t *testing.T) {
-	tokens, err := access.Parse("tokens", []byte("# people\n\nmaria operator 2027-01-31 "+hashes[0]+"\r\n\tana   admin - "+hashes[1]+" # night shift\n"+
-		"#old viewer - "+hashes[1]+"\ncrm viewer 2000-01-01 "+hashes[2]))
-	testkit.Must(t, err)
-	var got []string
-	for _, holder := range tokens.Holders() {
-		got = append(got, holder.Line())
-	}
-	want := []string{"maria operator 2027-01-31 " + hashes[0], "ana admin - " + hashes[1], "crm viewer 2000-01-01 " + hashes[2]}
-	if !slices.Equal(got, want) || tokens.Len() != 3 || tokens.Expired(start) != 1 {
-		t.Errorf("got %q, %d expired", got, tokens.Expired(start))
-	}
-}
-
-func TestParseSaysAllThatIsWrong(t *testing.T) {
-	const (
-		name = "expected 1 to 64 letters (without accents), digits and . _ @ -, a letter or digit first"
-		last = "expected a day such as 2027-01-31, or - for never"
-		hash = "expected the SHA-256 of the token: 64 of 0-9 and a-f; copy the whole line that `retry-worker token new` printed"
-		four = "expected four, name, role, last day (or -) and SHA-256 of the token, and the teams it is bound to if any; `retry-worker token new` prints such a line"
-		none = "there is no token, expected at least one, or nobody could log in; `retry-worker token new --file tokens` adds one"
-	)
+// TestTokensFiles plays testdata/tokens.txt: what stands in a file, behind =, and the tokens that it has, or what is wrong.
+func TestTokensFiles(t *testing.T) {
 	secret, _ := token(t, "x", access.Viewer)
-	for content, want := range map[string][]string{
-		"":              {"1: " + none},
-		"\n# nothing\n": {"2: " + none},
-		"maria":         {"1: the number of fields is 1, " + four},
-		"maria operator - " + hashes[0] + " ti night":                  {"1: the number of fields is 6, " + four},
-		"maria operator - " + hashes[0] + " ti,":                       {`1: teams are "ti,", expected the catalogue's teams such as faturamento,ti, without blanks`},
-		"maria operator - " + hashes[0] + " " + secret:                 {"1: teams are a token (not shown), expected the catalogue's teams such as faturamento,ti, without blanks"},
-		"joão operator - " + hashes[0]:                                 {`1: name is "joão", ` + name},
-		"local admin - " + hashes[0]:                                   {`1: name is "local", which everybody is called where there are no tokens, expected another`},
-		"maria " + strings.Repeat("x", 60) + " - " + hashes[0]:         {`1: role is "` + strings.Repeat("x", 60) + `", expected viewer, operator or admin`},
-		"maria " + strings.Repeat("x", 61) + " - " + hashes[0]:         {`1: role is "` + strings.Repeat("x", 60) + `"…, expected viewer, operator or admin`},
-		"maria Operator - " + hashes[0]:                                {`1: role is "Operator", expected viewer, operator or admin`},
-		"maria viewer 31/01/2027 " + hashes[0]:                         {`1: last day is "31/01/2027", ` + last},
-		"maria viewer 2027-02-30 " + hashes[0]:                         {`1: last day is "2027-02-30", ` + last},
-		"maria viewer 0000-12-31 " + hashes[0]:                         {`1: last day is "0000-12-31", ` + last}, // whose end is the zero time
-		"maria viewer - " + hashes[0][1:]:                              {"1: hash of length 63, " + hash},
-		"maria viewer - " + hashes[0] + "#":                            {"1: hash of length 65, " + hash},
-		"maria viewer - " + strings.ToUpper(hashes[0]):                 {"1: hash of length 64, " + hash},
-		"maria viewer - " + secret:                                     {"1: the token itself stands here, expected its SHA-256; take the line out and make a new token, since this one may have been read"},
-		"maria " + secret + " - " + hashes[0]:                          {"1: role is a token (not shown), expected viewer, operator or admin"},
-		"maria " + strings.ToUpper(secret) + " - " + hashes[0]:         {"1: role is a token (not shown), expected viewer, operator or admin"},
-		secret + " viewer - " + hashes[0]:                              {"1: name is a token (not shown), expected a person's or program's name"},
-		"maria viewer - " + hashes[0] + "\nMaria admin - " + hashes[1]: {`2: name "Maria" stands on line 1 already, expected one token a name; take one of them out`},
-		"maria viewer - " + hashes[0] + "\nana admin - " + hashes[0]:   {"2: the same hash stands on line 1 already, expected another token for each name; take one of them out"},
-		"a_b x y z\n\nana admin - " + hashes[0] + "\n!!! viewer soon " + hashes[1]: {
-			`1: role is "x", expected viewer, operator or admin`, `1: last day is "y", ` + last, "1: hash of length 1, " + hash,
-			`4: name is "!!!", ` + name, `4: last day is "soon", ` + last,
-		},
-	} {
-		tokens, err := access.Parse("tokens", []byte(content))
-		for i := range want {
-			want[i] = "tokens:" + want[i]
+	names := []string{"HASH1", hashes[0], "HASH2", hashes[1], "HASH3", hashes[2], "SECRET", secret, `\n`, "\n", `\r`, "\r", `\t`, "\t", "SIXTY", strings.Repeat("x", 60)}
+	golden.Story(t, "testdata/tokens.txt", func(command string) string {
+		content := strings.NewReplacer(names...).Replace(strings.TrimPrefix(command, "= "))
+		tokens, err := access.Parse("tokens", []byte(strings.Replace(content, "UPPER ", strings.ToUpper(secret)+" ", 1)))
+		if err != nil {
+			return strings.ReplaceAll(err.Error(), strings.Repeat("x", 60), "SIXTY") + "\n"
 		}
-		if err == nil || tokens != nil || err.Error() != strings.Join(want, "\n") {
-			t.Errorf("%q: got\n%v\nwant\n%s", content, err, strings.Join(want, "\n"))
+		said := fmt.Sprintf("%d, of which %d expired\n", tokens.Len(), tokens.Expired(start))
+		for _, holder := range tokens.Holders() {
+			said += holder.Line() + "\n"
 		}
-	}
+		return strings.NewReplacer(hashes[0], "HASH1", hashes[1], "HASH2", hashes[2], "HASH3").Replace(said)
+	})
 }
 
 // FuzzParse: whatever the file holds, it is read or refused; what is read is read again from its lines, and no problem
@@ -123,14 +81,6 @@ func tokensFile(t *testing.T, mode os.FileMode, lines ...string) string {
 func rewrite(t *testing.T, path string, lines ...string) {
 	t.Helper()
 	testkit.Must(t, os.WriteFile(path, []byte(strings.Join(slices.Concat(lines, []string{""}), "\n")), 0o600))
-}
-
-// The hash of the empty text would let in whoever shows nothing.
-func TestNoTokenIsEmpty(t *testing.T) {
-	_, err := access.Parse("tokens", []byte("maria admin - e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"))
-	if err == nil || !strings.Contains(err.Error(), "tokens:1: the hash is that of the empty text") {
-		t.Errorf("got %v", err)
-	}
 }
 
 func TestLoadSaysWhyItCannotRead(t *testing.T) {

@@ -318,7 +318,7 @@ func TestProviderIsAskedAgain(t *testing.T) {
 		w.now = w.now.Add(14 * time.Minute)
 		p.is(t, "later", "maria admin")
 		w.now = w.now.Add(time.Minute)
-		if status, text := p.get(console + "/"); status != http.StatusServiceUnavailable || !strings.Contains(text, `"error":"provider_unavailable"`) {
+		if status, text := p.get(console + "/"); status != http.StatusServiceUnavailable || text != "page: provider_unavailable" {
 			t.Errorf("after 15 minutes: %d %s", status, text)
 		}
 		h.away = false

@@ -113,6 +113,10 @@ func (w *world) open(tokens func() *access.Tokens) {
 			fmt.Fprintf(rw, "next=%s", login.Next)
 		},
 		Log: zap.New(core, zap.WithClock(&slow{})),
+		Refuse: func(rw http.ResponseWriter, _ *http.Request, refusal access.Refusal) {
+			rw.WriteHeader(refusal.Status)
+			fmt.Fprintf(rw, "page: %s", refusal.Code)
+		},
 	})
 	mux := http.NewServeMux()
 	who := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {

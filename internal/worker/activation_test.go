@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -52,74 +51,6 @@ const (
 // ofQuick is a job that names the policy quick.
 func ofQuick(jobType string) worker.Job {
 	return job(jobType, `{"retryPolicy":"quick"}`, `{"messageId":"m-1","sendError":"TIMEOUT"}`)
-}
-
-// begins are the ways that an activation begins, by job type.
-func begins(t *testing.T, f *inForce, hooks worker.Hooks) map[string]func() worker.Activation {
-	memory := testkit.StartJournal(t, testkit.NewMemory(), time.Now)
-	return map[string]func() worker.Activation{
-		worker.AnalyzeRetry:           worker.NewAnalyzer(f.policies, decision.RNBIL005, memory, time.Now, hooks, nopLog).Begin,
-		worker.RetrySubmissionBackoff: worker.NewAnalyzer(f.policies, decision.RNBIL004, memory, time.Now, hooks, nopLog).Begin,
-		worker.RecordRetryOutcome:     worker.NewOutcomeRecorder(f.policies, memory, hooks, nopLog).Begin,
-	}
-}
-
-// TestVariablesOfTheCatalogue: a poll fetches what the policies in force read, and nothing else.
-func TestVariablesOfTheCatalogue(t *testing.T) {
-	f := newInForce(versioned(older, tiss))
-	all := begins(t, f, worker.NoHooks())
-	claims := "claimId lastSubmissionTime operadora retryAfter retryCount submissionDeadline submissionError"
-	for jobType, want := range map[string][2]string{
-		worker.AnalyzeRetry:           {claims, "claimId httpStatus lastSubmissionTime messageId operadora retryAfter retryCount sendError submissionDeadline submissionError"},
-		worker.RetrySubmissionBackoff: {claims, "claimId httpStatus lastSubmissionTime messageId operadora retryAfter retryCount sendError submissionDeadline submissionError"},
-		worker.RecordRetryOutcome:     {"claimId retryOutcome protocolNumber", "claimId messageId retryOutcome protocolNumber"},
-	} {
-		f.reload(versioned(older, tiss))
-		if got := strings.Join(all[jobType]().Variables, " "); got != want[0] {
-			t.Errorf("%s: fetches %s, want %s", jobType, got, want[0])
-		}
-		both := versioned(newer, tiss, quick)
-		both[quick].HTTPStatusVariable = "httpStatus"
-		f.reload(both)
-		if got := strings.Join(all[jobType]().Variables, " "); got != want[1] {
-			t.Errorf("%s, after a reload: fetches %s, want %s", jobType, got, want[1])
-		}
-	}
-}
-
-// TestNewerPolicyThanTheActivation: a job whose policy came into force behind its activation goes back as it was; one
-// whose policy nobody knows is rejected with the names in force, and recorded as such.
-func TestNewerPolicyThanTheActivation(t *testing.T) {
-	for _, tt := range []struct {
-		name         string
-		before, then decision.Policies
-		handedBack   bool
-		names        string
-	}{
-		{"added", versioned(older, tiss), versioned(newer, tiss, quick), true, ""},
-		{"nowhere", versioned(older, tiss), versioned(older, tiss), false, "one of tiss-submission;"},
-		{"removed before the poll", versioned(newer, tiss), versioned(newer, tiss), false, "one of tiss-submission;"},
-		{"nowhere, in another version", versioned(older, tiss), versioned(newer, tiss), false, "one of tiss-submission;"},
-		{"nowhere, and the others changed", decision.Policies{"a": policies()[quick]}, decision.Policies{"b": policies()[quick], "c": policies()[quick]}, false, "one of b, c;"},
-	} {
-		for _, jobType := range []string{worker.AnalyzeRetry, worker.RetrySubmissionBackoff, worker.RecordRetryOutcome} {
-			f, told := newInForce(tt.before), newTally()
-			begun := begins(t, f, told.hooks())[jobType]()
-			f.reload(tt.then)
-			j := ofQuick(jobType)
-			reply := begun.Handler(context.Background(), &j)
-			if tt.handedBack {
-				if reply.Action != worker.Released || reply.Failure.Retries != j.Retries || reply.Failure.Backoff != 0 || len(told.rejected) != 0 || len(told.decided) != 0 {
-					t.Errorf("%s, %s: replied %+v, want it handed back as it was", tt.name, jobType, reply)
-				}
-				continue
-			}
-			if reply.Action != worker.Failed || reply.Failure.Retries != 0 || !slices.Equal(told.rejected, []decision.RejectionCode{decision.UnknownPolicy}) ||
-				!strings.Contains(reply.Failure.Message, tt.names) {
-				t.Errorf("%s, %s: replied %+v, want a rejection that names %q", tt.name, jobType, reply, tt.names)
-			}
-		}
-	}
 }
 
 // TestReloadBetweenPollAndHandling: jobs that wait in the worker's own queue while a reload comes are decided by the

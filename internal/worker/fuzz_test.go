@@ -3,6 +3,7 @@ package worker_test
 import (
 	"bytes"
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -45,10 +46,9 @@ func seed(f *testing.F) {
 			f.Add("{}", claim(`"retryCount":`+count+`,"submissionError" : `+value+`  `))
 		}
 	}
-	for _, e := range append(examples(f, "analysis"), examples(f, "outcome")...) {
-		if len(e.variables) < 4096 {
-			f.Add(e.headers, e.variables)
-		}
+	for _, m := range regexp.MustCompile(`(?m)^(?:analyze|outcome).* \| (.*) \| (.*)$`).FindAllStringSubmatch(
+		testkit.Read(f, "testdata/analysis.txt")+testkit.Read(f, "testdata/outcome.txt"), -1) {
+		f.Add(m[1], m[2])
 	}
 }
 

@@ -163,7 +163,7 @@ func (v *visit) auditRow(r *journal.Record) auditRow {
 		return row
 	}
 	s := r.Entry.Subject
-	e := v.entry(r.Entry, bodyOf(r.Entry))
+	e := v.entry(r.Entry)
 	row.Kind, row.At = v.Or("event.kind."+string(r.Entry.Kind), string(r.Entry.Kind)), v.At(r.Entry.At)
 	row.ID, row.Policy, row.Says, row.By = s.ID, s.Policy, e.Title, e.By
 	if e.Words != "" {

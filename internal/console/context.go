@@ -1,7 +1,6 @@
 package console
 
 import (
-	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -78,16 +77,10 @@ func (v *visit) contextLabel(policy, variable string) string {
 
 // contextFields returns the context fields of a policy, of all if policy is empty, each variable once.
 func (v *visit) contextFields(policy string) (fields []decision.ContextField) {
-	if p := v.catalogue.Policies[policy]; p != nil {
-		return p.Context
-	}
-	if policy != "" {
-		return nil
-	}
-	for _, name := range slices.Sorted(maps.Keys(v.catalogue.Policies)) {
+	for _, name := range v.catalogue.Policies.Names() {
 		for _, f := range v.catalogue.Policies[name].Context {
-			known := slices.ContainsFunc(fields, func(k decision.ContextField) bool { return k.Variable == f.Variable })
-			if !known {
+			same := func(k decision.ContextField) bool { return k.Variable == f.Variable }
+			if (policy == "" || policy == name) && !slices.ContainsFunc(fields, same) {
 				fields = append(fields, f)
 			}
 		}
@@ -144,7 +137,7 @@ func (v *visit) contextValue(c *decision.ContextValue) string {
 
 // otherFields returns a policy's context fields without the amount and the deadline, which have their own columns.
 func (v *visit) otherFields(policy string) []decision.ContextField {
-	fields := slices.Clone(v.contextFields(policy))
+	fields := v.contextFields(policy)
 	if i := slices.IndexFunc(fields, func(f decision.ContextField) bool { return f.Type == decision.ContextMoney }); i >= 0 {
 		fields = slices.Delete(fields, i, i+1)
 	}

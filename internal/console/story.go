@@ -19,7 +19,7 @@ type chapter struct {
 
 // event is one thing that happened.
 type event struct {
-	Record int64
+	Record, episode int64
 	// Mark is its shape in the timeline.
 	Mark  string
 	At    Moment
@@ -46,14 +46,11 @@ type event struct {
 	Facts []fact
 }
 
-// why says how an error was judged.
+// why says how an error was judged. Team acts on it; empty if it is retried.
 type why struct {
-	Class   Badge
-	Reason  decision.Reason
-	Rule    string
-	Matched string
-	Hint    string
-	Team    string
+	Class                     Badge
+	Reason                    decision.Reason
+	Rule, Matched, Hint, Team string
 }
 
 type fact struct{ Name, Value string }
@@ -83,11 +80,7 @@ type entryBody struct {
 // chapters returns the episodes in order, each with its events in the order of their records. An event of no episode
 // joins the one before it.
 func (v *visit) chapters(story *journal.Story) (all []chapter) {
-	type episodeEvent struct {
-		event
-		episode int64
-	}
-	events := make([]episodeEvent, 0, len(story.Attempts)+len(story.Entries))
+	events := make([]event, 0, len(story.Attempts)+len(story.Entries))
 	for i := range story.Attempts {
 		a := &story.Attempts[i]
 		e := v.attempt(story.Subject.Policy, a)
@@ -97,32 +90,25 @@ func (v *visit) chapters(story *journal.Story) (all []chapter) {
 				e.again()
 			}
 		}
-		events = append(events, episodeEvent{e, a.Episode})
+		events = append(events, e)
 	}
 	for i := range story.Entries {
-		b := bodyOf(&story.Entries[i])
-		events = append(events, episodeEvent{v.entry(&story.Entries[i], b), b.Episode})
+		events = append(events, v.entry(&story.Entries[i]))
 	}
-	slices.SortStableFunc(events, func(a, b episodeEvent) int { return cmp.Compare(a.Record, b.Record) })
+	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.Record, b.Record) })
+	said := map[int64]string{} // of episodes' states
+	for i := range story.Episodes {
+		e := &story.Episodes[i]
+		said[e.Number] = v.T("state.word." + string(e.StateAt(v.now)))
+	}
 	for _, e := range events {
 		if n := len(all); n == 0 || e.episode != 0 && all[n-1].Number != e.episode {
-			all = append(all, v.chapter(story, e.episode))
+			all = append(all, chapter{Number: e.episode, State: said[e.episode]})
 		}
 		last := &all[len(all)-1]
-		last.Events = append(last.Events, e.event)
+		last.Events = append(last.Events, e)
 	}
 	return all
-}
-
-// chapter returns the chapter of an episode, without its events.
-func (v *visit) chapter(story *journal.Story, episode int64) chapter {
-	c := chapter{Number: episode}
-	for i := range story.Episodes {
-		if e := &story.Episodes[i]; e.Number == episode {
-			c.State = v.T("state.word." + string(e.StateAt(v.now)))
-		}
-	}
-	return c
 }
 
 // again leaves out what e repeats of the attempt before.
@@ -137,12 +123,14 @@ func (e *event) again() {
 
 func (v *visit) attempt(policy string, a *journal.Attempt) event {
 	d := &a.Decision
-	e := event{Record: a.Record, Mark: markRetry, At: v.At(d.AnalysedAt), at: d.AnalysedAt, Number: v.Number(a.Number), Title: v.T("event.attempt", v.Number(a.Number)),
-		Text: v.consequence(d), Error: a.Error}
+	e := event{Record: a.Record, episode: a.Episode, Mark: markRetry, At: v.At(d.AnalysedAt), at: d.AnalysedAt,
+		Number: v.Number(a.Number), Title: v.T("event.attempt", v.Number(a.Number)), Text: v.consequence(d), Error: a.Error,
+		Why: &why{Class: v.class(d.ErrorClassification, d.Presumes()), Reason: d.Reason, Rule: d.MatchedRule,
+			Matched: d.MatchedText, Hint: d.Hint(v.hint(policy, d.MatchedRule))}}
 	if a.Revision > 0 {
 		e.Title = v.T("event.revision", v.Number(a.Number))
 	}
-	if e.Why = v.why(policy, d); decision.SaysNothing(a.Error) {
+	if decision.SaysNothing(a.Error) {
 		e.Why.Hint = v.T("decision.hint.no_text")
 	}
 	if isOnlyLimit(d) {
@@ -151,19 +139,9 @@ func (v *visit) attempt(policy string, a *journal.Attempt) event {
 	if d.ShouldRetry() {
 		e.Wait, e.Next = v.span(d.Wait()), v.At(d.NextRetryTime)
 	} else {
-		e.Mark = markFinal
+		e.Mark, e.Why.Team = markFinal, v.team(d.Team)
 	}
 	return e
-}
-
-// why returns how an error of a policy was judged, and who acts if it is not retried.
-func (v *visit) why(policy string, d *decision.Decision) *why {
-	w := &why{Class: v.class(d.ErrorClassification, d.Presumes()), Reason: d.Reason, Rule: d.MatchedRule,
-		Matched: d.MatchedText, Hint: d.Hint(v.hint(policy, d.MatchedRule))}
-	if !d.ShouldRetry() {
-		w.Team = v.team(d.Team)
-	}
-	return w
 }
 
 func (v *visit) consequence(d *decision.Decision) string {
@@ -204,13 +182,15 @@ var entryMarks = map[string]string{
 
 // entry returns an entry as an event. Texts are named by the entry's kind and what happened. An entry of which neither
 // is known is shown as it is.
-func (v *visit) entry(from *journal.Entry, b *entryBody) event {
+func (v *visit) entry(from *journal.Entry) event {
+	var b entryBody
+	_ = json.Unmarshal([]byte(from.Body), &b) // an unreadable body is shown as it is
 	kind := string(from.Kind)
 	what := map[journal.EntryKind]string{journal.OutcomeEntry: b.Outcome, journal.ReviewEntry: string(b.Decision),
 		journal.DeliveryEntry: b.Delivery, journal.BulkEntry: string(b.Verb), journal.NoteEntry: string(b.Note),
 		journal.GateEntry: string(b.Action), journal.RejectionEntry: b.Rejection}[from.Kind]
 	of := "event." + kind + "." + what
-	e := event{Record: from.Record, Mark: cmp.Or(entryMarks[kind+"."+what], markNote), At: v.At(from.At), at: from.At,
+	e := event{Record: from.Record, episode: b.Episode, Mark: cmp.Or(entryMarks[kind+"."+what], markNote), At: v.At(from.At), at: from.At,
 		Title: v.Or(of, v.Or("event.kind."+kind, kind)), Text: v.Or(of+".text", ""), By: b.By, Words: b.Reason}
 	if b.Run != "" {
 		e.Run = runURL(b.Run)
@@ -271,10 +251,4 @@ func (v *visit) portalEvent(e *event, from *journal.Entry) {
 	case b.State != nil:
 		e.Title = v.T("event.portal", v.portal(from.Subject.ID), v.T("portal."+string(b.State.Phase)))
 	}
-}
-
-func bodyOf(e *journal.Entry) *entryBody {
-	var b entryBody
-	_ = json.Unmarshal([]byte(e.Body), &b) // an unreadable body is shown as it is
-	return &b
 }

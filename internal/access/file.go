@@ -3,7 +3,6 @@ package access
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -70,7 +69,7 @@ func Parse(source string, content []byte) (*Tokens, error) {
 
 // parse is Parse for a file that may have no tokens.
 func parse(source string, content []byte) *parser {
-	p := &parser{source: source, names: map[string]int{}, hashes: map[[sha256.Size]byte]int{}}
+	p := &parser{source: source, names: map[string]int{}, hashes: map[string]int{}}
 	p.lines(content)
 	return p
 }
@@ -79,9 +78,9 @@ type parser struct {
 	source string
 	line   int
 	tokens []Token
-	names  map[string]int // the lines of names in lower case
-	hashes map[[sha256.Size]byte]int
-	wrong  FileError
+	// names and hashes hold the lines of names in lower case, and of hashes.
+	names, hashes map[string]int
+	wrong         FileError
 }
 
 func (p *parser) problem(format string, args ...any) {
@@ -130,7 +129,22 @@ func (p *parser) entry(fields []string) {
 		}
 		t.Expires = endOfDay(day)
 	}
-	p.hash(&t, fields[3])
+	switch at, twice := p.hashes[fields[3]]; {
+	case strings.Contains(strings.ToLower(fields[3]), tokenPrefix):
+		p.problem("the token itself stands here, expected its SHA-256; take the line out and make a new token, since this " +
+			"one may have been read")
+	case !hashForm.MatchString(fields[3]):
+		p.problem("hash of length %d, expected the SHA-256 of the token: 64 of 0-9 and a-f; copy the whole line that "+
+			"`retry-worker token new` printed", len(fields[3]))
+	case fields[3] == emptyHash:
+		p.problem("the hash is that of the empty text, expected that of a token: anybody would be let in; take the line out, " +
+			"and make a token by `retry-worker token new`")
+	case twice:
+		p.problem("the same hash stands on line %d already, expected another token for each name; take one of them out", at)
+	default:
+		p.hashes[fields[3]] = p.line
+		_, _ = hex.Decode(t.hash[:], []byte(fields[3])) // its form was checked
+	}
 	if len(fields) == 5 {
 		if t.Teams, err = ParseTeams(fields[4]); err != nil {
 			p.problem("teams are %v", err)
@@ -139,29 +153,8 @@ func (p *parser) entry(fields []string) {
 	p.tokens = append(p.tokens, t)
 }
 
-func (p *parser) hash(t *Token, field string) {
-	switch {
-	case strings.Contains(strings.ToLower(field), tokenPrefix):
-		p.problem("the token itself stands here, expected its SHA-256; take the line out and make a new token, since this " +
-			"one may have been read")
-		return
-	case !hashForm.MatchString(field):
-		p.problem("hash of length %d, expected the SHA-256 of the token: 64 of 0-9 and a-f; copy the whole line that "+
-			"`retry-worker token new` printed", len(field))
-		return
-	}
-	_, _ = hex.Decode(t.hash[:], []byte(field)) // its form was checked
-	if t.hash == sha256.Sum256(nil) {
-		p.problem("the hash is that of the empty text, expected that of a token: anybody would be let in; take the line out, " +
-			"and make a token by `retry-worker token new`")
-		return
-	}
-	if at, twice := p.hashes[t.hash]; twice {
-		p.problem("the same hash stands on line %d already, expected another token for each name; take one of them out", at)
-		return
-	}
-	p.hashes[t.hash] = p.line
-}
+// emptyHash is the SHA-256 of the empty text.
+const emptyHash = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 // Append adds a token to the file at path, or creates the file, readable by its owner only. The error is a *FileError
 // if the name is taken or the file has problems already, and otherwise one line. A file that exists is not replaced, so

@@ -242,10 +242,8 @@ func (g *Gate) changes(w http.ResponseWriter, r *http.Request, next http.Handler
 func (g *Gate) Paced(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if id := From(r.Context()); g.changed.wait(id.Name, g.Now()) > 0 {
-			refusal := Refusal{Status: http.StatusTooManyRequests, Code: CodeTooManyChanges, RetryAfter: perChange,
-				Message: id.Name + " makes more changes than a person does; wait a moment"}
-			retryAfter(w, &refusal)
-			g.refuse(w, r, refusal)
+			g.refuse(w, r, Refusal{Status: http.StatusTooManyRequests, Code: CodeTooManyChanges, RetryAfter: perChange,
+				Message: id.Name + " makes more changes than a person does; wait a moment"})
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -354,7 +352,7 @@ func (g *Gate) bearer(w http.ResponseWriter, r *http.Request, headers []string) 
 		return nil, refusal
 	}
 	return &asker{Identity: t.identity(), again: func() Identity {
-		if t, err := g.Tokens().find(secret, g.Now()); err == nil {
+		if t := g.Tokens().find(secret); t != nil && !t.Expired(g.Now()) {
 			return t.identity()
 		}
 		return Identity{}
@@ -364,8 +362,8 @@ func (g *Gate) bearer(w http.ResponseWriter, r *http.Request, headers []string) 
 // tokenBy returns the token of a secret. It looks it up first, in constant time, so that a right one never waits,
 // however many guess. Wrong ones that come too fast are only told to wait.
 func (g *Gate) tokenBy(r *http.Request, secret string) (*Token, *Refusal) {
-	t, err := g.Tokens().find(secret, g.Now())
-	if err == nil {
+	t := g.Tokens().find(secret)
+	if t != nil && !t.Expired(g.Now()) {
 		return t, nil
 	}
 	if wait := g.wrong.wait(web.Network(peer(r)), g.Now()); wait > 0 {
@@ -374,16 +372,11 @@ func (g *Gate) tokenBy(r *http.Request, secret string) (*Token, *Refusal) {
 			Message: fmt.Sprintf("too many wrong tokens; try again in %d s", seconds(wait))}
 	}
 	g.warn(peer(r), "token_refused", "a token was refused: unknown, or past its last day")
-	return nil, wrongToken(t, err)
-}
-
-// wrongToken returns why a token is refused. Only its holder learns that it has expired.
-func wrongToken(t *Token, err error) *Refusal {
-	if errors.Is(err, errExpired) {
-		return &Refusal{Status: http.StatusUnauthorized, Code: CodeTokenExpired,
+	if t != nil { // only its holder learns that it has expired
+		return nil, &Refusal{Status: http.StatusUnauthorized, Code: CodeTokenExpired,
 			Message: fmt.Sprintf("the token %s was valid until %s; ask for a new one (`retry-worker token new`)", t.Name, t.Until())}
 	}
-	return &Refusal{Status: http.StatusUnauthorized, Code: CodeTokenUnknown,
+	return nil, &Refusal{Status: http.StatusUnauthorized, Code: CodeTokenUnknown,
 		Message: "the token is not known here; check that all of it was copied, or ask for a new one (`retry-worker token " +
 			"new`)"}
 }

@@ -46,8 +46,16 @@ func (g *Gate) login(w http.ResponseWriter, r *http.Request) {
 	case From(r.Context()).Role != 0: // as always without tokens
 		http.Redirect(w, r, safeNext(r.URL.Query().Get("next")), http.StatusSeeOther)
 	default:
-		g.LoginPage(w, r, g.loginOf(safeNext(r.URL.Query().Get("next")), nil))
+		g.loginPage(w, r, safeNext(r.URL.Query().Get("next")), nil)
 	}
+}
+
+// loginPage answers with the page with the log-in form, and with why the last attempt failed if refusal is not nil.
+func (g *Gate) loginPage(w http.ResponseWriter, r *http.Request, next string, refusal *Refusal) {
+	if refusal != nil {
+		retryAfter(w, refusal)
+	}
+	g.LoginPage(w, r, Login{Next: next, Refusal: refusal, Provider: g.openID != nil, Tokens: g.Tokens().Len() > 0})
 }
 
 // refuseMethod answers a request whose method its path does not take.
@@ -68,25 +76,26 @@ func (g *Gate) logIn(w http.ResponseWriter, r *http.Request) {
 	secret := strings.TrimSpace(r.PostForm.Get("token"))
 	t, refusal := g.tokenBy(r, secret)
 	if refusal != nil {
-		retryAfter(w, refusal)
-		g.LoginPage(w, r, g.loginOf(next, refusal))
-		return
-	}
-	if err := g.end(r.Context(), askerIn(r.Context()).session); err != nil {
-		g.refuse(w, r, *g.unkept(err, "so the log-in before this one could not be ended"))
+		g.loginPage(w, r, next, refusal)
 		return
 	}
 	s := newSession(t, g.Now())
-	g.welcome(w, r, &s)
-	http.Redirect(w, r, next, http.StatusSeeOther)
+	if refusal := g.welcome(w, r, &s, next); refusal != nil {
+		g.refuse(w, r, *refusal)
+	}
 }
 
-// welcome gives the browser a new session.
-func (g *Gate) welcome(w http.ResponseWriter, r *http.Request, s *session) {
+// welcome gives the browser a new session in place of the one it had, and leads it to next.
+func (g *Gate) welcome(w http.ResponseWriter, r *http.Request, s *session, next string) *Refusal {
+	if err := g.end(r.Context(), askerIn(r.Context()).session); err != nil {
+		return g.unkept(err, "so the log-in before this one could not be ended")
+	}
 	sessionCookie.set(w, r, s.value(), s.ends.Sub(g.Now()))
 	who := s.identity()
 	g.Log.Info("somebody logged in", zap.String("event", "logged_in"), zap.String("token", who.Name),
 		zap.Stringer("role", who.Role))
+	http.Redirect(w, r, next, http.StatusSeeOther)
+	return nil
 }
 
 // logout ends the browser's session: it deletes the cookie, of which no copy is valid from then on.
@@ -202,14 +211,8 @@ func (g *Gate) providerLogin(w http.ResponseWriter, r *http.Request) {
 		next = g.comeBack
 	}
 	if refusal := next(w, r); refusal != nil {
-		retryAfter(w, refusal)
-		g.LoginPage(w, r, g.loginOf("/", refusal))
+		g.loginPage(w, r, "/", refusal)
 	}
-}
-
-// loginOf returns what the log-in page shows.
-func (g *Gate) loginOf(next string, refusal *Refusal) Login {
-	return Login{Next: next, Refusal: refusal, Provider: g.openID != nil, Tokens: g.Tokens().Len() > 0}
 }
 
 // sendToProvider begins a log-in by authorisation code, with PKCE.
@@ -243,12 +246,7 @@ func (g *Gate) comeBack(w http.ResponseWriter, r *http.Request) *Refusal {
 	if err != nil {
 		return g.notLoggedIn(r, err)
 	}
-	if err := g.end(r.Context(), askerIn(r.Context()).session); err != nil {
-		return g.unkept(err, "so the log-in before this one could not be ended")
-	}
-	g.welcome(w, r, s)
-	http.Redirect(w, r, p.Next, http.StatusSeeOther)
-	return nil
+	return g.welcome(w, r, s, p.Next)
 }
 
 // logIn exchanges the provider's code for a grant, and returns its session.

@@ -109,7 +109,7 @@ func (s *API) refuse(w http.ResponseWriter, r *http.Request, o *Operation, err e
 	}
 	why := refusalOf(err)
 	if (why == nil || errors.Is(err, journal.ErrInvalid)) && r.Context().Err() == nil { // the caller still waits
-		s.log.Error("the API could not carry out a request", zap.String("request", r.Pattern), zap.Error(err))
+		s.Log.Error("the API could not carry out a request", zap.String("request", r.Pattern), zap.Error(err))
 	}
 	switch {
 	case why == nil && o.Action == access.Read:
@@ -132,14 +132,14 @@ func (s *API) fail(w http.ResponseWriter, code, message string) {
 func (s *API) write(w http.ResponseWriter, status int, body any) {
 	answer, err := json.Marshal(body)
 	if err != nil {
-		s.log.Error("an answer of the API could not be written", zap.Error(err))
+		s.Log.Error("an answer of the API could not be written", zap.Error(err))
 		status = http.StatusInternalServerError
 		answer = []byte(`{"error":"internal_error","message":"the answer broke something; the worker's log says where"}`)
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
 	if _, err := w.Write(append(text.InertJSON(answer), '\n')); err != nil {
-		s.log.Debug("an answer of the API was not taken", zap.Error(err))
+		s.Log.Debug("an answer of the API was not taken", zap.Error(err))
 	}
 }
 

@@ -189,7 +189,7 @@ func (c *call) filter(in any) (journal.DeadLetterFilter, error) {
 		text, _ := given[name].(string)
 		return text
 	})
-	return deadletter.ParseFilter(read.By(access.From(c.Context()).Name, c.zone, c.now()), time.UTC, c.now())
+	return deadletter.ParseFilter(read.By(access.From(c.Context()).Name, c.Zone, c.now()), time.UTC, c.now())
 }
 
 // deadLetters answers GET /api/v1/dead-letters.
@@ -290,7 +290,7 @@ func (c *call) assign(in *struct {
 	FollowUpAt string `json:"followUpAt" doc:"When to look at it again: an instant, or a date in the hospital's zone."`
 	Note       string `json:"note" length:"500" doc:"What to know."`
 }) (DeadLetter, error) {
-	at, ok := deadletter.ParseDate(in.FollowUpAt, c.zone)
+	at, ok := deadletter.ParseDate(in.FollowUpAt, c.Zone)
 	if !ok {
 		return DeadLetter{}, refused("invalid_follow_up_at", "followUpAt is %.60q, expected an instant such as "+
 			"2026-03-01T08:00:00-03:00, a date such as 2026-03-01, or none", in.FollowUpAt)

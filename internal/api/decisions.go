@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"retry-worker/internal/access"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/text"
@@ -50,7 +51,7 @@ type failureInput struct {
 // decide answers POST /api/v1/decisions with what `decide -o json` prints. If the journal is open, it heeds what people
 // taught. It records nothing.
 func (c *call) decide(in *failureInput) (Decision, error) {
-	policies := c.policies()
+	policies := c.Policies()
 	v, err := in.variables(policies)
 	if err != nil {
 		return Decision{}, err
@@ -102,7 +103,8 @@ func (in *failureInput) variables(policies decision.Policies) (v decision.Variab
 
 // Decide answers POST /decisions as a worker with these policies and no open journal does.
 func Decide(policies decision.Policies, now time.Time, body []byte) ([]byte, error) {
-	c := &call{API: &API{policies: func() decision.Policies { return policies }, now: func() time.Time { return now }}}
+	c := &call{API: &API{Options: Options{Policies: func() decision.Policies { return policies },
+		Gate: access.Options{Now: func() time.Time { return now }}}}}
 	in, given := failureInput{}, map[string]json.RawMessage{}
 	fields := requestFields(reflect.TypeFor[failureInput](), http.MethodPost)
 	err := readBody(body, names(fields, inBody), given)

@@ -94,11 +94,9 @@ func (c *call) destination(in *destinationInput) (DestinationDetail, error) {
 	if err != nil {
 		return DestinationDetail{}, err
 	}
-	return DestinationDetail{destinationOf(&d, c.now()), viewsOf(claims, heldClaimOf)}, nil
-}
-
-func heldClaimOf(c *gate.Claim) HeldClaim {
-	return HeldClaim{SubjectName(c.Subject), decision.Instant(c.Since), journal.InstantOrNull(c.Deadline)}
+	return DestinationDetail{destinationOf(&d, c.now()), viewsOf(claims, func(c *gate.Claim) HeldClaim {
+		return HeldClaim{SubjectName(c.Subject), decision.Instant(c.Since), journal.InstantOrNull(c.Deadline)}
+	})}, nil
 }
 
 // orderInput is an order's destination and reason.

@@ -55,33 +55,27 @@ type Options struct {
 
 // API answers from the journal and records outcomes and people's decisions in it. It is safe for concurrent use.
 type API struct {
-	now      func() time.Time
-	policies func() decision.Policies
-	zone     *time.Location
-	log      *zap.Logger
-	gate     *access.Gate
-	guarded  bool // there are tokens or a provider
-	pages    http.Handler
-	journal  atomic.Pointer[Journal]
+	Options
+	gate    *access.Gate
+	journal atomic.Pointer[Journal]
 }
 
 // New returns an API. Until Open is called, it answers 503 to whatever needs the journal.
 func New(o Options) *API {
-	s := &API{
-		now: o.Gate.Now, policies: o.Policies, zone: cmp.Or(o.Zone, time.UTC), log: o.Log, pages: o.Pages,
-		guarded: o.Gate.Tokens != nil || o.Gate.Provider != nil,
+	o.Zone = cmp.Or(o.Zone, time.UTC)
+	s := &API{Options: o}
+	o.Gate.Ended = func() access.EndedSessions {
+		if m := s.journal.Load(); m != nil {
+			return m.Sessions
+		}
+		return nil
 	}
-	o.Gate.Ended = s.endedSessions
 	s.gate = access.New(o.Gate)
 	return s
 }
 
-func (s *API) endedSessions() access.EndedSessions {
-	if m := s.journal.Load(); m != nil {
-		return m.Sessions
-	}
-	return nil
-}
+// now returns the instant by the gate's clock.
+func (s *API) now() time.Time { return s.Gate.Now() }
 
 // Accounts returns the accounts that the gate knows (access.Gate.Accounts).
 func (s *API) Accounts() (known []access.Identity, others bool) { return s.gate.Accounts() }
@@ -95,7 +89,7 @@ func (s *API) Open(m Journal) { s.journal.Store(&m) }
 func (s *API) Listen(
 	open web.Opener, addr string, c web.Certificate, proxies ...netip.Prefix,
 ) (*web.Server, error) {
-	if !s.guarded {
+	if s.Gate.Tokens == nil && s.Gate.Provider == nil {
 		if err := access.MayServeWithoutTokens(addr); err != nil {
 			return nil, err
 		}
@@ -109,8 +103,8 @@ func (s *API) Handler() http.Handler {
 	api := s.routes()
 	return s.recovering(s.gate.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// The gate goes by the same path, so the API never answers what was let in as a page, nor the reverse.
-		if s.pages != nil && !strings.HasPrefix(r.URL.Path, "/api/") {
-			s.pages.ServeHTTP(w, r)
+		if s.Pages != nil && !strings.HasPrefix(r.URL.Path, "/api/") {
+			s.Pages.ServeHTTP(w, r)
 			return
 		}
 		api.ServeHTTP(w, r)
@@ -160,7 +154,7 @@ func (s *API) recovering(next http.Handler) http.Handler {
 			case http.ErrAbortHandler:
 				panic(why) // an answer that is cut off on purpose
 			default:
-				s.log.Error("a request broke its handler", zap.String("method", r.Method), zap.String("panic", panicked(why)),
+				s.Log.Error("a request broke its handler", zap.String("method", r.Method), zap.String("panic", panicked(why)),
 					zap.StackSkip("stack", 1))
 				s.fail(w, "internal_error",
 					"the request broke something; the worker's log says where")

@@ -66,8 +66,17 @@ type AttemptView struct {
 func ViewOf(s *journal.Story, now time.Time) View {
 	v := View{
 		Tenant: s.Subject.Tenant, Standing: Standing{Status: journal.StatusPending}, // until it fails
-		Episodes: viewsOf(s.Episodes, func(e *journal.Episode) EpisodeView { return episodeView(e, now) }),
-		Attempts: viewsOf(s.Attempts, attemptView),
+		Episodes: viewsOf(s.Episodes, func(e *journal.Episode) EpisodeView {
+			return EpisodeView{
+				Number: e.Number, State: e.StateAt(now), RetryCount: e.Retries, ProcessInstanceKey: e.ProcessInstanceKey,
+				FirstFailure: decision.Instant(e.FirstFailure), OpenedAt: decision.Instant(e.OpenedAt),
+				ClosedAt: journal.InstantOrNull(e.ClosedAt), NextRetryTime: journal.InstantOrNull(e.NextRetryTime),
+				DeadLetterID: journal.OrNull(e.DeadLetter),
+			}
+		}),
+		Attempts: viewsOf(s.Attempts, func(a *journal.Attempt) AttemptView {
+			return AttemptView{audit.AttemptOf(a), decision.Instant(a.Decision.AnalysedAt), a.Error}
+		}),
 	}
 	if len(s.Held) > 0 {
 		v.HeldSince = journal.InstantOrNull(s.Held[0].Since)
@@ -76,19 +85,6 @@ func ViewOf(s *journal.Story, now time.Time) View {
 		v.Standing = standingOf(&s.Episodes[n-1], now)
 	}
 	return v
-}
-
-func episodeView(e *journal.Episode, now time.Time) EpisodeView {
-	return EpisodeView{
-		Number: e.Number, State: e.StateAt(now), RetryCount: e.Retries, ProcessInstanceKey: e.ProcessInstanceKey,
-		FirstFailure: decision.Instant(e.FirstFailure), OpenedAt: decision.Instant(e.OpenedAt),
-		ClosedAt: journal.InstantOrNull(e.ClosedAt), NextRetryTime: journal.InstantOrNull(e.NextRetryTime),
-		DeadLetterID: journal.OrNull(e.DeadLetter),
-	}
-}
-
-func attemptView(a *journal.Attempt) AttemptView {
-	return AttemptView{audit.AttemptOf(a), decision.Instant(a.Decision.AnalysedAt), a.Error}
 }
 
 // unknown returns the refusal for a subject that the journal does not know.
@@ -202,7 +198,7 @@ func (c *call) conclude(in *outcomeInput) (Outcome, error) {
 
 // outcome returns the outcome that a request reports, and its policy.
 func (c *call) outcome(in *outcomeInput) (*journal.Outcome, *decision.Policy, error) {
-	policy, rejection := c.policies().Find(in.Policy)
+	policy, rejection := c.Policies().Find(in.Policy)
 	if rejection != nil {
 		return nil, nil, rejected(rejection, "policy")
 	}

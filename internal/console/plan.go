@@ -76,9 +76,17 @@ func (p *Pages) planRun(v *visit, o *open) (*page, error) {
 	q, s := v.r.URL.Query(), v.sent()
 	f, wrong := v.planForm(q)
 	f.Reason, f.Ticked = reasonOf(s.Form.Get("why")), s.Form.Get("everything") == "yes"
-	d := v.planPage(o, f)
-	if wrong != "" {
-		d.Plan, d.Wrong, d.WrongField = nil, v.wrongFilter(wrong, q), "filter"
+	d := &planData{planForm: *f, Fields: fieldsOf(&f.filter), Change: listURL(f.filter), V: v, Most: journal.MaxPerMinute,
+		MayNot: v.mayNotStart(f), Filter: v.filterFacts(o, &f.filter)}
+	plan, err := o.Plan(v.r.Context(), f.command())
+	switch code := journal.CodeOf(err); {
+	case wrong != "":
+		d.Wrong, d.WrongField = v.wrongFilter(wrong, q), "filter"
+	case code != "":
+		d.Wrong, d.WrongField = v.Or("plan.wrong."+string(code), v.T("plan.wrong.filter")), deadletter.FieldOf(code)
+	default:
+		check(err)
+		d.Plan, d.Everything = v.plan(&plan), v.everything(o, &f.filter, plan.Total)
 	}
 	if s.Wrong != "" {
 		d.Wrong, d.WrongField = s.Wrong, s.Field
@@ -160,20 +168,6 @@ func (v *visit) mayNotStart(f *planForm) string {
 	default:
 		return v.T("plan.may_not.team", v.ownTeams())
 	}
-}
-
-// planPage returns the page with the plan that f asks for.
-func (v *visit) planPage(o *open, f *planForm) *planData {
-	d := &planData{planForm: *f, Fields: fieldsOf(&f.filter), Change: listURL(f.filter), V: v, Most: journal.MaxPerMinute,
-		MayNot: v.mayNotStart(f), Filter: v.filterFacts(o, &f.filter)}
-	plan, err := o.Plan(v.r.Context(), f.command())
-	if code := journal.CodeOf(err); code != "" {
-		d.Wrong, d.WrongField = v.Or("plan.wrong."+string(code), v.T("plan.wrong.filter")), deadletter.FieldOf(code)
-		return d
-	}
-	check(err)
-	d.Plan, d.Everything = v.plan(&plan), v.everything(o, &f.filter, plan.Total)
-	return d
 }
 
 // everything reports whether a plan of total dead letters is for all open ones: f excludes none, or no others exist.

@@ -87,8 +87,12 @@ func (v *visit) portalSays(d *gate.Destination) string {
 	switch {
 	case shut:
 		return v.T("portal.shut", v.brief(opens)) + " " + waiting + "."
+	case s.Phase == destination.Up && !s.UpUntil.IsZero():
+		return v.T("portal.up.ordered", v.brief(s.UpUntil))
+	case s.Phase == destination.Up && d.Held > 0:
+		return v.T("portal.up.queue", v.short(s.PerMinute(&d.Settings, v.now), 1)) + " " + waiting + "."
 	case s.Phase == destination.Up:
-		return v.upSays(d, waiting)
+		return v.T("portal.up.says")
 	case s.Phase == destination.Ramping:
 		says, pace := v.T("portal.ramping.says", v.portal(d.Name), v.brief(s.Since)), s.PerMinute(&d.Settings, v.now)
 		if d.Held > 0 && pace > 0 {
@@ -119,38 +123,24 @@ func (v *visit) queueSays(d *gate.Destination) string {
 	return says
 }
 
-func (v *visit) upSays(d *gate.Destination, waiting string) string {
-	switch s := &d.State; {
-	case !s.UpUntil.IsZero():
-		return v.T("portal.up.ordered", v.brief(s.UpUntil))
-	case d.Held > 0:
-		return v.T("portal.up.queue", v.short(s.PerMinute(&d.Settings, v.now), 1)) + " " + waiting + "."
-	}
-	return v.T("portal.up.says")
-}
-
 // downSays says since when a destination is down, why, and when it is expected back.
 func (v *visit) downSays(d *gate.Destination) string {
-	says := v.causeSays(d)
+	s, since := &d.State, v.brief(d.State.Outage.Since)
+	by := cmp.Or(s.Outage.By, v.T("portal.somebody"))
+	says := v.T("portal.down.person", v.portal(d.Name), by, since)
+	switch {
+	case s.Outage.Cause == destination.CauseFailures:
+		failed, admitted := v.Number(int64(s.Outage.Failed)), v.Number(int64(s.Outage.Admitted))
+		says = v.T("portal.down.failures", v.portal(d.Name), since, failed, admitted)
+	case s.Outage.Cause == destination.CauseProbe:
+		says = v.T("portal.down.probe", v.portal(d.Name), since)
+	case !s.HeldUntil.IsZero():
+		says = v.T("portal.down.person.until", v.portal(d.Name), by, since, v.brief(s.HeldUntil))
+	}
 	if b := &d.Back; !b.Median.IsZero() {
 		says += " " + v.T("portal.back", v.brief(b.Median), v.brief(b.Low), v.brief(b.High))
 	}
 	return says
-}
-
-func (v *visit) causeSays(d *gate.Destination) string {
-	s, since := &d.State, v.brief(d.State.Outage.Since)
-	by := cmp.Or(s.Outage.By, v.T("portal.somebody"))
-	switch {
-	case s.Outage.Cause == destination.CauseFailures:
-		failed, admitted := v.Number(int64(s.Outage.Failed)), v.Number(int64(s.Outage.Admitted))
-		return v.T("portal.down.failures", v.portal(d.Name), since, failed, admitted)
-	case s.Outage.Cause == destination.CauseProbe:
-		return v.T("portal.down.probe", v.portal(d.Name), since)
-	case !s.HeldUntil.IsZero():
-		return v.T("portal.down.person.until", v.portal(d.Name), by, since, v.brief(s.HeldUntil))
-	}
-	return v.T("portal.down.person", v.portal(d.Name), by, since)
 }
 
 // brief returns the time of day of t, with its date unless that is today.

@@ -85,13 +85,6 @@ func (v *visit) came(r *journal.BulkRun, outcomes []journal.BulkOutcome) string 
 	return strings.Join(words, ", ")
 }
 
-// activeRuns returns the runs that have not ended, the newest first.
-func (v *visit) activeRuns(o *open) []runRow {
-	all, _, err := o.Runs(v.r.Context(), "", recentRuns)
-	check(err)
-	return v.runRows(o, active(all))
-}
-
 // outcomeOrder is the order in which pages show outcomes: ended well, ended otherwise, on the way, still planned.
 var outcomeOrder = []journal.BulkOutcome{
 	journal.BulkRecovered, journal.BulkAccepted, journal.BulkDiscarded, journal.BulkDeadAgain, journal.BulkNobody, journal.BulkSuperseded,
@@ -115,12 +108,8 @@ const itemPage = 50 // dead letters of a run on a page
 // runData is one bulk run: how far it is, what became of each, and what can be done.
 type runData struct {
 	runRow
-	V *visit
-	// Means says in a sentence what the state means; empty for a run that is held.
-	Means string
+	V     *visit
 	Facts []fact
-	// Changed is the label of who paused, resumed or cancelled it last.
-	Changed string
 	// Left is the number of dead letters that are not decided yet. Lasts is how long they take at the run's pace, and Ends
 	// when that will be; empty if none are left or the end is not known.
 	Left        int64
@@ -147,13 +136,7 @@ func (p *Pages) run(v *visit, o *open) (*page, error) {
 	r := must(o.Run(v.r.Context(), v.r.PathValue("id")))
 	d := &runData{V: v, runRow: v.runRow(o, &r), Facts: v.runFacts(o, &r), Sent: &sent,
 		MayNot: v.mayNot(access.Bulk.Anew(r.Fresh), r.Filter.Team, "run.may_not"),
-		Left:   r.Counts[journal.BulkPlanned], Outcomes: v.outcomes(&r), Changed: v.T("run.changed.resumed")}
-	if r.State == journal.BulkPaused || r.State == journal.BulkCancelled {
-		d.Changed = v.T("run.changed." + string(r.State))
-	}
-	if !r.Held {
-		d.Means = v.Or("run.means."+string(r.State), "")
-	}
+		Left:   r.Counts[journal.BulkPlanned], Outcomes: v.outcomes(&r)}
 	v.pacing(d, &r)
 	v.items(o, d, &r)
 	return &page{name: "bulk-run", section: "bulk-runs", title: d.What, data: d, status: sent.Status,

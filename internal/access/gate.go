@@ -212,6 +212,9 @@ func (g *Gate) admit(w http.ResponseWriter, r *http.Request) (*asker, *Refusal) 
 	if refusal := once(r.URL.Query()); refusal != nil && !isAPI(r) { // the API checks its own
 		return nil, refusal
 	}
+	if g.public(r) { // so that a page that says what is down has its styles
+		return &asker{}, nil
+	}
 	return g.identify(w, r)
 }
 
@@ -285,6 +288,9 @@ func (g *Gate) identify(w http.ResponseWriter, r *http.Request) (*asker, *Refusa
 	}
 	value := sessionCookie.value(r)
 	s, err := g.session(r.Context(), value)
+	if err != nil && r.URL.Path == "/logout" && r.Method == http.MethodPost {
+		sessionCookie.set(w, r, "", 0) // this browser forgets it at least
+	}
 	switch {
 	case errors.Is(err, errAway):
 		return nil, providerAway()

@@ -67,10 +67,8 @@ func (c *cli) serve() error {
 		return &usageError{err}
 	}
 	signal.Ignore(syscall.SIGPIPE) // keep working if the log's reader goes away
-	var log *zap.Logger
-	lines := app.NewLogLines(c.out.w, func(n int64) { log.Warn("lines of the log were lost: nobody read them", zap.Int64("lines", n)) })
-	defer lines.Stop()
-	log = app.NewLogger(lines, settings.LogLevel, settings.LogFormat)
+	log, end := app.StartLog(c.out.w, settings.LogLevel, settings.LogFormat)
+	defer end()
 	zap.RedirectStdLog(log)
 	a, err := app.New(app.Options{Settings: settings, Build: build(), Clock: clock.Machine{}, Log: log})
 	if problems, ok := errors.AsType[config.Problems](err); ok {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,20 +16,12 @@ import (
 	"retry-worker/internal/clock"
 	"retry-worker/internal/config"
 	"retry-worker/internal/console"
-	"retry-worker/internal/decision"
 	"retry-worker/internal/events"
-	"retry-worker/internal/gate"
-	"retry-worker/internal/journal"
 	"retry-worker/internal/metrics"
-	"retry-worker/internal/statistics"
 	"retry-worker/internal/store"
 	"retry-worker/internal/web"
-	"retry-worker/internal/worker"
 	"retry-worker/internal/zeebe"
 )
-
-// pollTimeout of one activation. A stop waits for it.
-const pollTimeout = 2 * time.Second
 
 // App is one running service.
 type App struct {
@@ -45,12 +36,12 @@ type App struct {
 	pages     *console.Pages
 	health    health
 	engine    *zeebe.Client
-	store     store.Store                 // nil until it is opened
-	sink      *events.Sink                // nil if events are off
-	tracing   *tracing                    // nil if traces are off
-	catalogue func() *catalogue.Catalogue // the one in force
-	watches   []func(context.Context)     // take up changed files until their context ends
-	cleanups  []cleanup                   // in order of opening; run in reverse
+	store     store.Store                        // nil until it is opened
+	sink      *events.Sink                       // nil if events are off
+	tracing   *tracing                           // nil if traces are off
+	catalogue func() *catalogue.Catalogue        // the one in force
+	watches   []func(ends, hard context.Context) // take up changed files
+	cleanups  []cleanup                          // in order of opening; run in reverse
 }
 
 type cleanup struct {
@@ -121,44 +112,6 @@ func New(o Options) (_ *App, err error) {
 	return a, nil
 }
 
-func (a *App) newWorker(memory *journal.Journal, gates *gate.Gates) *worker.Worker {
-	s := a.settings
-	hooks := a.metrics.Hooks()
-	var seen sync.Once
-	count := hooks.EngineUp
-	hooks.EngineUp = func(up bool) {
-		count(up)
-		a.health.set(&a.health.shown.Engine, up)
-		if up {
-			seen.Do(func() { // a later loss raises an alert, but the service stays ready
-				a.metrics.Readiness.Note(metrics.AboutEngine, "engine: "+a.settings.Engine.String())
-				a.metrics.Readiness.Ready(metrics.AboutEngine)
-			})
-		}
-	}
-	subs := a.subscriptions(memory, gates, hooks)
-	for _, sub := range subs {
-		a.metrics.StartJobType(sub.JobType)
-	}
-	return worker.New(a.engine, worker.Config{
-		Name: s.WorkerName, JobTimeout: s.JobTimeout, PollTimeout: pollTimeout, Await: memory.Await,
-		MaxJobsActive: s.MaxJobsActive, Concurrency: s.Concurrency, TenantIDs: s.TenantIDs, Tracer: a.tracing.tracer(),
-	}, subs, hooks, a.log)
-}
-
-func (a *App) subscriptions(memory *journal.Journal, gates *gate.Gates, hooks worker.Hooks) []worker.Subscription {
-	analyzer := func(rule decision.BusinessRule) *worker.Analyzer {
-		analyzer := worker.NewAnalyzer(a.policies, rule, memory, a.clock.Now, hooks, a.log)
-		analyzer.Expected = gates.Expected
-		return analyzer
-	}
-	return []worker.Subscription{
-		{JobType: worker.AnalyzeRetry, Begin: analyzer(decision.RNBIL005).Begin},
-		{JobType: worker.RetrySubmissionBackoff, Begin: analyzer(decision.RNBIL004).Begin},
-		{JobType: worker.RecordRetryOutcome, Begin: worker.NewOutcomeRecorder(a.policies, memory, hooks, a.log).Begin},
-	}
-}
-
 // OpsAddr returns the address of metrics and probes.
 func (a *App) OpsAddr() string { return a.ops.Addr() }
 
@@ -178,13 +131,13 @@ func (a *App) Run(stop, kill context.Context) error {
 	})()
 	a.logCatalogue(a.catalogue())
 	for _, watch := range a.watches {
-		defer a.background(hard, watch)()
+		defer background(hard, watch)()
 	}
 	if err := a.awaitStore(stop, hard); err != nil {
 		return errors.Join(err, a.close())
 	}
 	if a.store != nil {
-		a.work(stop, hard)
+		a.newService().run(stop, hard)
 	}
 	var hardStop error
 	if hard.Err() != nil {
@@ -192,54 +145,6 @@ func (a *App) Run(stop, kill context.Context) error {
 		a.log.Warn("stopped hard: jobs that were not answered come back after their time-out")
 	}
 	return errors.Join(hardStop, a.close())
-}
-
-// work takes and answers jobs until stop ends. The journal stops last, so that all that has begun is recorded.
-func (a *App) work(stop, hard context.Context) {
-	var relays *relays
-	var gates *gate.Gates
-	hooks := a.journalHooks()
-	hooks.Committed = func(records []journal.Happening, took time.Duration) {
-		a.metrics.Committed(records, took)
-		relays.wake()
-		gates.Recorded(records)
-	}
-	var publish journal.Publisher
-	if a.sink != nil {
-		publish = events.Publisher(events.Source, a.destinationLabel)
-	}
-	memory := journal.New(a.store, a.clock.Now, publish, hooks)
-	learner := statistics.NewLearner(a.store)
-	memory.Learner = learner
-	gates = a.newGates(memory)
-	relays = a.newRelays(memory, gates)
-	recorded := a.background(hard, func(ends context.Context) { memory.Run(ends, hard) })
-	kept := a.background(hard, func(ends context.Context) { a.upkeep(ends, memory, gates, relays.notices) })
-	learnt := a.background(hard, func(ends context.Context) { a.learn(ends, learner) })
-	relayed := a.runRelays(hard, relays)
-	decide := a.openReviews(memory, gates)
-	var reviewing sync.WaitGroup
-	reviewing.Go(func() { a.carryBulk(stop, hard, decide, memory) })
-	reviewing.Go(func() { decide.RunLater(stop, a.store, a.log) })
-	reviewing.Go(func() { a.newReviews(memory, relays).Run(stop, hard) })
-	reviewing.Go(func() { a.holdGates(stop, hard, gates, memory) })
-	a.newWorker(memory, gates).Run(stop, hard)
-	reviewing.Wait()
-	kept()
-	learnt()
-	relayed()
-	recorded()
-}
-
-// background runs f in a goroutine. end cancels its context and waits for it.
-func (a *App) background(hard context.Context, f func(ends context.Context)) (end func()) {
-	ends, cancel := context.WithCancel(context.WithoutCancel(hard))
-	var running sync.WaitGroup
-	running.Go(func() { f(ends) })
-	return func() {
-		cancel()
-		running.Wait()
-	}
 }
 
 // ErrHardStop is Run's error after a stop that left jobs unanswered.

@@ -30,8 +30,8 @@ func watch[T any](
 	if err != nil {
 		return nil, problemsWith(setting, err)
 	}
-	a.watches = append(a.watches, func(ctx context.Context) {
-		w.Run(ctx, func(next *T, err error) {
+	a.watches = append(a.watches, func(ends, _ context.Context) {
+		w.Run(ends, func(next *T, err error) {
 			if err != nil {
 				lines := strings.Split(err.Error(), "\n")
 				a.metrics.Readiness.Note(f.about, f.about+" rejected: "+strings.Join(lines, "; ")+"; the one before stays in force")

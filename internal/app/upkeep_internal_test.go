@@ -48,7 +48,7 @@ func TestGaugesDuringAPurge(t *testing.T) {
 		a := &App{store: p, clock: clock.Machine{}, metrics: metrics.New(metrics.Build{}), log: zap.NewNop(),
 			settings: config.Settings{Retention: time.Hour}, catalogue: catalogue.Default}
 		ends, end := context.WithCancel(t.Context())
-		go a.upkeep(ends, nil, new(gate.Gates), new(notify.Sink))
+		go (&service{App: a, gates: new(gate.Gates), notices: new(notify.Sink)}).upkeep(ends, ends)
 		time.Sleep(4*gaugePause + time.Second)
 		end()
 		synctest.Wait()

@@ -1,0 +1,228 @@
+package app
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"retry-worker/internal/api"
+	"retry-worker/internal/console"
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/events"
+	"retry-worker/internal/gate"
+	"retry-worker/internal/guard"
+	"retry-worker/internal/journal"
+	"retry-worker/internal/metrics"
+	"retry-worker/internal/notify"
+	"retry-worker/internal/outbox"
+	"retry-worker/internal/statistics"
+	"retry-worker/internal/web"
+	"retry-worker/internal/worker"
+)
+
+const (
+	// pollTimeout of one activation. A stop waits for it.
+	pollTimeout = 2 * time.Second
+	// gatherLease keeps replicas from gathering the same news.
+	gatherLease = "notify"
+	// noticeHold is the least time between tries for a receiver that does not take its messages.
+	noticeHold = 15 * time.Minute
+)
+
+// service is what works while the journal is open.
+type service struct {
+	*App
+	memory  *journal.Journal
+	learner *statistics.Learner
+	gates   *gate.Gates
+	reviews *outbox.Relay // carries decisions to the waiting processes
+	notices *notify.Sink
+	// carriers carry the journal's messages. Each queue has a lease of its own, so that a stuck one does not stop the
+	// others. wakes make them look for new messages.
+	carriers []func(ends, hard context.Context)
+	wakes    []func()
+}
+
+func (a *App) newService() *service {
+	s := &service{App: a, learner: statistics.NewLearner(a.store)}
+	hooks := a.journalHooks()
+	hooks.Committed = s.committed
+	var publish journal.Publisher
+	if a.sink != nil {
+		publish = events.Publisher(events.Source, a.destinationLabel)
+	}
+	s.memory = journal.New(a.store, a.clock.Now, publish, hooks)
+	s.memory.Learner = s.learner
+	s.gates = gate.New(gate.Options{
+		Store: a.store, Memory: s.memory, Engine: a.engine, Clock: a.clock, Zone: a.settings.Notify.Zone, Log: a.log,
+		Hooks: a.metrics.GateHooks(), Settings: a.gateSettings,
+		Probe: web.NewProber(web.NewClient(a.settings.Notify.Webhooks, a.version), a.log).OK,
+	})
+	sink := worker.NewReviewSink(a.engine, a.store, s.memory, a.clock.Now, a.metrics.Hooks(), a.log)
+	byDelivery := func(context.Context, []int64) error { return nil } // the sink records each message's delivery itself
+	s.reviews = s.relay(journal.ReviewQueue, byDelivery, sink)
+	s.reviews.Leads = sink.Leads
+	s.wakes = append(s.wakes, s.reviews.Wake)
+	s.addNotices()
+	if a.sink != nil {
+		s.wakes = append(s.wakes, s.relay(events.Queue, s.published, a.sink).Wake)
+	}
+	return s
+}
+
+func (s *service) relay(queue string, published func(context.Context, []int64) error, sink outbox.Sink) *outbox.Relay {
+	r := outbox.New(queue, s.holder, s.store, published, sink, s.log)
+	s.carriers = append(s.carriers, r.Run)
+	return r
+}
+
+// published removes events that were sent.
+func (s *service) published(ctx context.Context, sequences []int64) error {
+	err := s.memory.Published(ctx, sequences)
+	if err == nil {
+		s.metrics.EventsPublished(len(sequences))
+	}
+	return err
+}
+
+// addNotices adds the notices to teams about their dead letters.
+func (s *service) addNotices() {
+	settings := s.settings.Notify
+	s.notices = &notify.Sink{Catalogue: s.catalogue, Senders: Senders(settings, s.version), Clock: s.clock,
+		Tried: s.metrics.NoticeTried, Log: s.log}
+	relay := s.relay(deadletter.NoticeQueue, s.memory.Published, s.notices)
+	relay.Patience = outbox.Patience{Message: notify.PublishTime, Hold: noticeHold, Apart: true}
+	gatherer := notify.NewGatherer(notify.Options{
+		Store: s.store, Catalogue: s.catalogue, Clock: s.clock, Settings: settings, Retention: s.settings.Retention,
+		Destinations: s.gates.Destinations, Learner: s.learner, Made: relay.Wake, Log: s.log,
+	})
+	s.wakes = append(s.wakes, gatherer.Wake)
+	s.carriers = append(s.carriers, func(ends, hard context.Context) {
+		outbox.Lead(ends, hard, s.store, gatherLease, s.holder, gatherer.Run)
+	})
+}
+
+// Senders returns the senders of notices that the settings configure.
+func Senders(s notify.Settings, version string) notify.Senders {
+	senders := notify.Senders{Poster: notify.NewPoster(web.NewClient(s.Webhooks, version))}
+	if s.SMTP != nil {
+		senders.Mailer = notify.NewMailer(*s.SMTP, console.Portuguese, s.Zone)
+	}
+	return senders
+}
+
+// committed is called after each commit.
+func (s *service) committed(records []journal.Happening, took time.Duration) {
+	s.metrics.Committed(records, took)
+	for _, wake := range s.wakes {
+		wake()
+	}
+	s.gates.Recorded(records)
+}
+
+// run takes and answers jobs until stop ends.
+func (s *service) run(stop, hard context.Context) {
+	defer background(hard, s.memory.Run)() // stops last, so that all that has begun is recorded
+	for _, carry := range s.carriers {
+		defer background(hard, carry)()
+	}
+	defer background(hard, s.learn)()
+	defer background(hard, s.upkeep)()
+	decide := s.open()
+	bulk := deadletter.NewRunner(s.store, decide.Decide, s.memory, s.clock, s.health.engineUp, s.log)
+	var working sync.WaitGroup
+	defer working.Wait()
+	working.Go(func() { outbox.Lead(stop, hard, s.store, deadletter.BulkLease, s.holder, bulk.Run) })
+	working.Go(func() { decide.RunLater(stop, s.store, s.log) })
+	s.takeJobs(&working, stop, hard)
+}
+
+// open opens the API for decisions on dead letters, alone or in bulk, and on destinations. Bulk runs use the returned
+// service too.
+func (s *service) open() *deadletter.Service {
+	decide := deadletter.New(s.store, s.memory, s.policies, s.clock.Now, s.health.engineUp)
+	people := guard.New(guard.Services{DeadLetters: decide, Gates: s.gates, Journal: s.memory, Store: s.store,
+		Accounts: s.api.Accounts, Log: s.log})
+	s.api.Open(api.Journal{Reader: s.store, Guard: people, Sessions: s.store})
+	s.pages.Open(s.store, people)
+	return decide
+}
+
+// takeJobs takes jobs until stop ends. Reviews and gates have places of their own, so that waiting for people or for a
+// portal blocks no other jobs.
+func (s *service) takeJobs(working *sync.WaitGroup, stop, hard context.Context) {
+	c := worker.Config{Name: s.settings.WorkerName, PollTimeout: pollTimeout, Await: s.memory.Await,
+		TenantIDs: s.settings.TenantIDs}
+	hooks := s.workerHooks()
+	subscriptions := s.subscriptions(hooks)
+	for _, jobType := range []string{worker.RetryReview, worker.SubmissionGate} {
+		s.metrics.StartJobType(jobType)
+	}
+	for _, of := range subscriptions {
+		s.metrics.StartJobType(of.JobType)
+	}
+	reviews := worker.NewReviews(s.engine, s.policies, s.store, s.memory, s.reviews.Wake, hooks, s.log)
+	working.Go(func() { reviews.Worker(c).Run(stop, hard) })
+	held := worker.NewGate(s.engine, s.gates.Admit, s.policies, s.memory, hooks, s.log)
+	working.Go(func() {
+		defer background(hard, func(ends, _ context.Context) { s.gates.Run(ends) })()
+		defer background(hard, func(ends, hard context.Context) { // all held claims, while this replica has the lease
+			outbox.Lead(ends, hard, s.store, gate.Lease, s.holder, s.gates.Lead)
+		})()
+		held.Worker(c).Run(stop, hard)
+	})
+	c.JobTimeout, c.MaxJobsActive, c.Concurrency = s.settings.JobTimeout, s.settings.MaxJobsActive, s.settings.Concurrency
+	c.Tracer = s.tracing.tracer()
+	worker.New(s.engine, c, subscriptions, hooks, s.log).Run(stop, hard)
+}
+
+func (s *service) subscriptions(hooks worker.Hooks) []worker.Subscription {
+	analyzer := func(rule decision.BusinessRule) *worker.Analyzer {
+		analyzer := worker.NewAnalyzer(s.policies, rule, s.memory, s.clock.Now, hooks, s.log)
+		analyzer.Expected = s.gates.Expected
+		return analyzer
+	}
+	return []worker.Subscription{
+		{JobType: worker.AnalyzeRetry, Begin: analyzer(decision.RNBIL005).Begin},
+		{JobType: worker.RetrySubmissionBackoff, Begin: analyzer(decision.RNBIL004).Begin},
+		{JobType: worker.RecordRetryOutcome, Begin: worker.NewOutcomeRecorder(s.policies, s.memory, hooks, s.log).Begin},
+	}
+}
+
+// workerHooks returns the metrics' hooks, which also show whether the engine answers.
+func (a *App) workerHooks() worker.Hooks {
+	hooks := a.metrics.Hooks()
+	var seen sync.Once
+	count := hooks.EngineUp
+	hooks.EngineUp = func(up bool) {
+		count(up)
+		a.health.set(&a.health.shown.Engine, up)
+		if up {
+			seen.Do(func() { // a later loss raises an alert, but the service stays ready
+				a.metrics.Readiness.Note(metrics.AboutEngine, "engine: "+a.settings.Engine.String())
+				a.metrics.Readiness.Ready(metrics.AboutEngine)
+			})
+		}
+	}
+	return hooks
+}
+
+func (a *App) gateSettings() gate.Settings {
+	c := a.catalogue()
+	return gate.Settings{Version: c.Version, Destinations: c.Destinations, Policies: c.Policies}
+}
+
+// destinationLabel returns a destination's name in metrics and events.
+func (a *App) destinationLabel(name string) string { return a.catalogue().Destinations.Label(name) }
+
+// background runs f in a goroutine. end ends its ends and waits for it.
+func background(hard context.Context, f func(ends, hard context.Context)) (end func()) {
+	ends, cancel := context.WithCancel(context.WithoutCancel(hard))
+	var running sync.WaitGroup
+	running.Go(func() { f(ends, hard) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}

@@ -273,7 +273,9 @@ func (f *Field) set(v reflect.Value, raw json.RawMessage) error {
 	}
 	plain := raw
 	if f.In == inQuery && f.Type != "string" {
-		plain = bytes.Trim(raw, `"`)
+		if plain = bytes.Trim(raw, `"`); string(plain) == "null" { // in a query a text
+			return f.wrong(raw)
+		}
 	}
 	err := error(nil)
 	switch p := v.Addr().Interface().(type) {

@@ -1,9 +1,6 @@
 package catalogue
 
 import (
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 )
@@ -38,26 +35,5 @@ func TestCalendars(t *testing.T) {
 	}
 	if c.Policies["whatsapp-message"].Destinations.Of("").Calendar != nil || Default().Policies["tiss-submission"].Destinations.Of("tiss").Calendar != nil {
 		t.Error("a calendar that nobody gave")
-	}
-}
-
-// TestHolidayFileIsPartOfTheCatalogue: a changed file is taken up, and makes another version.
-func TestHolidayFileIsPartOfTheCatalogue(t *testing.T) {
-	dir := t.TempDir()
-	path, holidays := filepath.Join(dir, "policies.yaml"), filepath.Join(dir, "holidays.ics")
-	for from, to := range map[string]string{"testdata/calendars.yaml": path, "testdata/holidays.ics": holidays} {
-		content, err := os.ReadFile(from)
-		mustDo(t, err)
-		mustDo(t, os.WriteFile(to, content, 0o600))
-	}
-	first, err := Load(path)
-	mustDo(t, err)
-	content, err := os.ReadFile(holidays)
-	mustDo(t, err)
-	mustDo(t, os.WriteFile(holidays, []byte(strings.Replace(string(content), "20260709", "20260710", 1)), 0o600))
-	second, err := Load(path)
-	mustDo(t, err)
-	if first.Version == second.Version {
-		t.Errorf("version %s with other holidays, too", first.Version)
 	}
 }

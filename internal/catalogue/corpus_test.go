@@ -4,7 +4,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"retry-worker/internal/decision"
 )
@@ -38,58 +37,6 @@ func TestCorpus(t *testing.T) {
 		if got := kindOf(p, text); got != want {
 			m := p.Rules.Classify(text, 0)
 			t.Errorf("line %d: %s by %s at %q, want %s: %q", i+2, got, m.Name, m.Text, want, text)
-		}
-	}
-}
-
-// TestTexts: what the shipped policies answer the first time, and when the same comes again after a retry (R25).
-func TestTexts(t *testing.T) {
-	const tiss, whatsapp = "tiss-submission", "whatsapp-message"
-	for _, tt := range []struct {
-		policy, text  string
-		first, second decision.Outcome
-		// reason and team of the end; empty where it is retried both times.
-		reason decision.Reason
-		team   decision.Team
-	}{
-		// Read too well, or not at all, by a catalogue of word families.
-		{tiss, "TIMEOUT - Connection timeout after 30s (user=faturamento, wrong=0)", "RETRY", "RETRY", "", ""},
-		{tiss, "Serviço indisponível. A guia ainda não foi processada pela operadora; já avisamos o suporte.", "RETRY", "RETRY", "", ""},
-		{tiss, "CONNECTION_ERROR: lote não duplicado", "RETRY", "RETRY", "", ""},
-		{tiss, "Attempt 1: HTTP 401 (token refreshed); attempt 2: HTTP 503 Service Unavailable", "RETRY", "RETRY", "", ""},
-		{tiss, "Erro 1222: Lock request time out period exceeded", "RETRY", "RETRY", "", ""},
-		{tiss, "Invalid operation", "RETRY", "RETRY", "", ""},
-		{tiss, "Missing response from server", "RETRY", "RETRY", "", ""},
-		{tiss, "br.hospital.AuthorizationDeniedException: guia 1", "PERMANENT_ERROR", "PERMANENT_ERROR", "AUTHORIZATION_DENIED", "faturamento"},
-		{tiss, "CPF incorreto. Verifique e tente novamente.", "RETRY", "PERMANENT_ERROR", "INVALID_PATIENT_DATA", "cadastro"},
-		{tiss, "Quimioterapia de manutenção não autorizada", "RETRY", "PERMANENT_ERROR", "AUTHORIZATION_DENIED", "faturamento"},
-		{tiss, "Procedimento indisponível na tabela contratada", "RETRY", "PERMANENT_ERROR", "INVALID_PROCEDURE_CODE", "faturamento"},
-		// RN-BIL-005 §3.2, §9.1 to §9.3, §10; RN-BIL-004 §9.
-		{tiss, "TIMEOUT - Connection timeout after 30s", "RETRY", "RETRY", "", ""},
-		{tiss, "SERVICE_UNAVAILABLE", "RETRY", "RETRY", "", ""},
-		{tiss, "INVALID_PATIENT_DATA - CPF inválido", "PERMANENT_ERROR", "PERMANENT_ERROR", "INVALID_PATIENT_DATA", "cadastro"},
-		{tiss, "INVALID_PROCEDURE_CODE", "PERMANENT_ERROR", "PERMANENT_ERROR", "INVALID_PROCEDURE_CODE", "faturamento"},
-		{tiss, "TIMEOUT … DUPLICATE_CLAIM", "PERMANENT_ERROR", "PERMANENT_ERROR", "DUPLICATE_CLAIM", "faturamento"}, // R2
-		// TRD-0003, whose table TestDefaultWhatsApp has.
-		{whatsapp, "numero invalido", "PERMANENT_ERROR", "PERMANENT_ERROR", "INVALID_RECIPIENT", "atendimento"},
-		{whatsapp, "Número inválido", "PERMANENT_ERROR", "PERMANENT_ERROR", "INVALID_RECIPIENT", "atendimento"},
-		{whatsapp, "400 Bad Request", "PERMANENT_ERROR", "PERMANENT_ERROR", "INVALID_REQUEST", "atendimento"},
-		{whatsapp, "429 Too Many Requests", "RETRY", "RETRY", "", ""},
-	} {
-		p := Default().Policies[tt.policy]
-		id := map[string]decision.Value{tiss: `"CLM-001-123"`, whatsapp: `"m1"`}[tt.policy]
-		var end decision.Decision
-		for count, want := range []decision.Outcome{tt.first, tt.second} {
-			f, rejection := p.Read(decision.Variables{ID: id, Error: decision.Text(tt.text), RetryCount: decision.Value('0' + rune(count))})
-			if rejection != nil {
-				t.Fatal(rejection)
-			}
-			if end = decision.Decide(&f, p, decision.Past{}, time.Unix(1.7e9, 0)); end.Outcome != want {
-				t.Errorf("%q at retryCount %d: %s by %q at %q, want %s", tt.text, count, end.Outcome, end.MatchedRule, end.MatchedText, want)
-			}
-		}
-		if end.Team != tt.team || tt.reason != "" && end.Reason != tt.reason {
-			t.Errorf("%q is %s's by reason %s, want %s's by %s", tt.text, end.Team, end.Reason, tt.team, tt.reason)
 		}
 	}
 }

@@ -2,17 +2,22 @@ package catalogue
 
 import (
 	"bytes"
+	"cmp"
+	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/destination"
+	"retry-worker/internal/testkit/golden"
 	"retry-worker/internal/text"
 )
 
@@ -56,14 +61,14 @@ func TestDefaultTISSIsTheRules(t *testing.T) {
 			}
 			g[i].Hint, g[i].Matches, g[i].Not = text.Translated{}, nil, nil
 		}
-		if diff := cmp.Diff(w, g[:len(w)]); diff != "" {
+		if diff := gocmp.Diff(w, g[:len(w)]); diff != "" {
 			t.Errorf("the first %s rules are not the specification's (-want +got):\n%s", class, diff)
 		}
 	}
 	want.UnknownError = decision.RetryUnknown // what its zero value means
 	got.Rules, want.Rules, got.Destinations = nil, nil, want.Destinations
 	got.Description, got.Catalogue = "", ""
-	if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b *regexp.Regexp) bool { return a.String() == b.String() })); diff != "" {
+	if diff := gocmp.Diff(want, got, gocmp.Comparer(func(a, b *regexp.Regexp) bool { return a.String() == b.String() })); diff != "" {
 		t.Errorf("the policy differs (-want +got):\n%s", diff)
 	}
 }
@@ -72,78 +77,70 @@ func rulesOf(rules []classify.Rule, class decision.ErrorClassification) []classi
 	return slices.DeleteFunc(slices.Clone(rules), func(r classify.Rule) bool { return r.Class != class })
 }
 
-func TestDefaultIDs(t *testing.T) {
-	for _, tt := range []struct {
-		policy, id string
-		ok         bool
-	}{
-		{"tiss-submission", "CLM-001-123", true}, {"tiss-submission", "clm-001-123", false}, {"tiss-submission", "CLM-123", false},
-		{"whatsapp-message", "m", true}, {"whatsapp-message", "5511900000000@s.whatsapp.net/3EB0 é", true},
-		{"whatsapp-message", "", false}, {"whatsapp-message", "a\nb", false}, {"whatsapp-message", "a\u2028b", false}, {"whatsapp-message", "a\u200bb", false},
-		{"failed-job", "123e4567-e89b-12d3-a456-426614174000", true}, {"failed-job", strings.Repeat("j", 512), true},
-		{"failed-job", strings.Repeat("j", 513), false}, {"job-queue", "\x7f", false}, {"job-queue", "job 1", true}, {"no-retry", "1", true},
-	} {
-		p := Default().Policies[tt.policy]
-		_, rejection := p.Read(decision.Variables{ID: decision.Text(tt.id), Error: decision.Text("x")})
-		if ok := rejection == nil; ok != tt.ok || !ok && rejection.Code != p.InvalidID {
-			t.Errorf("%s: id %.40q: %v, want it taken: %v", tt.policy, tt.id, rejection, tt.ok)
-		}
-	}
-}
-
-// TestDefaultWhatsApp: TRD-0003's table, by the variable and by the text.
-func TestDefaultWhatsApp(t *testing.T) {
-	rules := Default().Policies["whatsapp-message"].Rules
-	for _, tt := range []struct {
-		text   string
-		status int
-		class  decision.ErrorClassification
-		rule   string
-		reason decision.Reason
-	}{
-		{"Bad Request", 400, decision.Permanent, "http-400", "INVALID_REQUEST"},
-		{"Request failed with status code 404", 0, decision.Permanent, "http-404", "NOT_FOUND"},
-		{"404 Not Found", 0, decision.Permanent, "http-404", "NOT_FOUND"},
-		{"", 429, decision.Transient, "http-429", "RATE_LIMIT"},
-		{"x", 500, decision.Transient, "http-5xx", "SERVER_ERROR"},
-		{"x", 502, decision.Transient, "http-5xx", "SERVER_ERROR"},
-		{"HTTP 503", 0, decision.Transient, "http-503", "SERVICE_UNAVAILABLE"},
-		{"500 Internal Server Error", 0, decision.Transient, "http-5xx", "SERVER_ERROR"},
-		{"502 Bad Gateway", 0, decision.Transient, "http-5xx", "SERVER_ERROR"},
-		{"503 Service Unavailable", 0, decision.Transient, "http-503", "SERVICE_UNAVAILABLE"},
-		{"504 Gateway Timeout", 0, decision.Transient, "TIMEOUT", "TIMEOUT"},
-		{"x", 504, decision.Transient, "http-504", "TIMEOUT"},
-		{"timeout of 30000ms exceeded", 0, decision.Transient, "TIMEOUT", "TIMEOUT"},
-		{"connect ETIMEDOUT 10.0.0.7:8080", 0, decision.Transient, "ETIMEDOUT", "TIMEOUT"},
-		{"request timed out", 0, decision.Transient, "TIMED_OUT", "TIMEOUT"},
-		{"timeout after HTTP 404", 0, decision.Permanent, "http-404", "NOT_FOUND"}, // R2
-		{"message 404 of 500", 0, decision.Unknown, "", "UNKNOWN"},
-		{"I'm a teapot", 418, decision.Unknown, "", "UNKNOWN"},
-		{"Unauthorized", 401, decision.Unknown, "", "UNKNOWN"},
-		{"connect ECONNREFUSED", 0, decision.Unknown, "", "UNKNOWN"},
-	} {
-		if m := rules.Classify(tt.text, tt.status); m.Class != tt.class || m.Name != tt.rule || m.Reason != tt.reason {
-			t.Errorf("%q with %d is %s by %q for %s, want %s by %q for %s", tt.text, tt.status, m.Class, m.Name, m.Reason, tt.class, tt.rule, tt.reason)
-		} else if m.Class == decision.Permanent && (m.Team != "atendimento" || m.Hint == "") {
-			t.Errorf("%q goes to %q with the hint %q", tt.text, m.Team, m.Hint)
-		}
-	}
-}
-
-// TestOutages: only what speaks of the portal is evidence that it is down; what may be due to the one claim, or what a
-// working portal says of it, would hold all claims for its sake.
-func TestOutages(t *testing.T) {
-	rules := Default().Policies[decision.DefaultPolicy].Rules
-	for want, texts := range map[destination.Tells][]string{
-		destination.TellsFailed: {"TIMEOUT", "HTTP 503", "O portal está fora do ar. Tente novamente mais tarde.",
-			"portal.example:443 failed to respond", "unexpected end of stream", "Conexão encerrada pelo servidor"},
-		"": {"HTTP 500", "Erro interno ao processar a guia", "Guia em análise. Aguarde o retorno.", "Tente novamente",
-			"Registro do beneficiário em uso (bloqueado), tente novamente", "Validação da carteirinha temporariamente suspensa"},
-	} {
-		for _, text := range texts {
-			if m := rules.Classify(text, 0); destination.TellsOf(&m, 0) != want {
-				t.Errorf("%q tells %q of its destination, by %s for %s", text, destination.TellsOf(&m, 0), m.Name, m.Reason)
+// TestShipped holds testdata/shipped.txt: what the shipped policies make of texts and ids.
+func TestShipped(t *testing.T) {
+	makes := map[string]func(p *decision.Policy, given string) string{"answers": answers, "rules": ruleOf, "ids": takes, "tells": tells}
+	for _, lines := range golden.Cases(t, "testdata/shipped.txt") {
+		kind, policy, _ := strings.Cut(lines[0], " ")
+		for _, line := range lines[1:] {
+			given, want, _ := strings.Cut(line, " -> ")
+			if got := makes[kind](Default().Policies[policy], given); got != want {
+				t.Errorf("%s: %q is %s, want %s", lines[0], given, got, want)
 			}
 		}
 	}
+}
+
+// answers are the outcomes of an error the first time and the second, with the reason and the team of the end.
+func answers(p *decision.Policy, given string) string {
+	id := map[string]decision.Value{"tiss-submission": `"CLM-001-123"`}[p.Name]
+	var said []string
+	for _, count := range []decision.Value{"0", "1"} {
+		f, _ := p.Read(decision.Variables{ID: cmp.Or(id, `"m1"`), Error: decision.Text(given), RetryCount: count})
+		d := decision.Decide(&f, p, decision.Past{}, time.Unix(1.7e9, 0))
+		if said = append(said, string(d.Outcome)); count == "1" && d.Team != "" {
+			said[1] += fmt.Sprintf(" %s for %s", d.Reason, d.Team)
+		}
+	}
+	return strings.Join(said, ", ")
+}
+
+// ruleOf is how a text is classified, by the status that stands before it, if any.
+func ruleOf(p *decision.Policy, given string) string {
+	status, text := 0, given
+	if before, after, is := strings.Cut(given, ": "); is {
+		status, _ = strconv.Atoi(before)
+		text = after
+	}
+	m := p.Rules.Classify(text, status)
+	said := fmt.Sprintf("%s %s", m.Class, m.Reason)
+	if m.Name != "" {
+		said += " by " + m.Name
+	}
+	if m.Team != "" {
+		said += " for " + string(m.Team)
+	}
+	if m.Hint != "" {
+		said += ", with a hint"
+	}
+	return said
+}
+
+// takes says whether an id is taken, or what is wrong with how it is refused.
+func takes(p *decision.Policy, given string) string {
+	_, rejection := p.Read(decision.Variables{ID: decision.Text(given), Error: `"x"`})
+	switch {
+	case rejection == nil:
+		return "taken"
+	case rejection.Code == p.InvalidID:
+		return "refused"
+	default:
+		return rejection.Error()
+	}
+}
+
+// tells is what a text tells of its destination.
+func tells(p *decision.Policy, given string) string {
+	m := p.Rules.Classify(given, 0)
+	return cmp.Or(string(destination.TellsOf(&m, 0)), "nothing")
 }

@@ -2,23 +2,22 @@ package catalogue
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
-	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/testkit/golden"
-	"retry-worker/internal/text"
 )
 
 // problemLine is what each line of an error is but the one that counts the rest.
@@ -49,106 +48,35 @@ func TestBadCatalogues(t *testing.T) {
 	}
 }
 
-// TestEveryKey: what each key of the format becomes.
+// TestEveryKey holds what each key of the format becomes: the policy with its rules, the teams and the destinations.
 func TestEveryKey(t *testing.T) {
 	c, err := Load("testdata/every-key.yaml")
 	mustDo(t, err)
-	p := c.Policies["tiss-submission"]
-	got := *p
-	got.Rules, got.Destinations = nil, destination.Configured{}
-	want := decision.Policy{
-		Name: "tiss-submission", Description: "Every key", Catalogue: c.Version,
-		IDVariable: "claimId", ErrorVariable: "submissionError", HTTPStatusVariable: "httpStatus",
-		Own:       &decision.OwnVariables{MaxAttempts: "attempts", Delay: "delay", NonRetryable: "final"},
-		IDPattern: regexp.MustCompile(`^(CLM|GUIA)-[0-9]+$|^X-.+$`), InvalidID: decision.InvalidClaimID, MaxRetries: 1000,
-		Backoff: decision.BackoffRule{
-			Base: 90 * time.Second, Factor: 1.5, Min: time.Minute, Max: 48 * time.Hour, Jitter: 0.125, Rounding: 30 * time.Second},
-		TotalLimit: 366 * 24 * time.Hour, Salt: "sal", EmptyError: decision.AssumeTransient, UnknownError: decision.GiveUpUnknown, LimitTeam: "ti",
-		PresumedRetries: 2, Destination: &decision.DestinationVariable{Variable: "operadora", Default: "tiss"}, Stretch: true,
-		Context: []decision.ContextField{{Variable: "operadora", Label: text.Translated{Portuguese: "Operadora", English: "Insurer"}, Type: "text"}, {Variable: "valor", Label: text.Translated{Portuguese: "Valor"}, Type: "money"},
-			{Variable: "submissionDeadline", Label: text.Translated{Portuguese: "Prazo"}, Type: "time"}},
+	p := *c.Policies["tiss-submission"]
+	if p.Catalogue != c.Version || !reflect.DeepEqual(Default().Destinations.Of("amil"), destination.Defaults()) {
+		t.Errorf("the policy is of catalogue %s, want %s; the built-in destination is %+v", p.Catalogue, c.Version, Default().Destinations.Of("amil"))
 	}
-	same := cmp.Comparer(func(a, b *regexp.Regexp) bool { return a.String() == b.String() })
-	if diff := cmp.Diff(want, got, same); diff != "" {
-		t.Errorf("the policy differs (-want +got):\n%s", diff)
+	rules, destinations := p.Rules.Rules(), map[string]destination.Settings{}
+	for _, name := range []string{"unimed-sp", "amil", "default"} {
+		destinations[name] = c.Destinations.Of(name)
 	}
-	wantRules := []classify.Rule{
-		{
-			Name: "everything", Class: decision.Permanent, Rank: classify.TISS, Reason: "CLAIM_DENIED", Team: "faturamento", Hint: text.Translated{Portuguese: "Confira a guia.", English: "Check the claim."},
-			Codes: []string{"DUPLICATE_CLAIM", "1234"}, Statuses: []string{"404", "410", "422"}, TISSFaults: []string{"LoginInvalido"},
-			TISSCodes: []string{"1308", "10xx"}, Phrases: []string{"guia recusad*"}, Patterns: []string{"guia [0-9]{1,9} (negada|recusada)"},
-			Matches: []string{"guia 1 negada"}, Not: []string{"guia 1 paga"},
-		},
-		codeRule(decision.Permanent, "INSURANCE_EXPIRED", "INSURANCE_EXPIRED", "ti"),
-		codeRule(decision.Permanent, "OUR_CODE", "DEFERRED", "ti"),
-		codeRule(decision.Permanent, "OTHER_CODE", "DEFERRED", "ti"),
-		codeRule(decision.Transient, "TIMEOUT", "TIMEOUT", ""),
-		codeRule(decision.Transient, "503", "503", ""),
-		{Name: "busy", Class: decision.Transient, Rank: classify.Signature, Reason: "503", Hint: text.Translated{Portuguese: "Aguarde."}, Codes: []string{"BUSY_NOW"}, Statuses: []string{"5xx"}},
-		{
-			Name: "patient", Class: decision.Permanent, Rank: classify.Refusal, Reason: "INVALID_PATIENT_DATA", Team: "ti",
-			Refusals: []string{"duplicad*"}, Approvals: []string{"autorizad*"}, Things: []string{"cpf"},
-		},
-	}
-	empty := cmp.FilterValues(func(a, b []string) bool { return len(a) == 0 && len(b) == 0 }, cmp.Ignore())
-	if diff := cmp.Diff(wantRules, p.Rules.Rules(), empty); diff != "" {
-		t.Errorf("the rules differ (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(map[decision.Team]Team{"faturamento": {Description: "Faturamento"}, "ti": {
-		Email:   []string{"ti@hospital.example", "plantao.ti+fila@mail.hospital.example"},
-		Webhook: &Webhook{URL: "https://chat.hospital.example:8443/hooks/retry?room=ti", SecretFile: "/run/secrets/ti"},
-		Digest:  true,
-	}}, c.Teams); diff != "" {
-		t.Errorf("the teams differ (-want +got):\n%s", diff)
-	}
-	other := destination.Settings{
-		OpensAt: destination.Threshold{Failures: 0.25, Of: 10, Within: time.Minute},
-		Probe:   destination.Probe{Every: 10 * time.Minute, Expect: []int{200, 204}},
-		Pace:    destination.Pace{Start: 2, Most: 120, Factor: 1.5, Step: 30 * time.Second, OnRateLimit: 0.7, Limited: true},
-	}
-	unimed := other
-	unimed.Probe.URL, unimed.Pace.Most = "https://portal.unimed.example/tiss?wsdl", 20
-	exported := cmp.AllowUnexported(destination.Pace{})
-	for name, want := range map[string]destination.Settings{"unimed-sp": unimed, "amil": other, "default": other} {
-		if diff := cmp.Diff(want, c.Destinations.Of(name), exported); diff != "" {
-			t.Errorf("the destination %s differs (-want +got):\n%s", name, diff)
-		}
-	}
-	if diff := cmp.Diff(destination.Defaults(), Default().Destinations.Of("amil"), exported); diff != "" {
-		t.Errorf("the built-in destination differs (-want +got):\n%s", diff)
-	}
+	p.Catalogue, p.Rules, p.Destinations = "", nil, destination.Configured{}
+	all, err := json.MarshalIndent(map[string]any{"policy": p, "rules": rules, "teams": c.Teams, "destinations": destinations}, "", "  ")
+	mustDo(t, err)
+	unset := regexp.MustCompile(`(?m)^ +"\w+": (null|""|0|false|\{\}),?\n`)
+	set := unset.ReplaceAllString(string(all), "")
+	golden.Check(t, "testdata/every-key.txt", regexp.MustCompile(`(?m)^ +"\w+": \{\s+\},?\n`).ReplaceAllString(set, "")+"\n")
 }
 
-func codeRule(class decision.ErrorClassification, code string, reason decision.Reason, team decision.Team) classify.Rule {
-	return classify.Rule{Name: code, Class: class, Rank: classify.Signature, Reason: reason, Team: team, Codes: []string{code}}
-}
-
-// TestBackoffDefaults: what a backoff is that does not say everything.
+// TestBackoffDefaults holds testdata/backoffs.txt: what a backoff is that does not say everything.
 func TestBackoffDefaults(t *testing.T) {
-	const ms, s, m, h = time.Millisecond, time.Second, time.Minute, time.Hour
-	for yaml, want := range map[string]decision.BackoffRule{
-		"{constant: 30s}":                                           {Base: 30 * s, Min: 30 * s, Max: 30 * s, Factor: 1, Rounding: ms},
-		"{constant: 5m}":                                            {Base: 5 * m, Min: 5 * m, Max: 5 * m, Factor: 1, Rounding: s},
-		"{constant: 10m, jitter: 10%}":                              {Base: 10 * m, Min: 9 * m, Max: 11 * m, Factor: 1, Jitter: 0.1, Rounding: s},
-		"{constant: 1m, jitter: 12.5%}":                             {Base: m, Min: 52_500 * ms, Max: 67_500 * ms, Factor: 1, Jitter: 0.125, Rounding: ms},
-		"{constant: 65s, jitter: 1%}":                               {Base: 65 * s, Min: 64 * s, Max: 66 * s, Factor: 1, Jitter: 0.01, Rounding: s},
-		"{constant: 100s, rounding: 1m}":                            {Base: 100 * s, Min: 2 * m, Max: 2 * m, Factor: 1, Rounding: m},
-		"{constant: 20s, rounding: 7s}":                             {Base: 20 * s, Min: 21 * s, Max: 21 * s, Factor: 1, Rounding: 7 * s},
-		"{constant: 1ms, jitter: 50%}":                              {Base: ms, Min: ms, Max: 2 * ms, Factor: 1, Jitter: 0.5, Rounding: ms},
-		"{list: [1m, 5m, 2m]}":                                      {List: []time.Duration{m, 5 * m, 2 * m}, Min: m, Max: 5 * m, Factor: 1, Rounding: s},
-		"{list: [5s], jitter: 20%}":                                 {List: []time.Duration{5 * s}, Min: 4 * s, Max: 6 * s, Factor: 1, Jitter: 0.2, Rounding: ms},
-		"{exponential: {base: 1s, factor: 3}, max: 1h}":             {Base: s, Factor: 3, Min: s, Max: h, Rounding: ms},
-		"{exponential: {base: 2m, factor: 1}, max: 1d, jitter: 0%}": {Base: 2 * m, Factor: 1, Min: 2 * m, Max: 24 * h, Rounding: s},
-		"{exponential: {base: 1s, factor: 1000}, min: 1m, max: 1h, rounding: 1m}": {Base: s, Factor: 1000, Min: m, Max: h, Rounding: m},
-	} {
+	for _, line := range slices.Concat(golden.Cases(t, "testdata/backoffs.txt")...) {
+		yaml, want, _ := strings.Cut(line, " -> ")
 		c, err := Parse("test", bytes.Replace(defaultYAML, []byte("backoff: {list: [5s, 30s, 5m]}"), []byte("backoff: "+yaml), 1))
-		if err != nil {
-			t.Errorf("%s: %v", yaml, err)
-			continue
-		}
+		mustDo(t, err)
 		got := c.Policies["whatsapp-message"].Backoff
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", yaml, diff)
+		if text := fmt.Sprintf("%+v", got); text != want {
+			t.Errorf("%s is %s, want %s", yaml, text, want)
 		}
 		for _, d := range []time.Duration{got.Min, got.Max, got.Rounding} {
 			if d <= 0 || d%got.Precision() != 0 {

@@ -121,45 +121,6 @@ func TestLadderEnds(t *testing.T) {
 	}
 }
 
-// R15: the values are read as a job's are.
-func TestReadOwn(t *testing.T) {
-	for _, tt := range []struct {
-		maxAttempts, delay decision.Value
-		retries            int64
-		wait               time.Duration
-		refused            string
-	}{
-		{"4", `"PT30S"`, 3, 30 * time.Second, ""},
-		{"2", "1500", 1, 1500 * time.Millisecond, ""},
-		{"2", "", 1, time.Minute, ""}, // the policy's own
-		{"1", "1500", 0, 0, ""},
-		{"", "1500", 0, 0, ""}, // FA-004.1
-		{"0", "", 0, 0, "INVALID_RETRY_POLICY: maxAttempts is 0, expected a whole number from 1 to 1000, or none (no retry policy)"},
-		{"2", `"soon"`, 0, 0, `INVALID_RETRY_POLICY: delayBetweenAttempts is "soon" (text), expected an ISO 8601 duration such as PT30S, or milliseconds as a whole number, at most 366 days, or none`},
-	} {
-		own, rejection := queue().ReadOwn(&decision.Variables{MaxAttempts: tt.maxAttempts, Delay: tt.delay})
-		if tt.refused != "" {
-			if rejection == nil || rejection.Error() != tt.refused {
-				t.Errorf("%s, %s: %v, want %s", tt.maxAttempts, tt.delay, rejection, tt.refused)
-			}
-			continue
-		}
-		if rejection != nil {
-			t.Errorf("%s, %s: %v", tt.maxAttempts, tt.delay, rejection)
-			continue
-		}
-		p := catalogue.PlanAt(queue(), own, "", time.Time{})
-		if int64(len(p.Retries)) != tt.retries || p.MaxRetries != tt.retries {
-			t.Errorf("%s, %s: %d retries, want %d", tt.maxAttempts, tt.delay, len(p.Retries), tt.retries)
-		}
-		for _, r := range p.Retries {
-			if r.Wait.Nominal != catalogue.Duration(tt.wait) || r.Wait.Earliest != r.Wait.Latest {
-				t.Errorf("%s, %s: waits %v, want %v", tt.maxAttempts, tt.delay, r.Wait, tt.wait)
-			}
-		}
-	}
-}
-
 func TestTimeInJSONIsSeconds(t *testing.T) {
 	for d, want := range map[time.Duration]string{0: "0", 250 * time.Millisecond: "0.25", 48 * time.Hour: "172800"} {
 		if got, err := json.Marshal(catalogue.Duration(d)); err != nil || string(got) != want {

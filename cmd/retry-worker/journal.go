@@ -166,6 +166,11 @@ func writesJournal(do func(ctx context.Context, w *journalWriter) error) func(*c
 		}
 		ctx, cancel := untilSignal(cmd.Context())
 		defer cancel()
+		// Only serve begins a journal: to begin one here would hide that the address is wrong.
+		is := func(context.Context, store.Reader) error { return nil }
+		if err := readStore(ctx, settings.DatabaseURL, is); err != nil {
+			return err
+		}
 		s, err := store.Open(ctx, settings.DatabaseURL)
 		if err != nil {
 			return err

@@ -74,6 +74,11 @@ func TestJournalBackup(t *testing.T) {
 		}
 	}
 	retryWorker("audit", "verify", "--head", head).done(t)
+	missing := filepath.Join(folder, "missing.db")
+	t.Setenv("RETRY_WORKER_DATABASE_URL", "sqlite:"+missing)
+	retryWorker("journal", "rebuild").fails(t, exitFailed,
+		"database "+missing+": does not exist: name the file that the worker writes (RETRY_WORKER_DATABASE_URL)")
+	t.Setenv("RETRY_WORKER_DATABASE_URL", "sqlite:"+copied)
 
 	// Of a journal that does not hold no copy is left that could be taken for a good one.
 	alter(t, copied, "UPDATE records SET body = body || ' ' WHERE record = 2")

@@ -84,9 +84,7 @@ func (p *Pages) audit(v *visit, o *open) (*page, error) {
 	} else {
 		records = v.latest(o, d, head)
 	}
-	for i := range records {
-		d.Rows = append(d.Rows, v.auditRow(&records[i]))
-	}
+	d.Rows = each(records, v.auditRow)
 	pg.summary = v.T("audit.summary", v.Number(head.Record))
 	return pg, nil
 }

@@ -109,11 +109,8 @@ func (v *visit) pattern(o *open, fingerprint string) string {
 	return v.patterns[fingerprint]
 }
 
-func (v *visit) causeRows(groups []deadletter.Group, f journal.DeadLetterFilter) (rows []causeRow) {
-	for i := range groups {
-		rows = append(rows, v.causeRow(&groups[i], f))
-	}
-	return rows
+func (v *visit) causeRows(groups []deadletter.Group, f journal.DeadLetterFilter) []causeRow {
+	return each(groups, func(g *deadletter.Group) causeRow { return v.causeRow(g, f) })
 }
 
 // causeData is the page of a cause: what it is, what became of its retries, and what people taught.
@@ -218,15 +215,13 @@ func (v *visit) news(n *journal.News) string {
 }
 
 // newCauses returns the causes that were reported as new or as back within the last day.
-func (v *visit) newCauses(o *open) (rows []newCause) {
+func (v *visit) newCauses(o *open) []newCause {
 	f := journal.CauseFilter{Told: v.now.Add(-statistics.Daily)}
 	causes, _, err := o.ListCauses(v.r.Context(), f, "", mostCauses)
 	check(err)
-	for i := range causes {
-		c := &causes[i]
-		rows = append(rows, newCause{link{v.reason(c.Reason), causeURL(c.ID)}, c.Pattern, v.news(c.News)})
-	}
-	return rows
+	return each(causes, func(c *journal.Cause) newCause {
+		return newCause{link{v.reason(c.Reason), causeURL(c.ID)}, c.Pattern, v.news(c.News)}
+	})
 }
 
 // teach answers POST /causes/{id}/teach with classification, team and reason, and POST /causes/{id}/forget with reason;

@@ -53,11 +53,8 @@ func (v *visit) otherContext(of decision.Context) decision.Context {
 }
 
 // context returns a claim's context as facts, labelled by the catalogue in force.
-func (v *visit) context(policy string, of decision.Context) (facts []fact) {
-	for _, c := range v.otherContext(of) {
-		facts = append(facts, v.contextFact(policy, &c))
-	}
-	return facts
+func (v *visit) context(policy string, of decision.Context) []fact {
+	return each(v.otherContext(of), func(c *decision.ContextValue) fact { return v.contextFact(policy, c) })
 }
 
 func (v *visit) contextFact(policy string, c *decision.ContextValue) fact {

@@ -149,11 +149,8 @@ func groupsURL(f journal.DeadLetterFilter) string {
 func planURL(f journal.DeadLetterFilter) string { return address("/bulk-runs/new", fieldsOf(&f)...) }
 
 // filterFacts returns the parts of a filter in words.
-func (v *visit) filterFacts(o *open, f *journal.DeadLetterFilter) (all []fact) {
-	for _, c := range v.chips(o, f) {
-		all = append(all, c.fact)
-	}
-	return all
+func (v *visit) filterFacts(o *open, f *journal.DeadLetterFilter) []fact {
+	return each(v.chips(o, f), func(c *factLink) fact { return c.fact })
 }
 
 // factLink is a fact that leads to a list.

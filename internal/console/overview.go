@@ -85,7 +85,7 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	check(err)
 	d := &overviewData{V: v, AlertAbove: deadletter.AlertAbove, Success: v.success(kpis), Due: due.of(v, all),
 		Reprocessing: sumOf(v.counts(o, again), &again).N, Causes: v.causeRows(biggest, own), Groups: groupsURL(own),
-		New: v.newCauses(o), Runs: v.runRows(o, active(recent)), Shortcuts: v.shortcuts(o, own)}
+		New: v.newCauses(o), Runs: each(active(recent), func(r *journal.BulkRun) runRow { return v.runRow(o, r) }), Shortcuts: v.shortcuts(o, own)}
 	v.waiting(d, v.counts(o, all))
 	for i := range d.Teams {
 		d.Teams[i].Due = due.of(v, journal.DeadLetterFilter{Team: d.Teams[i].Team})
@@ -203,11 +203,16 @@ func rowOf[T any](rows *[]T, wanted func(*T) bool) *T {
 }
 
 func (v *visit) teams(teams []decision.Team) string {
-	names := make([]string, 0, len(teams))
-	for _, team := range teams {
-		names = append(names, v.team(team))
+	return strings.Join(each(teams, func(t *decision.Team) string { return v.team(*t) }), ", ")
+}
+
+// each returns what of returns for each element.
+func each[T, V any](all []T, of func(*T) V) []V {
+	views := make([]V, len(all))
+	for i := range all {
+		views[i] = of(&all[i])
 	}
-	return strings.Join(names, ", ")
+	return views
 }
 
 func (p *Pages) health(v *visit, o *open) []healthRow {
@@ -241,12 +246,10 @@ const mostUntold = 3
 
 // untold returns a row for each of the oldest notices that have not reached their team.
 func (v *visit) untold(notices []Notice) []healthRow {
-	rows := make([]healthRow, 0, mostUntold)
-	for _, n := range notices[:min(len(notices), mostUntold)] {
-		rows = append(rows, healthRow{Name: v.T("health.notice", v.team(n.Team)), Badge: Badge{"bad", v.T("health.untold")},
-			Since: v.Ago(n.Since), Detail: v.T("health.way." + n.Way), Technical: n.Failure})
-	}
-	return rows
+	return each(notices[:min(len(notices), mostUntold)], func(n *Notice) healthRow {
+		return healthRow{Name: v.T("health.notice", v.team(n.Team)), Badge: Badge{"bad", v.T("health.untold")},
+			Since: v.Ago(n.Since), Detail: v.T("health.way." + n.Way), Technical: n.Failure}
+	})
 }
 
 // signal returns the row of the engine or the journal.

@@ -7,8 +7,10 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -84,58 +86,54 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.compressed
 
 // route registers every address, and an answer to the methods that it does not allow.
 func (p *Pages) route() {
-	methods := map[string]string{}
-	for _, route := range []struct {
-		method, path string
-		answer       http.HandlerFunc
-	}{
-		{http.MethodGet, "/{$}", p.reading(p.overview)},
-		{http.MethodGet, "/search", p.reading(p.search)},
-		{http.MethodGet, "/dead-letters", p.reading(p.deadLetters)},
-		{http.MethodGet, "/dead-letters.csv", p.reading(p.exportLetters)},
-		{http.MethodGet, "/dead-letters/groups", p.reading(p.groups)},
-		{http.MethodGet, "/dead-letters/{id}", p.reading(p.deadLetter)},
-		{http.MethodPost, "/dead-letters/{id}/retry", p.decide(journal.BulkRetry)},
-		{http.MethodPost, "/dead-letters/{id}/discard", p.decide(journal.BulkDiscard)},
-		{http.MethodPost, "/dead-letters/{id}/accept", p.decide(journal.BulkAccept)},
-		{http.MethodPost, "/dead-letters/{id}/undo", p.note(journal.Undo)},
-		{http.MethodPost, "/dead-letters/{id}/comment", p.note(journal.Comment)},
-		{http.MethodPost, "/dead-letters/{id}/assignment", p.reading(p.assign)},
-		{http.MethodPost, "/assignees/{name}", p.reading(p.handover)},
-		{http.MethodGet, "/subjects/{policy}/{id}", p.reading(p.subject)},
-		{http.MethodGet, "/causes/{id}", p.reading(p.causePage)},
-		{http.MethodPost, "/causes/{id}/teach", p.teach("teach")},
-		{http.MethodPost, "/causes/{id}/forget", p.teach("forget")},
-		{http.MethodGet, "/bulk-runs", p.reading(p.runs)},
-		{http.MethodPost, "/bulk-runs", p.reading(p.startRun)},
-		{http.MethodGet, "/bulk-runs/new", p.reading(p.planRun)},
-		{http.MethodPost, "/bulk-runs/new", p.reading(p.replan)},
-		{http.MethodGet, "/bulk-runs/{id}", p.reading(p.run)},
-		{http.MethodPost, "/bulk-runs/{id}/pause", p.steer(journal.BulkPause)},
-		{http.MethodPost, "/bulk-runs/{id}/resume", p.steer(journal.BulkResume)},
-		{http.MethodPost, "/bulk-runs/{id}/cancel", p.steer(journal.BulkCancel)},
-		{http.MethodGet, "/destinations", p.reading(p.portals)},
-		{http.MethodGet, "/destinations/{name}", p.reading(p.portal)},
-		{http.MethodPost, "/destinations/{name}/hold", p.order(destination.HoldClaims)},
-		{http.MethodPost, "/destinations/{name}/probe", p.order(destination.SendCanary)},
-		{http.MethodPost, "/destinations/{name}/release", p.order(destination.ReleaseAt)},
-		{http.MethodPost, "/destinations/{name}/up", p.order(destination.TreatAsUp)},
-		{http.MethodGet, "/policies", p.plain(p.policies)},
-		{http.MethodGet, "/audit", p.reading(p.audit)},
-		{http.MethodGet, "/audit/export", p.reading(p.export)},
-		{http.MethodGet, AssetsPrefix + "{version}/{name}", p.asset},
-	} {
-		p.mux.HandleFunc(route.method+" "+route.path, route.answer)
-		if methods[route.path] != "" {
-			methods[route.path] += ", "
-		}
-		methods[route.path] += route.method
+	routes := map[string]http.HandlerFunc{
+		"GET /{$}":                                 p.reading(p.overview),
+		"GET /search":                              p.reading(p.search),
+		"GET /dead-letters":                        p.reading(p.deadLetters),
+		"GET /dead-letters.csv":                    p.reading(p.exportLetters),
+		"GET /dead-letters/groups":                 p.reading(p.groups),
+		"GET /dead-letters/{id}":                   p.reading(p.deadLetter),
+		"POST /dead-letters/{id}/retry":            p.decide(journal.BulkRetry),
+		"POST /dead-letters/{id}/discard":          p.decide(journal.BulkDiscard),
+		"POST /dead-letters/{id}/accept":           p.decide(journal.BulkAccept),
+		"POST /dead-letters/{id}/undo":             p.note(journal.Undo),
+		"POST /dead-letters/{id}/comment":          p.note(journal.Comment),
+		"POST /dead-letters/{id}/assignment":       p.reading(p.assign),
+		"POST /assignees/{name}":                   p.reading(p.handover),
+		"GET /subjects/{policy}/{id}":              p.reading(p.subject),
+		"GET /causes/{id}":                         p.reading(p.causePage),
+		"POST /causes/{id}/teach":                  p.teach("teach"),
+		"POST /causes/{id}/forget":                 p.teach("forget"),
+		"GET /bulk-runs":                           p.reading(p.runs),
+		"POST /bulk-runs":                          p.reading(p.startRun),
+		"GET /bulk-runs/new":                       p.reading(p.planRun),
+		"POST /bulk-runs/new":                      p.reading(p.replan),
+		"GET /bulk-runs/{id}":                      p.reading(p.run),
+		"POST /bulk-runs/{id}/pause":               p.steer(journal.BulkPause),
+		"POST /bulk-runs/{id}/resume":              p.steer(journal.BulkResume),
+		"POST /bulk-runs/{id}/cancel":              p.steer(journal.BulkCancel),
+		"GET /destinations":                        p.reading(p.portals),
+		"GET /destinations/{name}":                 p.reading(p.portal),
+		"POST /destinations/{name}/hold":           p.order(destination.HoldClaims),
+		"POST /destinations/{name}/probe":          p.order(destination.SendCanary),
+		"POST /destinations/{name}/release":        p.order(destination.ReleaseAt),
+		"POST /destinations/{name}/up":             p.order(destination.TreatAsUp),
+		"GET /policies":                            p.plain(p.policies),
+		"GET /audit":                               p.reading(p.audit),
+		"GET /audit/export":                        p.reading(p.export),
+		"GET " + AssetsPrefix + "{version}/{name}": p.asset,
+	}
+	methods := map[string][]string{}
+	for _, pattern := range slices.Sorted(maps.Keys(routes)) {
+		p.mux.HandleFunc(pattern, routes[pattern])
+		method, address, _ := strings.Cut(pattern, " ")
+		methods[address] = append(methods[address], method)
 	}
 	// The patterns with {id} answer for these: a mux takes no two patterns that overlap.
 	delete(methods, "/dead-letters/groups")
 	delete(methods, "/bulk-runs/new")
 	for address, allowed := range methods {
-		p.mux.HandleFunc(address, p.onlyBy(allowed))
+		p.mux.HandleFunc(address, p.onlyBy(strings.Join(allowed, ", ")))
 	}
 	p.mux.HandleFunc("/", p.plain(func(*visit) (*page, error) { return nil, notFound }))
 }

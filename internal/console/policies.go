@@ -60,11 +60,7 @@ func (v *visit) backoff(r *decision.BackoffRule) string {
 	var s string
 	switch {
 	case len(r.List) > 0:
-		waits := make([]string, 0, len(r.List))
-		for _, d := range r.List {
-			waits = append(waits, v.exact(d))
-		}
-		s = strings.Join(waits, ", ")
+		s = strings.Join(each(r.List, func(d *time.Duration) string { return v.exact(*d) }), ", ")
 	case r.Factor > 1:
 		s = v.T("backoff.exponential", v.exact(r.Base), v.short(r.Factor, 2), v.exact(r.Max))
 	default:

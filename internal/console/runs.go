@@ -42,7 +42,8 @@ func runURL(id string) string { return "/bulk-runs/" + segment(id) }
 func (p *Pages) runs(v *visit, o *open) (*page, error) {
 	all, next, err := o.Runs(v.r.Context(), v.r.URL.Query().Get("cursor"), runPage)
 	check(err)
-	d := &runsData{v, v.runRows(o, all), v.pager("cursor", next, "")}
+	row := func(r *journal.BulkRun) runRow { return v.runRow(o, r) }
+	d := &runsData{v, each(all, row), v.pager("cursor", next, "")}
 	return &page{name: "bulk-runs", section: "bulk-runs", title: v.T("runs.title"), data: d,
 		summary: v.Count("runs.active", int64(len(active(all))))}, nil
 }
@@ -52,13 +53,6 @@ func active(all []journal.BulkRun) []journal.BulkRun {
 	return slices.DeleteFunc(slices.Clone(all), func(r journal.BulkRun) bool { return r.State.Ended() })
 }
 
-func (v *visit) runRows(o *open, all []journal.BulkRun) (rows []runRow) {
-	for i := range all {
-		rows = append(rows, v.runRow(o, &all[i]))
-	}
-	return rows
-}
-
 func (v *visit) runRow(o *open, r *journal.BulkRun) runRow {
 	row := runRow{BulkRun: *r, What: v.Count("run.what."+string(r.Action), r.Total), State: v.badge("run.state", r.State),
 		Through: r.Total - r.Counts[journal.BulkPlanned], Came: v.came(r, outcomeOrder[:cameTo])}
@@ -66,10 +60,7 @@ func (v *visit) runRow(o *open, r *journal.BulkRun) runRow {
 	if r.Held {
 		row.State = Badge{"warn", v.T("run.state.held")}
 	}
-	var words []string
-	for _, f := range v.filterFacts(o, &r.Filter) {
-		words = append(words, f.Name+": "+f.Value)
-	}
+	words := each(v.filterFacts(o, &r.Filter), func(f *fact) string { return f.Name + ": " + f.Value })
 	row.Filter = cmp.Or(strings.Join(words, " · "), v.T("runs.everything"))
 	return row
 }

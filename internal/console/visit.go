@@ -72,10 +72,7 @@ func (v *visit) Role() string { return v.Or("role."+v.who.Role.String(), v.who.R
 // ownTeams names the teams that the reader is bound to.
 func (v *visit) ownTeams() string {
 	names := strings.Split(string(v.who.Teams), ",")
-	for i := range names {
-		names[i] = v.team(decision.Team(names[i]))
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(each(names, func(name *string) string { return v.team(decision.Team(*name)) }), ", ")
 }
 
 // page is the answer of an address.

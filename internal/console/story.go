@@ -148,28 +148,19 @@ func (v *visit) consequence(d *decision.Decision) string {
 	if d.ShouldRetry() {
 		return v.T("event.retry", v.retry(d.RetryCount, d.MaxRetries))
 	}
-	return v.T("event.final."+finalKind(d), v.Number(d.MaxRetries))
+	ended := "limit" // by a limit, a deadline, or the error itself
+	switch {
+	case d.Outcome == decision.PermanentError:
+		ended = string(d.ErrorClassification)
+	case d.Reason == decision.ReasonTimeLimit, d.Reason == decision.ReasonDeadline:
+		ended = string(d.Reason)
+	}
+	return v.T("event.final."+ended, v.Number(d.MaxRetries))
 }
 
-// isOnlyLimit reports whether finalKind says all of why the retries ended.
+// isOnlyLimit reports whether consequence says all of why the retries ended.
 func isOnlyLimit(d *decision.Decision) bool {
 	return d.Outcome == decision.MaxRetriesExceeded && d.Reason != decision.ReasonProbablyAccepted
-}
-
-// finalKind names what ended the retries: a limit, the deadline, or the error itself.
-func finalKind(d *decision.Decision) string {
-	switch {
-	case d.Outcome == decision.PermanentError && d.ErrorClassification == decision.Unknown:
-		return "unknown"
-	case d.Outcome == decision.PermanentError:
-		return "permanent"
-	case d.Reason == decision.ReasonTimeLimit:
-		return "time"
-	case d.Reason == decision.ReasonDeadline:
-		return "deadline"
-	default:
-		return "limit"
-	}
 }
 
 // entryMarks holds the marks of what ends an episode, or begins its wait, by kind of entry and what happened.

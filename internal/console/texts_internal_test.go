@@ -155,7 +155,7 @@ func namesOfSets() []string {
 		[]string{"event.outcome.failure.text", "event.review.reprocessing.text", "event.gate.held.text"},
 		named(catalogue.Default().Policies.Names(), "policy.*"),
 		named(marks, "mark.*"),
-		named([]string{"permanent", "unknown", "time", "deadline", "limit"}, "event.final.*"),
+		named([]string{"PERMANENT", "UNKNOWN", "TIME_LIMIT", "DEADLINE", "limit"}, "event.final.*"),
 		named([]journal.NoteVerb{journal.Comment, journal.Assign, journal.RetryLater, journal.DiscardLater, journal.Undo}, "event.note.*"),
 		named([]decision.UnknownError{decision.RetryUnknown, decision.GiveUpUnknown}, "limits.unknown.*"),
 		named([]decision.EmptyError{decision.RejectEmptyError, decision.AssumeTransient}, "limits.empty.*"),

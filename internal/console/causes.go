@@ -126,7 +126,6 @@ type causeData struct {
 	Teams   []option
 	// MayNot says why the reader may not teach; empty if he may. Done says what he has just done.
 	MayNot, Done string
-	Sent         *sent
 }
 
 // advice suggests to teach a cause as permanent, for the team that acts at its policy's limit.
@@ -139,9 +138,8 @@ type advice struct {
 func causeURL(id string) string { return "/causes/" + id }
 
 func (p *Pages) causePage(v *visit, o *open) (*page, error) {
-	sent := v.sent()
 	c := must(o.Cause(v.r.Context(), v.r.PathValue("id")))
-	d, learnt := &causeData{V: v, Cause: c, Sent: &sent, MayNot: v.mayNot(access.Teach, "", "cause.may_not")}, o.Prospects(&c)
+	d, learnt := &causeData{V: v, Cause: c, MayNot: v.mayNot(access.Teach, "", "cause.may_not")}, o.Prospects(&c)
 	if learnt.Closed() > 0 {
 		d.Learnt = v.learnt(learnt)
 	}
@@ -159,10 +157,10 @@ func (p *Pages) causePage(v *visit, o *open) (*page, error) {
 		d.Done = v.T("cause.done." + done)
 	}
 	for _, team := range o.Teams() {
-		d.Teams = append(d.Teams, option{string(team), v.team(team), string(team) == sent.Value("teach", "team")})
+		d.Teams = append(d.Teams, option{string(team), v.team(team), string(team) == v.Sent.Value("teach", "team")})
 	}
 	name := v.reason(c.Reason)
-	return &page{name: "cause", section: "dead-letters", title: name, data: d, status: sent.Status,
+	return &page{name: "cause", section: "dead-letters", title: name, data: d,
 		summary: strings.TrimSuffix(name+". "+d.Learnt, ". ")}, nil
 }
 

@@ -73,7 +73,7 @@ func (p *Pages) replan(v *visit, _ *open) (*page, error) {
 
 // planRun answers GET /bulk-runs/new with a plan, which changes nothing.
 func (p *Pages) planRun(v *visit, o *open) (*page, error) {
-	q, s := v.r.URL.Query(), v.sent()
+	q, s := v.r.URL.Query(), v.Sent
 	f, wrong := v.planForm(q)
 	f.Reason, f.Ticked = reasonOf(s.Form.Get("why")), s.Form.Get("everything") == "yes"
 	d := &planData{planForm: *f, Fields: fieldsOf(&f.filter), Change: listURL(f.filter), V: v, Most: journal.MaxPerMinute,
@@ -94,7 +94,7 @@ func (p *Pages) planRun(v *visit, o *open) (*page, error) {
 	if s.Verb == startVerb {
 		v.changes(d, s.Form)
 	}
-	pg := &page{name: "plan", section: "bulk-runs", title: v.T("plan.title"), data: d, fixed: true, status: s.Status}
+	pg := &page{name: "plan", section: "bulk-runs", title: v.T("plan.title"), data: d, fixed: true}
 	if d.Wrong != "" && s.Status == 0 {
 		pg.status = http.StatusUnprocessableEntity
 	}

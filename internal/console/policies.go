@@ -14,15 +14,15 @@ import (
 
 // policiesData is the page of the catalogue in force.
 type policiesData struct {
-	V                         *visit
-	Version, Source, HintLang string
+	V               *visit
+	Version, Source string
 	// Policies are sorted by name, the default one first.
 	Policies []*decision.Policy
 }
 
 func (p *Pages) policies(v *visit) (*page, error) {
 	c := v.catalogue
-	d := &policiesData{V: v, Version: c.Version, Source: v.source(), HintLang: v.hintLang()}
+	d := &policiesData{V: v, Version: c.Version, Source: v.source()}
 	for _, name := range c.Policies.Names() {
 		d.Policies = append(d.Policies, c.Policies[name])
 	}

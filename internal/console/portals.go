@@ -37,7 +37,6 @@ type portalData struct {
 	Orders []destination.Verb
 	// MayNot says why the reader may order nothing; empty if he may. Done says what he has just ordered.
 	MayNot, Done string
-	Sent         *sent
 }
 
 // orders lists what can be ordered.
@@ -153,15 +152,14 @@ func (v *visit) brief(t time.Time) string {
 }
 
 func (p *Pages) portal(v *visit, o *open) (*page, error) {
-	sent := v.sent()
 	found, claims, err := o.Destination(v.r.PathValue("name"))
 	check(err)
-	d := &portalData{V: v, portalRow: v.portalRow(&found), Claims: claims, Orders: orders, Sent: &sent,
+	d := &portalData{V: v, portalRow: v.portalRow(&found), Claims: claims, Orders: orders,
 		MayNot: v.mayNot(access.Order, "", "portal.may_not")}
 	if done := v.r.URL.Query().Get("done"); slices.Contains(orders, destination.Verb(done)) {
 		d.Done = v.T("portal.done." + done)
 	}
-	return &page{name: "portal", section: "portals", title: d.Name, data: d, status: sent.Status,
+	return &page{name: "portal", section: "portals", title: d.Name, data: d,
 		summary: d.State.Word + ". " + d.Says}, nil
 }
 

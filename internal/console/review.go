@@ -197,7 +197,7 @@ type assigned struct {
 }
 
 // assigned returns who has an open dead letter, and its form.
-func (v *visit) assigned(o *open, d *journal.DeadLetter, s *sent) assigned {
+func (v *visit) assigned(o *open, d *journal.DeadLetter) assigned {
 	has := &d.Assigned
 	a := assigned{Has: v.T("assigned.nobody"), Colleagues: o.Colleagues(d.Team), To: cmp.Or(has.Assignee, v.who.Name)}
 	switch has.Assignee {
@@ -213,7 +213,7 @@ func (v *visit) assigned(o *open, d *journal.DeadLetter, s *sent) assigned {
 	if !has.FollowUpAt.IsZero() {
 		a.Day = has.FollowUpAt.In(v.zone).Format(time.DateOnly)
 	}
-	if s.Verb == "assignment" {
+	if s := v.Sent; s.Verb == "assignment" {
 		a.To, a.Day, a.Said = s.Form.Get("assignee"), s.Form.Get("followUp"), s.Form.Get("text")
 	}
 	if !slices.Contains(append(a.Names, "", journal.Nobody), a.To) { // show one who may no longer have it, too

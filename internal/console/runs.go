@@ -112,7 +112,6 @@ type runData struct {
 	pager
 	// MayNot says why the reader may not steer it; empty if he may.
 	MayNot string
-	Sent   *sent
 }
 
 // outcomeRow is how many dead letters of a run have one outcome.
@@ -123,14 +122,13 @@ type outcomeRow struct {
 
 // run answers GET /bulk-runs/{id}?outcome=&after=.
 func (p *Pages) run(v *visit, o *open) (*page, error) {
-	sent := v.sent()
 	r := must(o.Run(v.r.Context(), v.r.PathValue("id")))
-	d := &runData{V: v, runRow: v.runRow(o, &r), Facts: v.runFacts(o, &r), Sent: &sent,
+	d := &runData{V: v, runRow: v.runRow(o, &r), Facts: v.runFacts(o, &r),
 		MayNot: v.mayNot(access.Bulk.Anew(r.Fresh), r.Filter.Team, "run.may_not"),
 		Left:   r.Counts[journal.BulkPlanned], Outcomes: v.outcomes(&r)}
 	v.pacing(d, &r)
 	v.items(o, d, &r)
-	return &page{name: "bulk-run", section: "bulk-runs", title: d.What, data: d, status: sent.Status,
+	return &page{name: "bulk-run", section: "bulk-runs", title: d.What, data: d,
 		summary: d.State.Word + ". " + d.Progress}, nil
 }
 

@@ -98,13 +98,14 @@ func (v *visit) refused(err error, to, prefix, mayBe string) (*page, error) {
 	return v.again(to, s), nil
 }
 
-// sent returns the form that the page shows again; the zero value if there is none.
-func (v *visit) sent() (s sent) {
-	page := v.r.URL.Query().Get(againField)
-	if page == "" || json.Unmarshal([]byte(kept(v.r, sentCookie)), &s) != nil || s.Page != page {
-		return sent{}
+// sentOf returns the form that a request's page shows again; the zero value if there is none.
+func sentOf(r *http.Request) *sent {
+	var s sent
+	page := r.URL.Query().Get(againField)
+	if page == "" || json.Unmarshal([]byte(kept(r, sentCookie)), &s) != nil || s.Page != page {
+		return &sent{}
 	}
-	return s
+	return &s
 }
 
 const aYear = 365 * 24 * 3600 // seconds

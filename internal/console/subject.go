@@ -40,11 +40,8 @@ type subjectData struct {
 	Operate, Claim string
 	// Shown says how much of a long story is shown; empty if all is.
 	Shown string
-	// HintLang is the language of the catalogue's hints; empty if it is not known.
-	HintLang string
 	// Possibly reports whether the portal may have taken the claim (R33).
 	Possibly bool
-	Sent     *sent
 }
 
 // letterData is the subject's latest dead letter, and what the reader may do about it.
@@ -86,20 +83,19 @@ func (p *Pages) subject(v *visit, o *open) (*page, error) {
 		Tenant: cmp.Or(v.r.URL.Query().Get("tenant"), journal.DefaultTenant), Policy: v.r.PathValue("policy"),
 		ID: v.r.PathValue("id"),
 	}
-	sent := v.sent()
 	story, found, err := o.Story(v.r.Context(), s)
 	check(err)
 	if !found {
 		return nil, &problem{status: http.StatusNotFound, key: "subject_unknown"}
 	}
-	d := &subjectData{V: v, Subject: s, standing: v.standing(&story), HintLang: v.hintLang(), Sent: &sent}
+	d := &subjectData{V: v, Subject: s, standing: v.standing(&story)}
 	if s.Tenant != journal.DefaultTenant {
 		d.Tenant = s.Tenant
 	}
 	d.Audit = address("/audit", field{"policy", s.Policy}, field{"id", s.ID}, field{"tenant", d.Tenant})
 	letter := ""
 	if n := len(story.DeadLetters); n > 0 {
-		letter, d.Letter = story.DeadLetters[n-1].ID, v.letter(o, &story, &sent)
+		letter, d.Letter = story.DeadLetters[n-1].ID, v.letter(o, &story)
 	}
 	d.Around = v.around(o, letter)
 	if n := len(story.Attempts); n > 0 {
@@ -114,7 +110,7 @@ func (p *Pages) subject(v *visit, o *open) (*page, error) {
 	d.Chapters = v.chapters(&story)
 	d.Shown = v.shorten(d.Chapters)
 	d.Steps = v.steps(&story, d.Chapters)
-	return &page{name: "subject", section: "dead-letters", title: s.ID, data: d, status: sent.Status,
+	return &page{name: "subject", section: "dead-letters", title: s.ID, data: d,
 		summary: d.Status.Word + ". " + d.Means}, nil
 }
 
@@ -182,8 +178,8 @@ func (v *visit) shorten(chapters []chapter) string {
 	return v.T("events.last", v.Number(mostEvents), v.Number(int64(all)))
 }
 
-// hintLang returns the language of the catalogue's texts, if it is known: the default's are Portuguese.
-func (v *visit) hintLang() string {
+// HintLang returns the language of the catalogue's texts, if it is known: the default's are Portuguese.
+func (v *visit) HintLang() string {
 	if v.catalogue.Source == catalogue.DefaultSource {
 		return string(Portuguese)
 	}
@@ -246,7 +242,7 @@ func (v *visit) lastEpisode(s *standing, e *journal.Episode) {
 }
 
 // letter returns what the page shows of a story's last dead letter.
-func (v *visit) letter(o *open, story *journal.Story, sent *sent) *letterData {
+func (v *visit) letter(o *open, story *journal.Story) *letterData {
 	d := &story.DeadLetters[len(story.DeadLetters)-1]
 	l := &letterData{DeadLetter: d, Process: o.Process(d), MayNot: v.mayNotDecide(d.Team),
 		JustDone: v.r.URL.Query().Get("done") == d.ID && !d.Review.At.IsZero() && d.State != journal.DeadLetterOpen}
@@ -258,9 +254,9 @@ func (v *visit) letter(o *open, story *journal.Story, sent *sent) *letterData {
 	if d.State != journal.DeadLetterOpen {
 		return l
 	}
-	l.assigned, l.Advice = v.assigned(o, d, sent), v.adviceOn(o, d)
+	l.assigned, l.Advice = v.assigned(o, d), v.adviceOn(o, d)
 	if d.Later.By == "" {
-		l.Form = v.form(d, story, sent)
+		l.Form = v.form(d, story)
 	}
 	return l
 }
@@ -315,7 +311,7 @@ func (v *visit) hint(policy, matched string) string {
 	return ""
 }
 
-func (v *visit) form(d *journal.DeadLetter, story *journal.Story, sent *sent) *reviewForm {
+func (v *visit) form(d *journal.DeadLetter, story *journal.Story) *reviewForm {
 	f := &reviewForm{When: deadletter.Backoff, Recent: v.recentReasons(),
 		MayRestart: v.who.May(access.Restart, string(d.Team))}
 	if d.Outcome == decision.PermanentError { // a person has corrected the cause
@@ -324,7 +320,7 @@ func (v *visit) form(d *journal.DeadLetter, story *journal.Story, sent *sent) *r
 	if !d.AtLimit() {
 		f.How = "next" // beyond the limit the person must choose
 	}
-	if sent.Verb == string(journal.BulkRetry) && sent.Wrong != "" {
+	if sent := v.Sent; sent.Verb == string(journal.BulkRetry) && sent.Wrong != "" {
 		f.How, f.When = sent.Form.Get("how"), sent.Form.Get("when")
 	}
 	if !d.Deadline.IsZero() && v.Past(d.Deadline) {

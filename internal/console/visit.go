@@ -34,6 +34,8 @@ type visit struct {
 	now       time.Time
 	catalogue *catalogue.Catalogue
 	tag       string // Pages.tag
+	// Sent is the form that the page shows again.
+	Sent *sent
 	// mine is the team that the reader works for; empty if that is not known.
 	mine decision.Team
 	// patterns holds the patterns of causes that were looked up for this page, by fingerprint.
@@ -43,7 +45,7 @@ type visit struct {
 func (p *Pages) visit(w http.ResponseWriter, r *http.Request) *visit {
 	lang, chosen := langOf(r)
 	v := &visit{w: w, r: r, who: access.From(r.Context()), Lang: lang, zone: p.Zone, now: p.Now().UTC(),
-		catalogue: p.Catalogue(), patterns: map[string]string{}}
+		catalogue: p.Catalogue(), patterns: map[string]string{}, Sent: sentOf(r)}
 	w.Header().Set("Date", v.now.Format(http.TimeFormat)) // ages in the browser go by it
 	if chosen {
 		v.keep(langCookie, string(lang), aYear)
@@ -158,6 +160,7 @@ func (p *Pages) answer(v *visit, pg *page, err error) {
 	case pg.redirect != "":
 		http.Redirect(v.w, v.r, pg.redirect, http.StatusSeeOther)
 	default:
+		pg.status = cmp.Or(pg.status, v.Sent.Status)
 		p.write(v, pg)
 	}
 }

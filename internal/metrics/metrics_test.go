@@ -11,7 +11,6 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"retry-worker/internal/decision"
-	"retry-worker/internal/journal"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/statistics"
 	"retry-worker/internal/testkit"
@@ -68,32 +67,6 @@ func sum(f *dto.MetricFamily) (n float64) {
 		n += m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
 	}
 	return n
-}
-
-// R19's figures: all of them, as the journal has them; those that vanish leave no old value behind.
-// What was recorded of a policy that is gone counts, too.
-func TestKPIsComeAndGo(t *testing.T) {
-	m, url := served(t)
-	count := func(name string) int { return len(families(t, scrape(t, url))[name].GetMetric()) }
-	slot := journal.SlotOf(analysed)
-	figures := []journal.Sum{
-		{Policy: "gone", Slot: slot, Name: journal.SumDecisions, N: 8},
-		{Policy: "gone", Slot: slot, Name: journal.SumPermanent, N: 2},
-		{Policy: "gone", Slot: slot, Name: journal.SumRecoveredRetried, N: 3},
-		{Policy: "gone", Slot: slot, Name: journal.SumExhaustedRetried, N: 1},
-	}
-	m.Show(&metrics.Figures{Read: analysed, KPIs: statistics.All(figures, nil, analysed)})
-	wantLines(t, scrape(t, url), map[string]bool{
-		`retry_worker_kpi{kpi="permanent_rate",policy="gone"} 0.25`: true, `retry_success_rate{policy="gone"} 0.75`: true,
-		`retry_worker_kpi{kpi="` + statistics.SuccessRate + `",policy="gone"} 0.75`: true,
-	})
-	if got := count("retry_worker_kpi"); got != 4 { // the two, and the mean time and retries of what recovered
-		t.Errorf("%d figures have a value, want 4", got)
-	}
-	m.Show(&metrics.Figures{Read: analysed, KPIs: statistics.All(nil, []string{"gone"}, analysed)})
-	if count("retry_worker_kpi")+count("retry_success_rate") != 0 || count("retry_worker_kpi_samples") != 10 {
-		t.Errorf("figures of nothing are there: %d, and %d samples, want 0 and 10", count("retry_worker_kpi"), count("retry_worker_kpi_samples"))
-	}
 }
 
 func TestLabelsComeFromClosedSets(t *testing.T) {

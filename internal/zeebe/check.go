@@ -166,6 +166,9 @@ func (o *Options) advice(err error) string {
 	if _, is := errors.AsType[*tokenError](err); is {
 		return "the engine itself was not asked"
 	}
+	if e, is := errors.AsType[*restError](err); is && e.title == "" && status.Code(err) == codes.InvalidArgument {
+		return o.unreachable(err) // the engine did not say that
+	}
 	switch status.Code(err) {
 	case codes.Unavailable, codes.DeadlineExceeded:
 		return o.unreachable(err)
@@ -205,6 +208,8 @@ func (o *Options) unreachable(err error) string {
 	case has("looked like an HTTP/1.1 header"):
 		advice = "that port speaks HTTP/1.1, not gRPC: set " + o.setting() + " to the gateway's gRPC port (26500 by default), " +
 			"or ZEEBE_REST_ADDRESS to this one"
+	case rest && o.Unencrypted() && (has(" answered 400 ") || has(`\x15\x03`) || has("EOF")):
+		advice = "the engine may speak TLS: set ZEEBE_REST_ADDRESS=https://…"
 	case o.Unencrypted() && (has("server preface") || has("EOF")):
 		advice = "the gateway may speak TLS: unset ZEEBE_INSECURE_CONNECTION"
 	case rest:

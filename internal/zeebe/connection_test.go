@@ -72,6 +72,15 @@ func TestPlaintextToTLS(t *testing.T) {
 	if err == nil || o.Advice(err) != "the gateway may speak TLS: unset ZEEBE_INSECURE_CONNECTION" {
 		t.Errorf("to %v the advice is %q", err, o.Advice(err))
 	}
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	o = zeebe.Options{RESTAddress: "http://" + s.Listener.Addr().String()}
+	_, err = dial(t, o).Topology(wait.Context(t))
+	if err == nil || o.Advice(err) != "the engine may speak TLS: set ZEEBE_REST_ADDRESS=https://…" {
+		t.Errorf("by REST: to %v the advice is %q", err, o.Advice(err))
+	}
 }
 
 // TestOptionsThatCannotWork stop the start with one line that names the setting.

@@ -136,11 +136,7 @@ func connectionSteps(s *config.Settings, version string) []CheckStep {
 			if s.EventsURL == "" {
 				return "", nil
 			}
-			sink, err := events.NewSink(s.EventsURL, s.WorkerName)
-			if err == nil {
-				err = sink.Check(ctx)
-			}
-			return "the server takes connections and has JetStream", err
+			return "the server takes connections and has JetStream", events.Check(ctx, s.EventsURL, s.WorkerName)
 		}},
 	}
 }

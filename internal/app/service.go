@@ -135,7 +135,7 @@ func (s *service) run(stop, hard context.Context) {
 	defer working.Wait()
 	working.Go(func() { outbox.Lead(stop, hard, s.store, deadletter.BulkLease, s.holder, bulk.Run) })
 	working.Go(func() { decide.RunLater(stop, s.store, s.log) })
-	s.takeJobs(&working, stop, hard)
+	s.takeJobs(stop, hard, &working)
 }
 
 // open opens the API for decisions on dead letters, alone or in bulk, and on destinations. Bulk runs use the returned
@@ -151,7 +151,7 @@ func (s *service) open() *deadletter.Service {
 
 // takeJobs takes jobs until stop ends. Reviews and gates have places of their own, so that waiting for people or for a
 // portal blocks no other jobs.
-func (s *service) takeJobs(working *sync.WaitGroup, stop, hard context.Context) {
+func (s *service) takeJobs(stop, hard context.Context, working *sync.WaitGroup) {
 	c := worker.Config{Name: s.settings.WorkerName, PollTimeout: pollTimeout, Await: s.memory.Await,
 		TenantIDs: s.settings.TenantIDs}
 	hooks := s.workerHooks()

@@ -1,16 +1,22 @@
 // Package events tells other systems what the journal recorded: as CloudEvents, over NATS JetStream.
 //
-// events.go and domain.go are pure: they turn records into messages of the outbox. nats.go sends them.
+// events.go is pure: it turns records into messages of the outbox. nats.go sends them.
 package events
 
 import (
+	"bytes"
+	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
+	"retry-worker/internal/audit"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/redact"
 	"retry-worker/internal/text"
 )
 
@@ -130,4 +136,133 @@ var idSpace = uuid.MustParse("0b7d5c39-6a0e-4d0a-9a63-2f1c8f6f4e57")
 
 func idOf(d journal.Digest, eventType string) string {
 	return uuid.NewSHA1(idSpace, append(d[:], eventType...)).String()
+}
+
+// domainEvent returns the domain event of h; data is nil if there is none.
+func domainEvent(h *journal.Happening) (name string, data any) {
+	switch {
+	case h.Attempt != nil && h.Attempt.Revision > 0 && !endsEpisode(h):
+		return "", nil
+	case h.Attempt != nil:
+		e := h.Attempt.Decision.Event(h.Attempt.Rule, h.Attempt.Error)
+		if e == nil {
+			return "", nil
+		}
+		return e.Type, e.Fields
+	case h.Outcome != nil && h.Episode.State == journal.Recovered:
+		return RetryRecovered, recovered(h)
+	case h.Review != nil:
+		return DeadLetterReviewed, reviewed(h)
+	case h.GivenUp != nil: // a held claim made no attempt (R27): no error, and only the earlier retries
+		e := decision.Exceeded(h.Subject.ID, "", h.GivenUp.Retries, h.Episode.FirstFailure, h.Entry.At)
+		e.Fields["possiblyAccepted"] = h.GivenUp.PossiblyAccepted
+		return e.Type, e.Fields
+	default:
+		return "", nil
+	}
+}
+
+// endsEpisode reports whether the attempt gives up its episode, of which an earlier revision announced a retry (R20).
+func endsEpisode(h *journal.Happening) bool {
+	return h.Attempt.DeadLetter != "" && h.Attempt.DeadLetter == h.Episode.DeadLetter
+}
+
+// recovered returns the data of an episode's success. The rules have no such event; its names are ours.
+func recovered(h *journal.Happening) any {
+	e := &h.Episode
+	return object{"claimId": h.Subject.ID, "episode": e.Number, "retryCount": e.Retries,
+		"firstFailure": decision.Instant(e.FirstFailure), "recoveredAt": decision.Instant(e.ClosedAt),
+		"duration": text.ISODuration(e.ClosedAt.Sub(e.FirstFailure))}
+}
+
+// reviewed returns the data of a person's decision, in the words that the process gets. nextRetryTime is null if the
+// dead letter is closed.
+func reviewed(h *journal.Happening) any {
+	verdict, next := "reprocess", decision.Instant(h.Episode.NextRetryTime)
+	var protocol *string
+	switch {
+	case h.Review.Discard:
+		verdict, next = "discard", ""
+	case h.Review.Accepted != nil:
+		verdict, next, protocol = "accepted", "", journal.OrNull(h.Review.Accepted.Protocol)
+	}
+	return object{"claimId": h.Subject.ID, "deadLetterId": h.Review.DeadLetter, "reviewDecision": verdict,
+		"protocolNumber": protocol, "reviewReason": clean(h.Review.Reason), "reviewedBy": clean(h.Review.By), "retryCount": h.Episode.Retries,
+		"episode": h.Episode.Number, "nextRetryTime": journal.OrNull(next),
+		"submissionDeadline": journal.InstantOrNull(h.Review.Deadline), "reviewedAt": decision.Instant(h.Entry.At)}
+}
+
+// destinationEvent returns the event of the begin or end of an outage; data is nil if h is neither.
+func destinationEvent(h *journal.Happening, label func(string) string) (name string, data any) {
+	if h.Entry == nil || h.Entry.Kind != journal.DestinationEntry {
+		return "", nil
+	}
+	b, err := journal.BodyOf[journal.DestinationBody](h.Entry)
+	if err != nil || b.State == nil || b.Went == "" {
+		return "", nil
+	}
+	of, now, outage := label(h.Subject.ID), b.State, &b.State.Outage
+	switch {
+	case b.Went == destination.Up && now.Phase != destination.Ramping: // a person may order a ramp
+		return DestinationDown, object{"destination": of, "cause": outage.Cause,
+			"since": decision.Instant(outage.Since), "failed": outage.Failed, "admitted": outage.Admitted}
+	case b.Went != destination.Up && now.Phase == destination.Up:
+		return DestinationUp, object{"destination": of, "since": decision.Instant(outage.Since),
+			"answeredAt": decision.Instant(outage.Until), "upAt": decision.Instant(now.Since),
+			"duration": text.ISODuration(now.Since.Sub(outage.Since)), "canaries": outage.Tests, "held": outage.Held}
+	default:
+		return "", nil
+	}
+}
+
+// object is an event's data.
+type object map[string]any
+
+// maxTextBytes bounds a person's text.
+const maxTextBytes = 1000
+
+// clean returns a person's text redacted.
+func clean(s string) string { return redact.Line(s, maxTextBytes) }
+
+// auditRecord returns the record of RN-BIL-005 §7.1 as the audit's exports show it, but with persons' texts redacted.
+func auditRecord(h *journal.Happening) any {
+	r := audit.Of(&h.Record)
+	if h.Entry != nil {
+		r.Body = publicBody(h.Entry.Told())
+	}
+	return r
+}
+
+// publicBody returns an entry's body with its free texts redacted, the engine's keys as strings, and without a bulk
+// run's dead letters; nil if it is no object.
+func publicBody(body []byte) []byte {
+	from := json.NewDecoder(bytes.NewReader(body))
+	from.UseNumber() // keys have more digits than a float64 holds
+	var fields map[string]any
+	if err := from.Decode(&fields); err != nil {
+		return nil
+	}
+	delete(fields, "items") // the hundreds of claims that a bulk run decides on
+	cleanFields(fields)
+	return text.JSON(fields)
+}
+
+// personal names the fields with a person's words or name.
+var personal = []string{"reason", "by", "assignee", "message"}
+
+func cleanFields(fields map[string]any) {
+	for name, value := range fields {
+		switch v := value.(type) {
+		case string:
+			if slices.Contains(personal, name) {
+				fields[name] = clean(v)
+			}
+		case json.Number:
+			if strings.HasSuffix(name, "Key") {
+				fields[name] = v.String()
+			}
+		case map[string]any:
+			cleanFields(v)
+		}
+	}
 }

@@ -25,39 +25,53 @@ const (
 // contentType is that of a whole CloudEvent, in the NATS protocol binding's structured mode.
 const contentType = "application/cloudevents+json"
 
-// Sink sends events to NATS JetStream. It connects when first used, reconnects for ever, and is safe for concurrent
-// use. Its errors mean that the caller should try again. They hold neither user nor password.
+// Sink sends events to NATS JetStream. It reconnects for ever, and is safe for concurrent use. Its errors mean that the
+// caller should try again. They hold neither user nor password.
 type Sink struct {
-	url, name string
-	host      string
+	host string
+	nc   *nats.Conn
+	js   jetstream.JetStream
 
 	mu    sync.Mutex // held only for bounded calls
-	nc    *nats.Conn
-	js    jetstream.JetStream
-	ready bool // the stream was found and no call failed since
+	ready bool       // the stream was found and no call failed since
 }
 
-// NewSink returns a Sink for a server, nats://user:password@host:4222 or tls://…, without connecting. name identifies
+// NewSink returns a Sink for a server, nats://user:password@host:4222 or tls://…, which may be down. name identifies
 // the connection on the server.
 func NewSink(address, name string) (*Sink, error) {
+	return connect(address, name,
+		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(2),
+		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectPause),
+		nats.IgnoreAuthErrorAbort(), // credentials may be corrected on the server
+		nats.ReconnectBufSize(-1),   // the outbox is the buffer
+		// The default handler prints; callers get their own errors.
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
+	)
+}
+
+func connect(address, name string, options ...nats.Option) (*Sink, error) {
 	u, err := url.Parse(address)
 	if err != nil || (u.Scheme != "nats" && u.Scheme != "tls") || u.Hostname() == "" {
 		return nil, errors.New("the events' URL is not one of a NATS server, expected nats://host:4222 or " +
 			"tls://host:4222, with user:password@ before the host where there is one")
 	}
-	return &Sink{url: address, name: name, host: u.Host}, nil
+	nc, err := nats.Connect(address, append(options, nats.Name(name), nats.Timeout(dialTime))...)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", u.Host, err)
+	}
+	js, err := jetstream.New(nc)
+	return &Sink{host: u.Host, nc: nc, js: js}, err
 }
 
 // Publish sends one event and returns when the stream has taken it, or had it already. How durable it is then depends
 // on the server's settings. After an error it may be missing; sending it again is safe. Publish ends with ctx.
 func (s *Sink) Publish(ctx context.Context, m *journal.Message) error {
-	js, err := s.stream(ctx)
-	if err != nil {
+	if err := s.ensureReady(ctx); err != nil {
 		return fmt.Errorf("send events to %s: %w", s.host, err)
 	}
 	event := &nats.Msg{Subject: Subject(m.Type), Header: nats.Header{"content-type": []string{contentType}},
 		Data: []byte(m.Body)}
-	_, err = js.PublishMsg(ctx, event, jetstream.WithMsgID(m.ID), jetstream.WithExpectStream(Stream),
+	_, err := s.js.PublishMsg(ctx, event, jetstream.WithMsgID(m.ID), jetstream.WithExpectStream(Stream),
 		jetstream.WithRetryAttempts(0))
 	if err != nil {
 		s.doubt()
@@ -70,28 +84,22 @@ func (s *Sink) Publish(ctx context.Context, m *journal.Message) error {
 	return nil
 }
 
-// stream connects and looks for the stream, unless that is done.
-func (s *Sink) stream(ctx context.Context) (jetstream.JetStream, error) {
+// ensureReady looks for the stream, unless that is done.
+func (s *Sink) ensureReady(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.nc == nil {
-		if err := s.connect(); err != nil {
-			return nil, err
-		}
-	}
 	if !s.nc.IsConnected() {
 		if err := s.nc.LastError(); err != nil {
-			return nil, fmt.Errorf("not connected: %w", err)
+			return fmt.Errorf("not connected: %w", err)
 		}
-		return nil, errors.New("not connected")
+		return errors.New("not connected")
 	}
-	if !s.ready {
-		if err := ensureStream(ctx, s.js); err != nil {
-			return nil, err
-		}
-		s.ready = true
+	if s.ready {
+		return nil
 	}
-	return s.js, nil
+	err := ensureStream(ctx, s.js)
+	s.ready = err == nil
+	return err
 }
 
 // doubt makes the next Publish look for the stream again.
@@ -101,49 +109,21 @@ func (s *Sink) doubt() {
 	s.ready = false
 }
 
-// connect connects; from then on the connection restores itself.
-func (s *Sink) connect() (err error) {
-	s.nc, err = nats.Connect(s.url,
-		nats.Name(s.name), nats.Timeout(dialTime), nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(2),
-		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectPause),
-		nats.IgnoreAuthErrorAbort(), // credentials may be corrected on the server
-		nats.ReconnectBufSize(-1),   // the outbox is the buffer
-		// The default handler prints; callers get their own errors.
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
-	)
+// Check connects to a server once, and asks it for JetStream. It creates nothing.
+func Check(ctx context.Context, address, name string) error {
+	s, err := connect(address, name)
 	if err != nil {
-		return fmt.Errorf("connect: %w", err)
+		return err
 	}
-	s.js, err = jetstream.New(s.nc)
-	return err
-}
-
-// Check connects to the server once, and asks it for JetStream. It creates nothing.
-func (s *Sink) Check(ctx context.Context) error {
-	nc, err := nats.Connect(s.url, nats.Name(s.name), nats.Timeout(dialTime))
-	if err != nil {
-		return fmt.Errorf("connect to %s: %w", s.host, err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err == nil {
-		_, err = js.AccountInfo(ctx)
-	}
-	if err != nil {
+	defer s.Close()
+	if _, err = s.js.AccountInfo(ctx); err != nil {
 		return fmt.Errorf("use JetStream at %s: %w", s.host, err)
 	}
 	return nil
 }
 
-// Close closes the connection. Publish would connect again.
-func (s *Sink) Close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.nc != nil {
-		s.nc.Close()
-	}
-	s.nc, s.ready = nil, false
-}
+// Close closes the connection.
+func (s *Sink) Close() { s.nc.Close() }
 
 // Stream is the name of the JetStream stream that takes the events.
 const Stream = "RETRY"

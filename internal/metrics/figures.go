@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"retry-worker/internal/deadletter"
+	"retry-worker/internal/destination"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/notify"
@@ -73,6 +74,16 @@ var (
 	oldestNotice = describe("retry_worker_notices_oldest_seconds",
 		"How long the oldest message to a team waits to be sent; the same in every replica, absent where none waits.", "team",
 		"channel")
+	destinationState = describe("retry_worker_destination_state",
+		"1 for the current state; for `other`, the number of destinations in that state; the same in every replica.",
+		"destination", "state")
+	failedRamps = describe("retry_worker_destination_failed_ramps",
+		"Ramps of the current outage that a failure ended; the same in every replica.", "destination")
+	heldClaims = describe("retry_worker_held",
+		"Claims that wait until their destination may be tried; the same in every replica.", "destination")
+	heldDeadline = describe("retry_worker_held_deadline_seconds",
+		"Time until the nearest deadline of the claims that are held; the same in every replica, "+
+			"absent where none has one.", "destination")
 )
 
 // series is one of a figure's, with as many labels as the figure has.
@@ -153,6 +164,26 @@ func (f *Figures) putDeadLetters(v values) {
 			c := &counts[i]
 			v.put(dueDeadLetters, sum, float64(c.N), c.Policy, within)
 			v.put(dueAmount, sumAmounts, float64(c.Cents)/100, c.Policy, within)
+		}
+	}
+}
+
+var phases = [...]destination.Phase{destination.Up, destination.Down, destination.Testing, destination.Ramping}
+
+func (f *Figures) putDestinations(v values) {
+	for i := range f.Destinations {
+		d := &f.Destinations[i]
+		ramps := 0 // of the current outage
+		if d.State.Phase != destination.Up {
+			ramps = d.State.Outage.FailedRamps
+		}
+		for _, phase := range phases {
+			v.put(destinationState, sum, oneIf(d.State.Phase == phase), d.Name, string(phase))
+		}
+		v.put(failedRamps, math.Max, float64(ramps), d.Name)
+		v.put(heldClaims, sum, float64(d.Held), d.Name)
+		if !d.Deadline.IsZero() {
+			v.put(heldDeadline, math.Min, d.Deadline.Sub(f.Read).Seconds(), d.Name)
 		}
 	}
 }

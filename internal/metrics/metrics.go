@@ -10,6 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
+	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/notify"
 	"retry-worker/internal/worker"
@@ -32,10 +34,14 @@ var writeBuckets = []float64{5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 
 var recoveryBuckets = []float64{1, 10, 60, 300, 600, 1200, 1800, 2700, 3600, 5400, 7200, 10800, 14400, 21600, 43200,
 	86400, 172800}
 
+// heldBuckets run from a canary's round trip to the limit of two days (R20).
+var heldBuckets = []float64{1, 10, 60, 300, 600, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800}
+
 // Metrics holds the counters of one process. Labels come from closed sets only.
 type Metrics struct {
 	registry *prometheus.Registry
-	version  atomic.Pointer[string] // of the catalogue in force
+	single   map[string][]*prometheus.MetricVec // those with a single label, by that
+	version  atomic.Pointer[string]             // of the catalogue in force
 
 	// RN-BIL-005 §13.4
 	analysisDuration *prometheus.HistogramVec
@@ -77,7 +83,7 @@ type Build struct{ Version, Commit, GoVersion string }
 
 // New registers every metric.
 func New(b Build) *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry()}
+	m := &Metrics{registry: prometheus.NewRegistry(), single: map[string][]*prometheus.MetricVec{}}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -87,7 +93,6 @@ func New(b Build) *Metrics {
 	m.SetCatalogue("")
 	m.registerRules()
 	m.registerWorker(b)
-	m.registerDestinations()
 	m.registerReadiness()
 	return m
 }
@@ -142,6 +147,14 @@ func (m *Metrics) registerWorker(b Build) {
 		[]float64{1, 2, 3, 4, 5, 6, 8, 10}, "policy")
 	m.notices = m.counter("retry_worker_notices_total",
 		"Tries to tell a team of its dead letters, by what became of them.", "team", "channel", "result")
+	m.released = m.counter("retry_worker_released_total", "Claims that this replica let through, by why: "+
+		"the destination is up (pass), to test it (canary), or after an outage (ramp).", "destination", "kind")
+	m.wasted = m.counter("retry_worker_wasted_attempts_total",
+		"Submissions that failed because their destination was not up, as the replica that releases claims saw them.",
+		"destination")
+	m.heldFor = m.histogram("retry_worker_held_seconds", "How long claims were held before they were let through.",
+		heldBuckets).WithLabelValues()
+	m.StartDestination(destination.Other)
 	promauto.With(m.registry).NewGauge(prometheus.GaugeOpts{
 		Name: "retry_worker_build_info", Help: "1, labelled with what runs.",
 		ConstLabels: prometheus.Labels{"version": b.Version, "commit": b.Commit, "go_version": b.GoVersion},
@@ -237,18 +250,95 @@ func (m *Metrics) StartJobType(jobType string) {
 	for _, code := range decision.RejectionCodes() {
 		m.rejectedInputs.WithLabelValues(jobType, string(code))
 	}
-	m.panics.WithLabelValues(jobType)
-	m.oversized.WithLabelValues(jobType)
-	m.timeouts.WithLabelValues(jobType)
+	m.start("job_type", jobType)
+}
+
+// StartPolicies creates the series of the policies at 0, because a rate needs a first sample. Existing series stay. So
+// do those of removed policies, whose jobs may still be under way; a counter that vanishes loses what was not scraped.
+// It is safe for concurrent use.
+func (m *Metrics) StartPolicies(policies decision.Policies) {
+	for _, p := range policies {
+		m.start("policy", p.Name)
+		for _, class := range []decision.ErrorClassification{decision.Transient, decision.Permanent, decision.Unknown} {
+			m.classifications.WithLabelValues(p.Name, string(class))
+			if class != decision.Permanent {
+				m.retryScheduled.WithLabelValues(p.Name, string(class))
+			}
+		}
+		m.startPermanent(p)
+	}
+}
+
+// startPermanent creates the series of the permanent errors that p can report.
+func (m *Metrics) startPermanent(p *decision.Policy) {
+	start := func(reason decision.Reason, team decision.Team) {
+		m.permanentErrors.WithLabelValues(p.Name, string(reason), string(team))
+	}
+	for _, r := range p.Rules.Rules() {
+		if r.Class == decision.Permanent {
+			start(r.Reason, r.Team)
+		}
+		if decision.AlreadyThere(r.Class, r.Reason) {
+			start(decision.ReasonProbablyAccepted, decision.ProbablyAcceptedTeam)
+		}
+	}
+	if p.Own != nil {
+		start(decision.ReasonNonRetryable, p.LimitTeam) // R15
+	}
+	if p.UnknownError == decision.GiveUpUnknown {
+		start(decision.ReasonUnknown, p.LimitTeam)
+	}
+}
+
+// SetCatalogue sets the version of the catalogue in force.
+func (m *Metrics) SetCatalogue(version string) { m.version.Store(&version) }
+
+// StartDestination creates the series of a configured destination.
+func (m *Metrics) StartDestination(name string) {
+	for _, kind := range []destination.Kind{destination.Pass, destination.Test, destination.RampedUp} {
+		m.released.WithLabelValues(name, string(kind))
+	}
+	m.start("destination", name)
+}
+
+// GateHooks returns the gates' hooks.
+func (m *Metrics) GateHooks() gate.Hooks {
+	h := gate.NoHooks()
+	h.Admitted = func(name string) { m.released.WithLabelValues(name, string(destination.Pass)).Inc() }
+	h.Released = func(name string, kind destination.Kind, held time.Duration) {
+		m.released.WithLabelValues(name, string(kind)).Inc()
+		m.heldFor.Observe(held.Seconds())
+	}
+	h.GivenUp = func(policy string) { m.Ended(&decision.Decision{Policy: policy}) }
+	h.Wasted = func(name string) { m.wasted.WithLabelValues(name).Inc() }
+	h.Answered = m.Hooks().Answered
+	return h
 }
 
 func (m *Metrics) counter(name, help string, labels ...string) *prometheus.CounterVec {
-	return promauto.With(m.registry).NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	v := promauto.With(m.registry).NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	m.keep(v.MetricVec, labels)
+	return v
 }
 
 func (m *Metrics) histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	return promauto.With(m.registry).
+	v := promauto.With(m.registry).
 		NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	m.keep(v.MetricVec, labels)
+	return v
+}
+
+func (m *Metrics) keep(v *prometheus.MetricVec, labels []string) {
+	if len(labels) == 1 {
+		m.single[labels[0]] = append(m.single[labels[0]], v)
+	}
+}
+
+// start creates the series of a label's value in the metrics that have no other label.
+func (m *Metrics) start(label, value string) {
+	for _, v := range m.single[label] {
+		_, _ = v.GetMetricWithLabelValues(value) // cannot fail with one label
+	}
 }
 
 func (m *Metrics) gauge(name, help string) prometheus.Gauge {

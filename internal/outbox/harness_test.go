@@ -33,6 +33,7 @@ type stage struct {
 	mu       sync.Mutex
 	hidden   map[int64]bool // sequences that are not committed yet
 	forged   map[int64]bool // sequences of messages that differ from their signature
+	filled   int            // how many messages were put into it
 	others   bool           // a failover lost the messages, and others have their sequences
 	reads    int
 	states   []bool          // as logged
@@ -74,8 +75,9 @@ func bubble(t *testing.T, test func(s *stage)) {
 func (s *stage) fill(n int, keys ...string) {
 	var all []journal.Message
 	for i := range n {
-		all = append(all, journal.Message{ID: fmt.Sprintf("id-%d-%d", time.Now().UnixNano(), i), Queue: queue, Key: keys[i%len(keys)], Type: "RetryScheduled", Body: "{}", At: time.Now()})
+		all = append(all, journal.Message{ID: fmt.Sprintf("id-%d", s.filled+i), Queue: queue, Key: keys[i%len(keys)], Type: "RetryScheduled", Body: "{}", At: time.Now()})
 	}
+	s.filled += n
 	s.change(&journal.Changes{Outbox: all})
 }
 

@@ -27,23 +27,13 @@ type Leases interface {
 // lease. If work returns for stop, Lead gives the lease back at once. holder must be unique among all processes and
 // starts.
 func Lead(stop, kill context.Context, from Leases, name, holder string, work func(stop, hard context.Context)) {
-	lead(stop, kill, &lease{from, name, holder, leaseSpan}, work)
-}
-
-// lease is one lease that this process may take.
-type lease struct {
-	from         Leases
-	name, holder string
-	span         time.Duration
-}
-
-func lead(stop, kill context.Context, l *lease, work func(stop, hard context.Context)) {
+	l := &lease{from, name, holder}
 	stop, cancel := either(stop, kill)
 	defer cancel()
 	for stop.Err() == nil {
 		until, held, err := l.ask(stop)
 		if err != nil || !held {
-			rest(stop, jitter(l.span/renewPart))
+			rest(stop, jitter(leaseSpan/renewPart))
 			continue
 		}
 		hard, lost := context.WithCancel(kill)
@@ -60,6 +50,12 @@ func lead(stop, kill context.Context, l *lease, work func(stop, hard context.Con
 	}
 }
 
+// lease is one lease that this process may take.
+type lease struct {
+	from         Leases
+	name, holder string
+}
+
 // either returns a child of a that also ends with b. cancel ends it and releases its resources.
 func either(a, b context.Context) (ctx context.Context, cancel func()) {
 	ctx, end := context.WithCancel(a)
@@ -72,8 +68,8 @@ func either(a, b context.Context) (ctx context.Context, cancel func()) {
 func (l *lease) ask(ctx context.Context) (until time.Time, held bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	until = time.Now().Add(l.span - 2*l.span/againPart)
-	held, err = l.from.Lease(ctx, l.name, l.holder, l.span)
+	until = time.Now().Add(leaseSpan - 2*leaseSpan/againPart)
+	held, err = l.from.Lease(ctx, l.name, l.holder, leaseSpan)
 	return until, held, err
 }
 
@@ -81,13 +77,13 @@ func (l *lease) ask(ctx context.Context) (until time.Time, held bool, err error)
 func (l *lease) keep(ctx context.Context, lost context.CancelFunc, until time.Time) {
 	alarm := time.AfterFunc(time.Until(until), lost)
 	defer alarm.Stop()
-	for wait := l.span / renewPart; ; wait = l.span / renewPart {
+	for wait := leaseSpan / renewPart; ; wait = leaseSpan / renewPart {
 		if rest(ctx, wait); ctx.Err() != nil {
 			return
 		}
 		until, held, err := l.ask(ctx)
 		for ; err != nil && ctx.Err() == nil; until, held, err = l.ask(ctx) {
-			rest(ctx, l.span/againPart)
+			rest(ctx, leaseSpan/againPart)
 		}
 		if !held {
 			lost()

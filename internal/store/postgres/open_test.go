@@ -147,7 +147,8 @@ func TestAServerThatIsNotFitIsRefused(t *testing.T) {
 
 func TestADatabaseThatIsReadOnlyIsToBeReadAlone(t *testing.T) {
 	address := realserver.Database(t)
-	_, err := record(wait.Context(t), open(t, address), ask("CLM-RO-1", "job"))
+	writable := with(t, address, "", "target_session_attrs", "read-write") // as a refusal of a standby advises
+	_, err := record(wait.Context(t), open(t, writable), ask("CLM-RO-1", "job"))
 	testkit.Must(t, err)
 	readOnly := with(t, address, "", "default_transaction_read_only", "on")
 	_, err = Open(wait.Context(t), readOnly)

@@ -75,7 +75,6 @@ func set(c *pgx.ConnConfig, settings map[string]string) {
 func readerPool(base *pgx.ConnConfig) *sql.DB {
 	c := base.Copy()
 	set(c, readerSessions)
-	c.RuntimeParams["default_transaction_read_only"] = "on"
 	return pool(c)
 }
 

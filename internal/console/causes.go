@@ -117,8 +117,8 @@ func (v *visit) causeRows(groups []deadletter.Group, f journal.DeadLetterFilter)
 type causeData struct {
 	V     *visit
 	Cause journal.Cause
-	// Learnt says what became of its retries; News says that it was new, or had come back. Each may be empty.
-	Learnt, News string
+	// Learnt says what became of its retries; it may be empty.
+	Learnt string
 	// Advice suggests what to teach because retries hardly help; nil for no advice.
 	Advice *advice
 	// Waiting links to its open dead letters, with their number; nil for none.
@@ -146,9 +146,7 @@ func (p *Pages) causePage(v *visit, o *open) (*page, error) {
 	if mean := learnt.Mean(); mean > 0 {
 		d.Learnt += " " + v.T("cause.learnt.mean", v.span(mean))
 	}
-	if d.Advice = v.advice(&c, learnt); c.News != nil {
-		d.News = v.news(c.News)
-	}
+	d.Advice = v.advice(&c, learnt)
 	open := journal.DeadLetterFilter{Fingerprint: c.ID}
 	if waiting := v.group(o, open); waiting != nil {
 		d.Waiting = &link{v.Count("groups.show", waiting.N), listURL(open)}
@@ -191,35 +189,12 @@ func (v *visit) adviceOn(o *open, d *journal.DeadLetter) *advice {
 	return v.advice(&c, o.Prospects(&c)) // nil for an unknown cause
 }
 
-// news says what was reported of a cause that was new, or had come back (R34).
-func (v *visit) news(n *journal.News) string {
-	when := v.brief(n.First)
-	if last := v.brief(n.Last); last != when {
-		when = v.T("time.from_to", when, last)
-	}
-	says := v.T("cause.news", v.Number(n.Failures), v.Count("cause.news.claims", n.Claims), when)
-	if n.Destination != "" {
-		says += " " + v.T("cause.news.portal", v.portal(n.Destination))
-	}
-	b := n.Before
-	if b == nil {
-		return says + " " + v.T("cause.news.never")
-	}
-	says += " " + v.T("cause.news.before", v.Day(b.Last), v.Count("cause.news.failures", b.Failures))
-	if b.Closed > 0 {
-		says += " " + v.learnt(journal.Prospects{Recovered: b.Recovered, Lost: b.Closed - b.Recovered})
-	}
-	return says
-}
-
 // newCauses returns the causes that were reported as new or as back within the last day.
-func (v *visit) newCauses(o *open) []newCause {
+func (v *visit) newCauses(o *open) []journal.Cause {
 	f := journal.CauseFilter{Told: v.now.Add(-statistics.Daily)}
 	causes, _, err := o.ListCauses(v.r.Context(), f, "", mostCauses)
 	check(err)
-	return each(causes, func(c *journal.Cause) newCause {
-		return newCause{link{v.reason(c.Reason), causeURL(c.ID)}, c.Pattern, v.news(c.News)}
-	})
+	return causes
 }
 
 // teach answers POST /causes/{id}/teach with classification, team and reason, and POST /causes/{id}/forget with reason;

@@ -234,7 +234,7 @@ func (v *visit) moment(t time.Time, kind, text string) Moment {
 }
 
 // At returns t as date and time in the hospital's zone.
-func (v *visit) At(t time.Time) Moment { return v.moment(t, "at", v.clock(t)) }
+func (v *visit) At(t time.Time) Moment { return v.moment(t, "at", v.Clock(t)) }
 
 // Ago returns how long ago t was.
 func (v *visit) Ago(t time.Time) Moment { return v.moment(t, "ago", v.ago(v.now.Sub(t))) }
@@ -276,8 +276,8 @@ func (v *visit) Expires(t time.Time) Moment {
 // Past reports whether t has come.
 func (v *visit) Past(t time.Time) bool { return !t.After(v.now) }
 
-// clock returns date and time to the second, with the word today for today's date.
-func (v *visit) clock(t time.Time) string {
+// Clock returns date and time to the second, with the word today for today's date.
+func (v *visit) Clock(t time.Time) string {
 	local, today := t.In(v.zone), v.now.In(v.zone)
 	if local.Year() == today.Year() && local.YearDay() == today.YearDay() {
 		return v.T("time.today", local.Format("15:04:05"))

@@ -38,17 +38,12 @@ type overviewData struct {
 	Causes []causeRow
 	Groups string
 	// New are the causes that were reported as new or as back within the last day.
-	New []newCause
+	New []journal.Cause
 	// Shortcuts are those of the list of the reader's team.
 	Shortcuts []viewLink
 	// Only admins see Health, the dashboard's address Grafana, and Untold, the teams without an address for notices.
 	Health          []healthRow
 	Grafana, Untold string
-}
-
-type newCause struct {
-	link
-	Pattern, Says string
 }
 
 // teamRow is what waits for one team.

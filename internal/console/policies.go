@@ -1,7 +1,6 @@
 package console
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -33,30 +32,8 @@ func (p *Pages) policies(v *visit) (*page, error) {
 		summary: v.T("policies.summary", d.Version)}, nil
 }
 
-// Limits returns what ends a policy's retries, and what becomes of unknown and empty errors.
-func (v *visit) Limits(p *decision.Policy) []fact {
-	total := v.T("limits.none")
-	if p.TotalLimit > 0 {
-		total = v.T("limits.from_first", v.exact(p.TotalLimit))
-	}
-	retries := v.T("limits.retries", v.Number(p.MaxRetries))
-	if p.Own != nil {
-		retries = v.T("limits.own")
-	}
-	unknown := cmp.Or(p.UnknownError, decision.RetryUnknown)
-	backoff := v.backoff(&p.Backoff)
-	if p.MaxRetries == 0 && p.Own == nil {
-		retries, backoff = v.T("limits.none_f"), v.T("limits.none")
-	}
-	return []fact{
-		{v.T("col.retries"), retries}, {v.T("col.wait"), backoff}, {v.T("limits.total"), total},
-		{v.T("reason.UNKNOWN"), v.Or("limits.unknown."+string(unknown), string(unknown))},
-		{v.T("reason.EMPTY_ERROR"), v.Or("limits.empty."+string(p.EmptyError), string(p.EmptyError))},
-		{v.T("limits.team"), v.team(p.LimitTeam)},
-	}
-}
-
-func (v *visit) backoff(r *decision.BackoffRule) string {
+// Backoff says how long the waits of a policy's retries are.
+func (v *visit) Backoff(r *decision.BackoffRule) string {
 	var s string
 	switch {
 	case len(r.List) > 0:
@@ -83,24 +60,6 @@ func (l Lang) exact(d time.Duration) string {
 // Ladder returns a policy's retries with their waits.
 func (v *visit) Ladder(p *decision.Policy) *catalogue.Plan {
 	return catalogue.PlanAt(p, decision.OwnPolicy{}, "", time.Time{})
-}
-
-// Notes returns sentences about a policy's ladder.
-func (v *visit) Notes(p *decision.Policy, l *catalogue.Plan) (notes []string) {
-	if len(l.Retries) == 0 {
-		notes = append(notes, v.T("ladder.final"))
-	}
-	if p.Own != nil {
-		notes = append(notes, v.T("ladder.own"))
-	}
-	passes := slices.ContainsFunc(l.Retries, func(r catalogue.PlannedRetry) bool { return r.MayPassLimit })
-	if limit := time.Duration(l.TotalLimit); limit > 0 && !passes && l.NeverScheduled == 0 && len(l.Retries) > 0 {
-		notes = append(notes, v.T("ladder.within", v.exact(limit)))
-	}
-	if l.NeverScheduled > 0 {
-		notes = append(notes, v.Count("ladder.never", l.NeverScheduled))
-	}
-	return notes
 }
 
 // Between returns the range of a wait that varies at random.

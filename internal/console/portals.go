@@ -62,7 +62,7 @@ func (p *Pages) portals(v *visit, o *open) (*page, error) {
 
 func (v *visit) portalRow(d *gate.Destination) portalRow {
 	s := &d.State
-	row := portalRow{Destination: d, Name: v.portal(d.Name), URL: portalURL(d.Name), State: v.badge("portal", s.Phase),
+	row := portalRow{Destination: d, Name: v.Portal(d.Name), URL: portalURL(d.Name), State: v.badge("portal", s.Phase),
 		Says: v.portalSays(d)}
 	if s.Phase == destination.Up { // in other phases Says has it
 		row.Since = v.At(s.Since)
@@ -81,19 +81,19 @@ func (v *visit) portalSays(d *gate.Destination) string {
 	s, waiting, opens := &d.State, v.queueSays(d), d.Settings.Calendar.Next(v.now)
 	shut := opens.After(v.now)
 	if shut && (s.Phase == destination.Down || s.Phase == destination.Testing) {
-		return v.downSays(d) + " " + v.T("portal.shut", v.brief(opens)) + " " + waiting + "."
+		return v.downSays(d) + " " + v.T("portal.shut", v.Brief(opens)) + " " + waiting + "."
 	}
 	switch {
 	case shut:
-		return v.T("portal.shut", v.brief(opens)) + " " + waiting + "."
+		return v.T("portal.shut", v.Brief(opens)) + " " + waiting + "."
 	case s.Phase == destination.Up && !s.UpUntil.IsZero():
-		return v.T("portal.up.ordered", v.brief(s.UpUntil))
+		return v.T("portal.up.ordered", v.Brief(s.UpUntil))
 	case s.Phase == destination.Up && d.Held > 0:
 		return v.T("portal.up.queue", v.short(s.PerMinute(&d.Settings, v.now), 1)) + " " + waiting + "."
 	case s.Phase == destination.Up:
 		return v.T("portal.up.says")
 	case s.Phase == destination.Ramping:
-		says, pace := v.T("portal.ramping.says", v.portal(d.Name), v.brief(s.Since)), s.PerMinute(&d.Settings, v.now)
+		says, pace := v.T("portal.ramping.says", v.Portal(d.Name), v.Brief(s.Since)), s.PerMinute(&d.Settings, v.now)
 		if d.Held > 0 && pace > 0 {
 			last := time.Duration(float64(d.Held) / pace * float64(time.Minute))
 			takes := v.lasting(max(last, time.Minute))
@@ -101,14 +101,14 @@ func (v *visit) portalSays(d *gate.Destination) string {
 		}
 		return says
 	}
-	next := v.T("portal.test.next", v.brief(s.NextTest))
+	next := v.T("portal.test.next", v.Brief(s.NextTest))
 	switch {
 	case s.Phase == destination.Testing:
-		next = v.T("portal.test.sent", v.brief(s.Canary.Sent))
+		next = v.T("portal.test.sent", v.Brief(s.Canary.Sent))
 	case d.Held == 0:
 		return v.downSays(d) + " " + v.T("portal.test.first")
 	case d.Settings.Probe.URL != "" && s.HeldUntil.IsZero():
-		next = v.T("portal.test.probe", v.brief(s.NextProbe))
+		next = v.T("portal.test.probe", v.Brief(s.NextProbe))
 	}
 	return v.downSays(d) + " " + waiting + "; " + next
 }
@@ -124,26 +124,26 @@ func (v *visit) queueSays(d *gate.Destination) string {
 
 // downSays says since when a destination is down, why, and when it is expected back.
 func (v *visit) downSays(d *gate.Destination) string {
-	s, since := &d.State, v.brief(d.State.Outage.Since)
+	s, since := &d.State, v.Brief(d.State.Outage.Since)
 	by := cmp.Or(s.Outage.By, v.T("portal.somebody"))
-	says := v.T("portal.down.person", v.portal(d.Name), by, since)
+	says := v.T("portal.down.person", v.Portal(d.Name), by, since)
 	switch {
 	case s.Outage.Cause == destination.CauseFailures:
 		failed, admitted := v.Number(int64(s.Outage.Failed)), v.Number(int64(s.Outage.Admitted))
-		says = v.T("portal.down.failures", v.portal(d.Name), since, failed, admitted)
+		says = v.T("portal.down.failures", v.Portal(d.Name), since, failed, admitted)
 	case s.Outage.Cause == destination.CauseProbe:
-		says = v.T("portal.down.probe", v.portal(d.Name), since)
+		says = v.T("portal.down.probe", v.Portal(d.Name), since)
 	case !s.HeldUntil.IsZero():
-		says = v.T("portal.down.person.until", v.portal(d.Name), by, since, v.brief(s.HeldUntil))
+		says = v.T("portal.down.person.until", v.Portal(d.Name), by, since, v.Brief(s.HeldUntil))
 	}
 	if b := &d.Back; !b.Median.IsZero() {
-		says += " " + v.T("portal.back", v.brief(b.Median), v.brief(b.Low), v.brief(b.High))
+		says += " " + v.T("portal.back", v.Brief(b.Median), v.Brief(b.Low), v.Brief(b.High))
 	}
 	return says
 }
 
-// brief returns the time of day of t, with its date unless that is today.
-func (v *visit) brief(t time.Time) string {
+// Brief returns the time of day of t, with its date unless that is today.
+func (v *visit) Brief(t time.Time) string {
 	clock := t.In(v.zone).Format("15:04")
 	if v.Day(t) != v.Day(v.now) {
 		return v.shortDay(t) + " " + clock

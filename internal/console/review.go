@@ -118,7 +118,7 @@ func (v *visit) tooLate(item *deadletter.Item, r *journal.Refusal) string {
 	case r.State == journal.DeadLetterDiscarded || item.Review.Discard:
 		did = "discard"
 	}
-	return v.T("form.wrong.too_late", r.By, v.T("form.did."+did), v.clock(r.At))
+	return v.T("form.wrong.too_late", r.By, v.T("form.did."+did), v.Clock(r.At))
 }
 
 // note answers POST /dead-letters/{id}/undo with the record of the decision that the page showed, and …/comment with
@@ -187,31 +187,18 @@ func (v *visit) readTeam() {
 	}
 }
 
-// assigned says who has an open dead letter (R35), and fills the form that changes it.
+// assigned fills the form that changes who has an open dead letter (R35).
 type assigned struct {
-	// Has says who has it; empty if it is not open.
-	Has string
 	guard.Colleagues
 	// To, Day and Said fill the form: as it was sent, if it was refused.
 	To, Day, Said string
 }
 
-// assigned returns who has an open dead letter, and its form.
+// assigned returns the form that changes who has an open dead letter.
 func (v *visit) assigned(o *open, d *journal.DeadLetter) assigned {
-	has := &d.Assigned
-	a := assigned{Has: v.T("assigned.nobody"), Colleagues: o.Colleagues(d.Team), To: cmp.Or(has.Assignee, v.who.Name)}
-	switch has.Assignee {
-	case "":
-	case v.who.Name:
-		a.Has = v.T("assigned.you", v.clock(has.At))
-	default:
-		a.Has = v.T("assigned.other", has.Assignee, v.clock(has.At))
-	}
-	if has.Assignee != "" && has.By != has.Assignee {
-		a.Has += " " + v.T("assigned.by", has.By)
-	}
-	if !has.FollowUpAt.IsZero() {
-		a.Day = has.FollowUpAt.In(v.zone).Format(time.DateOnly)
+	a := assigned{Colleagues: o.Colleagues(d.Team), To: cmp.Or(d.Assigned.Assignee, v.who.Name)}
+	if at := d.Assigned.FollowUpAt; !at.IsZero() {
+		a.Day = at.In(v.zone).Format(time.DateOnly)
 	}
 	if s := v.Sent; s.Verb == "assignment" {
 		a.To, a.Day, a.Said = s.Form.Get("assignee"), s.Form.Get("followUp"), s.Form.Get("text")

@@ -163,7 +163,7 @@ func (v *visit) pacing(d *runData, r *journal.BulkRun) {
 	d.Lasts = v.lasting(lasts)
 	if r.State == journal.BulkRunning && !r.Held {
 		// To the minute: a page that changed every second would be sent every second.
-		d.Ends = v.brief(v.now.Add(lasts).Add(30 * time.Second).Truncate(time.Minute))
+		d.Ends = v.Brief(v.now.Add(lasts).Add(30 * time.Second).Truncate(time.Minute))
 	}
 }
 

@@ -209,7 +209,7 @@ func (v *visit) entry(from *journal.Entry) event {
 			e.Text = v.T("event.review.fresh")
 		}
 		if !b.Deadline.IsZero() {
-			e.Facts = []fact{{v.T("review.deadline"), v.clock(b.Deadline)}}
+			e.Facts = []fact{{v.T("review.deadline"), v.Clock(b.Deadline)}}
 		}
 	case from.Kind == journal.GateEntry:
 		v.gateEvent(&e, from, of)
@@ -223,12 +223,12 @@ func (v *visit) gateEvent(e *event, from *journal.Entry, of string) {
 	e.Words = ""
 	switch b.Action {
 	case journal.GateHeld:
-		e.Title = v.T(of, v.portal(b.Destination))
+		e.Title = v.T(of, v.Portal(b.Destination))
 	case journal.GateReleased:
-		e.Title = v.T(of, v.portal(b.Destination), v.lasting(from.At.Sub(b.Since)))
+		e.Title = v.T(of, v.Portal(b.Destination), v.lasting(from.At.Sub(b.Since)))
 		e.Facts = []fact{{v.T("event.gate.why"), b.Reason}}
 	case journal.GateGivenUp:
-		e.Title, e.Why = v.T(of, v.portal(b.Destination)), &why{Reason: b.GiveUp, Team: v.team(b.Team)}
+		e.Title, e.Why = v.T(of, v.Portal(b.Destination)), &why{Reason: b.GiveUp, Team: v.team(b.Team)}
 		e.Text = v.reason(b.GiveUp) + "."
 	}
 }
@@ -238,9 +238,9 @@ func (v *visit) portalEvent(e *event, from *journal.Entry) {
 	b, _ := journal.BodyOf[journal.DestinationBody](from) // an unreadable body is empty
 	switch c := b.Command; {
 	case c != nil:
-		e.Title, e.By, e.Words = v.T("event.order."+string(c.Verb), v.portal(from.Subject.ID)), c.By, c.Reason
+		e.Title, e.By, e.Words = v.T("event.order."+string(c.Verb), v.Portal(from.Subject.ID)), c.By, c.Reason
 	case b.State != nil:
-		e.Title = v.T("event.portal", v.portal(from.Subject.ID), v.T("portal."+string(b.State.Phase)))
+		e.Title = v.T("event.portal", v.Portal(from.Subject.ID), v.T("portal."+string(b.State.Phase)))
 	}
 }
 
@@ -289,7 +289,7 @@ func deadline(story *journal.Story) time.Time {
 func (v *visit) steps(story *journal.Story, chapters []chapter) (steps []step) {
 	add := func(mark, number string, at time.Time) {
 		if mark != markNote && !at.IsZero() {
-			steps = append(steps, step{Mark: mark, Number: number, At: v.moment(at, "at", v.brief(at)), at: at})
+			steps = append(steps, step{Mark: mark, Number: number, At: v.moment(at, "at", v.Brief(at)), at: at})
 		}
 	}
 	for _, c := range chapters {

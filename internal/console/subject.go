@@ -127,7 +127,7 @@ func (v *visit) waits(o *open, name string) string {
 		}
 		state = "closed"
 	}
-	return v.T("form.waits", v.portal(name), v.T("portal."+state))
+	return v.T("form.waits", v.Portal(name), v.T("portal."+state))
 }
 
 // inOperate returns the address of a process instance in Operate; empty if it is not known.
@@ -220,7 +220,7 @@ func (v *visit) standing(story *journal.Story) (s standing) {
 	}
 	if len(story.Held) > 0 {
 		s.Status, s.NextIs, s.Next = Badge{"wait", v.T("mark.held")}, "", Moment{}
-		s.Means = v.T("state.held", v.portal(story.Held[0].Destination), v.brief(story.Held[0].Since))
+		s.Means = v.T("state.held", v.Portal(story.Held[0].Destination), v.Brief(story.Held[0].Since))
 	}
 	return s
 }
@@ -324,7 +324,7 @@ func (v *visit) form(d *journal.DeadLetter, story *journal.Story) *reviewForm {
 		f.How, f.When = sent.Form.Get("how"), sent.Form.Get("when")
 	}
 	if !d.Deadline.IsZero() && v.Past(d.Deadline) {
-		f.Missed = v.clock(d.Deadline)
+		f.Missed = v.Clock(d.Deadline)
 	}
 	if p := v.catalogue.Policies[story.Subject.Policy]; p != nil {
 		_, rule := p.Limits(deadletter.OwnPolicy(p, story, d.Episode))

@@ -64,8 +64,8 @@ func (v *visit) Reader() string { return v.who.Name }
 // Says returns a text of the catalogue in the reader's language.
 func (v *visit) Says(t text.Translated) string { return t.In(string(v.Lang)) }
 
-// portal returns what people call a destination.
-func (v *visit) portal(name string) string {
+// Portal returns what people call a destination.
+func (v *visit) Portal(name string) string {
 	return cmp.Or(v.Says(v.catalogue.Destinations.Of(name).Label), name)
 }
 
@@ -125,7 +125,7 @@ var templates = func() map[Lang]func() *template.Template {
 			return template.Must(template.New("").Funcs(template.FuncMap{
 				"t": l.T, "asset": assetURL,
 				"path": url.PathEscape, "subject": subjectURL, "reason": l.reason, "policy": l.policy, "team": l.team,
-				"badge": l.badge, "dict": dict, "lasting": l.lasting,
+				"badge": l.badge, "dict": dict, "lasting": l.lasting, "exact": l.exact,
 				"decimal": func(x float64) string { return l.short(x, 1) },
 				"line":    func(s string) template.HTML { return inert(strings.TrimSpace(s), lineShown, false) },
 				"detail":  func(s string) template.HTML { return inert(strings.TrimSpace(s), detailShown, false) },

@@ -69,7 +69,7 @@ func (p *Pages) audit(v *visit, o *open) (*page, error) {
 	if head.Link > 0 {
 		d.Head, d.HeadAt = head.String(), v.Ago(head.At)
 	}
-	d.Policies = options(append(v.catalogue.Policies.Names(), d.Policy), d.Policy, v.policy)
+	d.Policies = options(append(v.Catalogue.Policies.Names(), d.Policy), d.Policy, v.policy)
 	f := v.recordFilter(d)
 	if d.Wrong == "" || d.WrongField == "id" { // a whole policy can be exported, though not listed
 		d.Export, d.ExportCSV = v.exportURL(d, audit.JSONLines), v.exportURL(d, audit.CSV)

@@ -171,7 +171,7 @@ func (l Lang) Advice(p journal.Prospects) string { return l.learnt(p) + " " + l.
 
 // advice returns the advice on a cause; nil for none.
 func (v *visit) advice(c *journal.Cause, learnt journal.Prospects) *advice {
-	p := v.catalogue.Policies[c.Policy]
+	p := v.Catalogue.Policies[c.Policy]
 	if p == nil || !learnt.Hopeless() || c.Taught != nil {
 		return nil
 	}

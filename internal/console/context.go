@@ -74,8 +74,8 @@ func (v *visit) contextLabel(policy, variable string) string {
 
 // contextFields returns the context fields of a policy, of all if policy is empty, each variable once.
 func (v *visit) contextFields(policy string) (fields []decision.ContextField) {
-	for _, name := range v.catalogue.Policies.Names() {
-		for _, f := range v.catalogue.Policies[name].Context {
+	for _, name := range v.Catalogue.Policies.Names() {
+		for _, f := range v.Catalogue.Policies[name].Context {
 			same := func(k decision.ContextField) bool { return k.Variable == f.Variable }
 			if (policy == "" || policy == name) && !slices.ContainsFunc(fields, same) {
 				fields = append(fields, f)

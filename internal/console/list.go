@@ -283,7 +283,7 @@ func (v *visit) choices(o *open, d *listData) {
 		}
 	}
 	d.Context = v.contextFilter(f)
-	d.Policies = options(append(policies, v.catalogue.Policies.Names()...), f.Policy, v.policy)
+	d.Policies = options(append(policies, v.Catalogue.Policies.Names()...), f.Policy, v.policy)
 	d.Teams = options(teams, string(f.Team), func(s string) string { return v.team(decision.Team(s)) })
 	d.Reasons = options(reasons, string(f.Reason), func(s string) string { return v.reason(decision.Reason(s)) })
 }

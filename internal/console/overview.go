@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -42,8 +41,15 @@ type overviewData struct {
 	// Shortcuts are those of the list of the reader's team.
 	Shortcuts []viewLink
 	// Only admins see Health, the dashboard's address Grafana, and Untold, the teams without an address for notices.
-	Health          []healthRow
+	Health          *healthData
 	Grafana, Untold string
+}
+
+// healthData is the state of the worker's parts, with the messages of the outbox that wait in each queue, and in all.
+type healthData struct {
+	Health
+	Backlog map[string]int64
+	Waiting int64
 }
 
 // teamRow is what waits for one team.
@@ -59,21 +65,10 @@ func (v *visit) Waiting(t decision.Team, r decision.Reason) string {
 	return listURL(journal.DeadLetterFilter{Team: t, Reason: r})
 }
 
-// healthRow says how one part of the worker is.
-type healthRow struct {
-	Name  string
-	Badge Badge
-	// Since is when that began.
-	Since  Moment
-	Detail string
-	// Technical is for IT: versions, and error texts.
-	Technical string
-}
-
 func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	all, own := journal.DeadLetterFilter{}, journal.DeadLetterFilter{Team: v.mine}
 	again := journal.DeadLetterFilter{State: string(journal.DeadLetterReprocessing)}
-	kpis, due := must(o.figures.of(v.r.Context(), o, v.catalogue.Policies.Names(), v.now)), v.due(o, &all)
+	kpis, due := must(o.figures.of(v.r.Context(), o, v.Catalogue.Policies.Names(), v.now)), v.due(o, &all)
 	biggest, _, err := o.Groups(v.r.Context(), own, "", mostCauses)
 	check(err)
 	recent, _, err := o.Runs(v.r.Context(), "", recentRuns)
@@ -89,7 +84,7 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 		d.Own = &d.Teams[0]
 	}
 	if v.who.Role == access.Admin {
-		d.Grafana, d.Untold = p.Grafana, v.teams(v.catalogue.Untold())
+		d.Grafana, d.Untold = p.Grafana, v.teams(v.Catalogue.Untold())
 		d.Health = p.health(v, o)
 	}
 	return &page{name: "overview", section: "overview", title: v.T("overview.title"), data: d,
@@ -153,7 +148,7 @@ func (v *visit) waiting(d *overviewData, counts []deadletter.Count) {
 		n := &counts[i]
 		all.Add(n)
 		t := rowOf(&d.Teams, func(t *teamRow) bool { return t.Team == n.Team })
-		t.Team, t.Description = n.Team, v.catalogue.Teams[n.Team].Description
+		t.Team, t.Description = n.Team, v.Catalogue.Teams[n.Team].Description
 		t.Add(n)
 		r := rowOf(&t.Reasons, func(r *deadletter.Count) bool { return r.Reason == n.Reason })
 		r.Reason = n.Reason
@@ -161,7 +156,7 @@ func (v *visit) waiting(d *overviewData, counts []deadletter.Count) {
 	}
 	d.Open, d.Oldest, d.Worth = all.N, v.Ago(all.Oldest), v.Money(all.Cents)
 	names := []string{string(v.mine)}
-	for name := range v.catalogue.Teams {
+	for name := range v.Catalogue.Teams {
 		names = append(names, string(name))
 	}
 	d.Mine = options(names, string(v.mine), func(s string) string { return v.team(decision.Team(s)) })
@@ -210,55 +205,17 @@ func each[T, V any](all []T, of func(*T) V) []V {
 	return views
 }
 
-func (p *Pages) health(v *visit, o *open) []healthRow {
-	h, c := p.Health(), v.catalogue
-	rows := []healthRow{v.signal("engine", h.Engine), v.signal("journal", h.Journal)}
-	policies := healthRow{Name: v.T("health.catalogue"), Badge: Badge{"ok", v.T("health.in_force")},
-		Technical: v.T("health.catalogue.version", c.Version, v.source())}
-	if h.Rejection != nil {
-		policies.Badge = Badge{"bad", v.T("health.rejected")}
-		policies.Technical = v.T("health.catalogue.rejected", c.Version) + " " + h.Rejection.Error()
-	}
-	rows = append(rows, policies, v.outbox(must(o.Backlog(v.r.Context()))))
-	return append(rows, v.untold(h.Notices)...)
-}
-
-func (v *visit) outbox(backlog map[string]int64) healthRow {
-	row := healthRow{Name: v.T("health.outbox"), Badge: Badge{"ok", v.T("health.empty")}}
-	waiting, queues := int64(0), make([]string, 0, len(backlog))
-	for _, queue := range slices.Sorted(maps.Keys(backlog)) {
-		waiting += backlog[queue]
-		queues = append(queues, v.Or("health.queue."+queue, queue)+": "+v.Number(backlog[queue]))
-	}
-	if waiting > 0 {
-		row.Badge, row.Detail = Badge{"wait", v.Count("health.messages", waiting)}, strings.Join(queues, ", ")
-	}
-	return row
-}
-
 // mostUntold bounds the failed notices that the overview names.
 const mostUntold = 3
 
-// untold returns a row for each of the oldest notices that have not reached their team.
-func (v *visit) untold(notices []Notice) []healthRow {
-	return each(notices[:min(len(notices), mostUntold)], func(n *Notice) healthRow {
-		return healthRow{Name: v.T("health.notice", v.team(n.Team)), Badge: Badge{"bad", v.T("health.untold")},
-			Since: v.Ago(n.Since), Detail: v.T("health.way." + n.Way), Technical: n.Failure}
-	})
-}
-
-// signal returns the row of the engine or the journal.
-func (v *visit) signal(name string, s Signal) healthRow {
-	row := healthRow{Name: v.T("health." + name), Since: v.For(s.Since)}
-	switch {
-	case !s.Known:
-		row.Badge, row.Detail = Badge{"wait", v.T("health.unknown")}, v.T("health."+name+".unknown")
-	case s.Up:
-		row.Badge = Badge{"ok", v.T("health.up")}
-	default:
-		row.Badge, row.Detail = Badge{"bad", v.T("health.down")}, v.T("health."+name+".down")
+// health returns the state of the worker's parts, with the oldest of the notices that have not reached their team.
+func (p *Pages) health(v *visit, o *open) *healthData {
+	d := &healthData{Health: p.Health(), Backlog: must(o.Backlog(v.r.Context()))}
+	d.Notices = d.Notices[:min(len(d.Notices), mostUntold)]
+	for _, n := range d.Backlog {
+		d.Waiting += n
 	}
-	return row
+	return d
 }
 
 // banners returns what every page warns of: an engine or a journal that does not work, and the number of portals that
@@ -267,14 +224,13 @@ func (p *Pages) banners(v *visit, section string) (all []link) {
 	if v.who.Role == 0 {
 		return nil
 	}
-	h := p.Health()
-	for _, row := range []healthRow{v.signal("engine", h.Engine), v.signal("journal", h.Journal)} {
-		if row.Badge.Tone == "bad" {
-			to := ""
-			if v.who.Role == access.Admin {
-				to = "/#health"
-			}
-			all = append(all, link{row.Name + ": " + row.Badge.Word + ". " + row.Detail, to})
+	h, more := p.Health(), ""
+	if v.who.Role == access.Admin {
+		more = "/#health"
+	}
+	for i, name := range []string{"engine", "journal"} {
+		if s := []Signal{h.Engine, h.Journal}[i]; s.State() == isDown {
+			all = append(all, link{v.T("health."+name) + ": " + v.T("health.down") + ". " + v.T("health."+name+".down"), more})
 		}
 	}
 	o := p.open.Load()

@@ -202,7 +202,7 @@ func (p *Pages) tag(v *visit) string {
 	}
 	health, hash := p.Health(), sha256.New()
 	tell := func(of ...any) { _, _ = fmt.Fprintf(hash, "%q\n", of) }
-	tell(assetVersion, v.r.URL.RequestURI(), v.Lang, v.mine, v.who, access.FormToken(v.r.Context()), v.catalogue.Version,
+	tell(assetVersion, v.r.URL.RequestURI(), v.Lang, v.mine, v.who, access.FormToken(v.r.Context()), v.Catalogue.Version,
 		v.now.Truncate(time.Minute))
 	tell(health.Rejection, health.Journal.Up, health.Engine.Up, len(health.Notices))
 	if o := p.open.Load(); o != nil {
@@ -266,6 +266,26 @@ type Signal struct {
 	Known, Up bool
 	// Since is when that began; the zero time if it is not known.
 	Since time.Time
+}
+
+// signalState names the state of a Signal.
+type signalState string
+
+const (
+	isUnknown signalState = "unknown"
+	isUp      signalState = "up"
+	isDown    signalState = "down"
+)
+
+// State returns the name of the state.
+func (s Signal) State() signalState {
+	switch {
+	case !s.Known:
+		return isUnknown
+	case s.Up:
+		return isUp
+	}
+	return isDown
 }
 
 //go:embed assets/*

@@ -13,15 +13,14 @@ import (
 
 // policiesData is the page of the catalogue in force.
 type policiesData struct {
-	V               *visit
-	Version, Source string
+	V *visit
 	// Policies are sorted by name, the default one first.
 	Policies []*decision.Policy
 }
 
 func (p *Pages) policies(v *visit) (*page, error) {
-	c := v.catalogue
-	d := &policiesData{V: v, Version: c.Version, Source: v.source()}
+	c := v.Catalogue
+	d := &policiesData{V: v}
 	for _, name := range c.Policies.Names() {
 		d.Policies = append(d.Policies, c.Policies[name])
 	}
@@ -29,7 +28,7 @@ func (p *Pages) policies(v *visit) (*page, error) {
 		return falseFirst(a.Name != decision.DefaultPolicy, b.Name != decision.DefaultPolicy)
 	})
 	return &page{name: "policies", section: "policies", title: v.T("policies.title"), data: d,
-		summary: v.T("policies.summary", d.Version)}, nil
+		summary: v.T("policies.summary", c.Version)}, nil
 }
 
 // Backoff says how long the waits of a policy's retries are.

@@ -180,18 +180,18 @@ func (v *visit) shorten(chapters []chapter) string {
 
 // HintLang returns the language of the catalogue's texts, if it is known: the default's are Portuguese.
 func (v *visit) HintLang() string {
-	if v.catalogue.Source == catalogue.DefaultSource {
+	if v.Catalogue.Source == catalogue.DefaultSource {
 		return string(Portuguese)
 	}
 	return ""
 }
 
-// source returns the file that the catalogue was read from, or says that it is built in.
-func (v *visit) source() string {
-	if v.catalogue.Source == catalogue.DefaultSource {
+// Source returns the file that the catalogue was read from, or says that it is built in.
+func (v *visit) Source() string {
+	if v.Catalogue.Source == catalogue.DefaultSource {
 		return v.T("catalogue.built_in")
 	}
-	return v.catalogue.Source
+	return v.Catalogue.Source
 }
 
 // overdue is how long after its time a retry that was not heard of is overdue: processes need seconds.
@@ -299,7 +299,7 @@ func (v *visit) Retry(d *journal.DeadLetter) string { return v.retry(d.RetryCoun
 
 // hint returns the hint that the catalogue in force has for the rule that matched; empty if it has none.
 func (v *visit) hint(policy, matched string) string {
-	p, ok := v.catalogue.Policies[policy]
+	p, ok := v.Catalogue.Policies[policy]
 	if !ok || matched == "" {
 		return ""
 	}
@@ -326,7 +326,7 @@ func (v *visit) form(d *journal.DeadLetter, story *journal.Story) *reviewForm {
 	if !d.Deadline.IsZero() && v.Past(d.Deadline) {
 		f.Missed = v.Clock(d.Deadline)
 	}
-	if p := v.catalogue.Policies[story.Subject.Policy]; p != nil {
+	if p := v.Catalogue.Policies[story.Subject.Policy]; p != nil {
 		_, rule := p.Limits(deadletter.OwnPolicy(p, story, d.Episode))
 		f.Wait = v.wait(&rule, d.RetryCount)
 	}

@@ -32,7 +32,7 @@ type visit struct {
 	Lang
 	zone      *time.Location
 	now       time.Time
-	catalogue *catalogue.Catalogue
+	Catalogue *catalogue.Catalogue
 	tag       string // Pages.tag
 	// Sent is the form that the page shows again.
 	Sent *sent
@@ -45,7 +45,7 @@ type visit struct {
 func (p *Pages) visit(w http.ResponseWriter, r *http.Request) *visit {
 	lang, chosen := langOf(r)
 	v := &visit{w: w, r: r, who: access.From(r.Context()), Lang: lang, zone: p.Zone, now: p.Now().UTC(),
-		catalogue: p.Catalogue(), patterns: map[string]string{}, Sent: sentOf(r)}
+		Catalogue: p.Catalogue(), patterns: map[string]string{}, Sent: sentOf(r)}
 	w.Header().Set("Date", v.now.Format(http.TimeFormat)) // ages in the browser go by it
 	if chosen {
 		v.keep(langCookie, string(lang), aYear)
@@ -66,7 +66,7 @@ func (v *visit) Says(t text.Translated) string { return t.In(string(v.Lang)) }
 
 // Portal returns what people call a destination.
 func (v *visit) Portal(name string) string {
-	return cmp.Or(v.Says(v.catalogue.Destinations.Of(name).Label), name)
+	return cmp.Or(v.Says(v.Catalogue.Destinations.Of(name).Label), name)
 }
 
 func (v *visit) Role() string { return v.Or("role."+v.who.Role.String(), v.who.Role.String()) }
@@ -126,6 +126,7 @@ var templates = func() map[Lang]func() *template.Template {
 				"t": l.T, "asset": assetURL,
 				"path": url.PathEscape, "subject": subjectURL, "reason": l.reason, "policy": l.policy, "team": l.team,
 				"badge": l.badge, "dict": dict, "lasting": l.lasting, "exact": l.exact,
+				"tone":    func(tone, word string) Badge { return Badge{tone, word} },
 				"decimal": func(x float64) string { return l.short(x, 1) },
 				"line":    func(s string) template.HTML { return inert(strings.TrimSpace(s), lineShown, false) },
 				"detail":  func(s string) template.HTML { return inert(strings.TrimSpace(s), detailShown, false) },

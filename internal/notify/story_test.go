@@ -44,6 +44,7 @@ type story struct {
 	clock   *testkit.Clock // of the gatherers
 	portals *portals
 	taught  int
+	wake    func() // has the newest of those who gather look
 }
 
 type arguments = golden.Arguments
@@ -70,7 +71,8 @@ func (s *story) gathers(a *arguments) (string, error) {
 	if a.Words["mailless"] {
 		s.options.SMTP = nil
 	}
-	s.gather()
+	g, _ := s.gather()
+	s.wake = g.Wake
 	return "", nil
 }
 
@@ -91,7 +93,7 @@ func (s *story) fails(a *arguments) (string, error) {
 	return "", nil
 }
 
-// dies gives up so many claims.
+// dies gives up so many claims; with every, as many again and again, of which those who gather hear at once.
 func (s *story) dies(a *arguments) (string, error) {
 	n, err := strconv.Atoi(a.First)
 	var deadline time.Time
@@ -100,7 +102,13 @@ func (s *story) dies(a *arguments) (string, error) {
 		in, err = time.ParseDuration(due)
 		deadline = time.Now().Add(in)
 	}
-	s.dieBefore(n, a.Named["error"], deadline, a.Named["worth"])
+	every, _ := time.ParseDuration(a.Named["every"])
+	for range max(1, a.Number("times")) {
+		if s.dieBefore(n, a.Named["error"], deadline, a.Named["worth"]); every > 0 {
+			s.wake()
+			time.Sleep(every)
+		}
+	}
 	return "", err
 }
 

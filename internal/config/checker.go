@@ -47,6 +47,13 @@ func (c *checker) note(setting string, err error) {
 	}
 }
 
+// need reports a setting that is missing.
+func (c *checker) need(name, value, expected string) {
+	if value == "" {
+		c.add(name, "missing", expected)
+	}
+}
+
 // both reports that two settings contradict each other.
 func (c *checker) both(a, b string) {
 	c.problems = append(c.problems, problem{a, a + " and " + b + " are both set, expected one of them"})
@@ -89,10 +96,11 @@ func (c *checker) decode(name, value string, tag reflect.StructTag, field any) {
 }
 
 func (c *checker) text(name, value string, tag reflect.StructTag) string {
-	switch page := tag.Get("page"); {
-	case page != "":
-		return c.page(name, value, page)
-	case tag.Get("as") == "address" && !isAddress(value):
+	if of := tag.Get("page"); of != "" {
+		c.base(name, value, "https://HOST or https://HOST/PATH, where people open "+of)
+		return strings.TrimRight(value, "/")
+	}
+	if tag.Get("as") == "address" && !isAddress(value) {
 		c.add(name, strconv.Quote(value), "host:port, such as "+tag.Get("default"))
 		return ""
 	}
@@ -112,12 +120,6 @@ func (c *checker) oneOf(name, value string, allowed ...string) bool {
 		c.add(name, strconv.Quote(value), text.Or(allowed...))
 	}
 	return is
-}
-
-// page returns the URL of something that people open, without a slash at its end.
-func (c *checker) page(name, value, what string) string {
-	c.base(name, value, "https://HOST or https://HOST/PATH, where people open "+what)
-	return strings.TrimRight(value, "/")
 }
 
 // base checks a URL that is shown, and that paths are put behind.

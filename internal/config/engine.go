@@ -49,10 +49,9 @@ func (c *checker) clientCertificate(e *zeebe.Options) {
 	const certificate, key = "CAMUNDA_MTLS_CERT_PATH", "CAMUNDA_MTLS_KEY_PATH"
 	switch {
 	case e.CertificatePath == "" && e.KeyPath == "":
-	case e.CertificatePath == "":
-		c.add(certificate, "missing", "the file with the certificate of "+key)
-	case e.KeyPath == "":
-		c.add(key, "missing", "the file with the key of "+certificate)
+	case e.CertificatePath == "" || e.KeyPath == "":
+		c.need(certificate, e.CertificatePath, "the file with the certificate of "+key)
+		c.need(key, e.KeyPath, "the file with the key of "+certificate)
 	case e.Unencrypted():
 		c.problem(certificate, certificate+" is set and the engine is spoken to without TLS ("+e.String()+
 			"), expected TLS or no certificate")
@@ -132,12 +131,9 @@ func (c *checker) oauth(o *zeebe.OAuth, e *zeebe.Options) *zeebe.OAuth {
 	if o.ClientID == "" && o.ClientSecret == "" {
 		return nil
 	}
-	if o.ClientID == "" {
-		c.add(client, "missing", "the client id that belongs to "+secret)
-	}
-	if o.ClientSecret == "" && os.Getenv(secret+"_FILE") == "" { // a problem with the file is already reported
-		c.add(secret, "missing", "the secret that belongs to "+client)
-	}
+	c.need(client, o.ClientID, "the client id that belongs to "+secret)
+	// A problem with the file is already reported.
+	c.need(secret, o.ClientSecret+os.Getenv(secret+"_FILE"), "the secret that belongs to "+client)
 	if o.Audience == "" {
 		o.Audience, _, _ = net.SplitHostPort(e.Address)
 	}

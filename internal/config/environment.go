@@ -133,51 +133,41 @@ func serviceLink(name, value string) bool {
 	return linkName.MatchString(name) || linkPort.MatchString(name) && strings.Contains(value, "://")
 }
 
-// unread returns the set names with one of the prefixes that nothing reads, each with the name that may be meant. It
-// skips those that Kubernetes injects.
-func unread(prefixes ...string) map[string]string {
+// unread returns a problem for each set name of ours that nothing reads, and a hint for each of other engine clients.
+// It skips those that Kubernetes injects.
+func unread() (unknown Problems, hints []string) {
 	var known []string
 	for _, v := range Variables() {
 		known = append(append(known, v.Name), v.Also...)
 	}
 	slices.Sort(known)
-	meant := make(map[string]string)
 	for _, pair := range os.Environ() {
 		name, value, _ := strings.Cut(pair, "=")
-		ours := slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
-		if ours && !slices.Contains(known, name) && !serviceLink(name, value) {
-			meant[name] = text.Nearest(name, known)
-		}
-	}
-	return meant
-}
-
-// unknown returns a problem for each name of ours that nothing reads.
-func unknown() (all Problems) {
-	for name, near := range unread("RETRY_WORKER_") {
-		line := name + " is set, expected one of the names that `retry-worker serve --help` lists"
-		if near != "" {
-			line += "; did you mean " + near + "?"
-		}
-		all = append(all, line)
-	}
-	return all
-}
-
-// hints lists set names of other engine clients that nothing reads, and what to set instead.
-func hints() (all []string) {
-	for name, near := range unread("ZEEBE_", "CAMUNDA_") {
-		instead := "`retry-worker serve --help` lists what is"
-		switch {
-		case os.Getenv(name) == "":
+		ours := strings.HasPrefix(name, "RETRY_WORKER_")
+		theirs := strings.HasPrefix(name, "ZEEBE_") || strings.HasPrefix(name, "CAMUNDA_")
+		if !ours && !theirs || slices.Contains(known, name) || serviceLink(name, value) {
 			continue
-		case near != "":
-			instead = "did you mean " + near + "?"
-		case name == "ZEEBE_HOST", strings.Contains(name, "ADDRESS"), strings.Contains(name, "CONTACTPOINT"):
-			instead = "the engine's address is ZEEBE_ADDRESS for gRPC, ZEEBE_REST_ADDRESS for REST"
 		}
-		all = append(all, name+" is set and not read; "+instead)
+		meant := text.Nearest(name, known)
+		if meant != "" {
+			meant = "did you mean " + meant + "?"
+		}
+		switch {
+		case ours:
+			unknown = append(unknown, strings.TrimSuffix(
+				name+" is set, expected one of the names that `retry-worker serve --help` lists; "+meant, "; "))
+		case value != "":
+			hints = append(hints, name+" is set and not read; "+cmp.Or(meant, insteadOf(name)))
+		}
 	}
-	slices.Sort(all)
-	return all
+	slices.Sort(hints)
+	return unknown, hints
+}
+
+// insteadOf says what to set instead of a name of another engine client.
+func insteadOf(name string) string {
+	if name == "ZEEBE_HOST" || strings.Contains(name, "ADDRESS") || strings.Contains(name, "CONTACTPOINT") {
+		return "the engine's address is ZEEBE_ADDRESS for gRPC, ZEEBE_REST_ADDRESS for REST"
+	}
+	return "`retry-worker serve --help` lists what is"
 }

@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
@@ -19,7 +17,6 @@ import (
 	"retry-worker/internal/clock"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/store/sqlite"
 	"retry-worker/internal/testkit"
 )
 
@@ -64,20 +61,6 @@ func bubble(t *testing.T, test func(f *fixture), options ...testkit.Option) {
 		core, logs := observer.New(zap.InfoLevel)
 		test(&fixture{Fixture: f, t: t, logs: logs, log: zap.New(core)})
 	}, options...)
-}
-
-// visit runs a test on each kind of store.
-func visit(t *testing.T, test func(f *fixture)) {
-	t.Helper()
-	t.Run("memory", func(t *testing.T) { bubble(t, test) })
-	t.Run("sqlite", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "journal.db"))
-			testkit.Must(t, err)
-			t.Cleanup(func() { testkit.Must(t, db.Close()) })
-			test(&fixture{Fixture: testkit.New(t, testkit.Over(db)), t: t, log: zap.NewNop()})
-		})
-	})
 }
 
 // die makes n dead letters with an error text; their processes wait.

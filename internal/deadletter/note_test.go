@@ -62,42 +62,6 @@ func TestDecisionsBehindOneThatFails(t *testing.T) {
 	})
 }
 
-// TestWhatCannotBeCarriedOutIsUndoneByNobody: a retry that was asked for is refused when it comes due, as its policy is gone by then.
-// The audit does not say that the person took it back.
-func TestWhatCannotBeCarriedOutIsUndoneByNobody(t *testing.T) {
-	f := testkit.New(t, testkit.At(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)))
-	id := f.DieWaiting("tiss-submission", "CLM-1-1", badPassword, 0)
-	_, err := f.DeadLetters.Note(t.Context(), deadletter.Command{ID: id, Reason: "portal de volta", By: "ana"}, journal.RetryLater)
-	testkit.Must(t, err)
-	f.SetPolicies(nil)
-	f.Advance(journal.UndoFor)
-	testkit.Must(t, f.DeadLetters.DecideDue(t.Context(), f.Store))
-	told, _, err := f.Memory.Story(t.Context(), testkit.Subject("tiss-submission", "CLM-1-1"))
-	testkit.Must(t, err)
-	for _, says := range []string{`"note":"undo"`, `"by":"retry-worker"`, "no longer in the catalogue"} {
-		if last := told.Entries[len(told.Entries)-1]; !strings.Contains(last.Body, says) {
-			t.Errorf("the audit says %s, want %s in it", last.Body, says)
-		}
-	}
-}
-
-// TestDecisionOfAWrongClock: it is carried out soon, though its clock was hours ahead and has been put right.
-func TestDecisionOfAWrongClock(t *testing.T) {
-	for ahead, want := range map[time.Duration]journal.DeadLetterState{
-		time.Minute: journal.DeadLetterOpen, 5 * time.Hour: journal.DeadLetterDiscarded,
-	} {
-		f := testkit.New(t, testkit.At(time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)))
-		id := f.DieWaiting("tiss-submission", "CLM-1-1", badPassword, 0)
-		_, err := f.DeadLetters.Note(t.Context(), deadletter.Command{ID: id, Reason: "paga em mãos", By: "ana"}, journal.DiscardLater)
-		testkit.Must(t, err)
-		f.Advance(-ahead)
-		testkit.Must(t, f.DeadLetters.DecideDue(t.Context(), f.Store))
-		if d := f.Item(id); d.State != want {
-			t.Errorf("behind a clock %s ahead it is %s, want %s", ahead, d.State, want)
-		}
-	}
-}
-
 // TestRunWithOneThatFails: a bulk run refuses a dead letter that cannot be read, and goes on to its end.
 func TestRunWithOneThatFails(t *testing.T) {
 	unreadable(t, func(f *fixture, letters []string, damage func()) {

@@ -102,13 +102,20 @@ func recovered(do func() error) (err error) {
 	return do()
 }
 
-var yamlLine = regexp.MustCompile(`^line ([0-9]+): `)
+var (
+	yamlLine = regexp.MustCompile(`^line ([0-9]+): `)
+	// parserError matches the errors whose lines the YAML library counts from 0.
+	parserError = regexp.MustCompile(`^did not find expected (?:node content|key|'|<)`)
+)
 
 func (r *reader) notYAML(err error) {
 	text, line := strings.TrimPrefix(oneSpace(err), "yaml: "), 1
 	if at := yamlLine.FindStringSubmatch(text); at != nil {
 		line, _ = strconv.Atoi(at[1])
 		text = text[len(at[0]):]
+	}
+	if parserError.MatchString(text) {
+		line++
 	}
 	r.problemAt(line, fileField, "what is not YAML ("+text+")", "YAML")
 }

@@ -71,9 +71,13 @@ func (r *reader) refuse(e *jsonschema.ValidationError) {
 		for _, key := range k.Properties {
 			if broken.Properties == nil {
 				r.problem(join(path, key), quote(key), broken.Title)
-			} else {
-				r.problem(join(path, key), "the unknown key "+quote(key), "one of "+oneOf(key, keysOf(broken)))
+				continue
 			}
+			expected := "one of " + oneOf(key, keysOf(broken))
+			if n.Style&yaml.FlowStyle != 0 && isNull(r.at(join(path, key))) { // {days: 1,10-12}
+				expected += "; or quotes around a value with a comma"
+			}
+			r.problem(join(path, key), "the unknown key "+quote(key), expected)
 		}
 	case *kind.FalseSchema:
 		r.problem(path, describe(n), "no such key in this list")

@@ -49,8 +49,12 @@ type ContextValue struct {
 // mostCents bounds one amount, at 100 billion, so that sums of many stay exact.
 const mostCents = 1e13
 
-// longestNumber is the longest number in characters; a longer one is kept as text.
-const longestNumber = 24
+// A number from exactNumber on may have lost its last digits, as a guide's number would; it, and one of more than
+// longestNumber characters, is kept as text.
+const (
+	exactNumber   = 1 << 53
+	longestNumber = 24
+)
 
 // Cents returns the amount of c in hundredths, and reports whether c holds one.
 func (c *ContextValue) Cents() (int64, bool) {
@@ -100,7 +104,7 @@ func (f *ContextField) read(v Value) ContextValue {
 	switch f.Type {
 	case ContextNumber:
 		n, ok := v.number()
-		if text := strconv.FormatFloat(n, 'f', -1, 64); ok && len(text) <= longestNumber {
+		if text := strconv.FormatFloat(n, 'f', -1, 64); ok && math.Abs(n) < exactNumber && len(text) <= longestNumber {
 			read.Value = text
 		}
 	case ContextMoney:

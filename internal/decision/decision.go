@@ -273,13 +273,18 @@ func (d *Decision) waits(p *Policy, f *Failure) (all [3]wait, n int) {
 // open sets NextRetryTime to wanted, or to a time in the next opening if the destination is closed then. It returns the
 // addition to RetryReason that says so; empty if it is open.
 func (d *Decision) open(p *Policy, f *Failure, wanted time.Time) (closed string) {
-	d.NextRetryTime = p.Open(f.Destination, d.SubjectID, d.RetryCount, wanted, f.Deadline)
-	if d.NextRetryTime.Equal(wanted) {
+	d.NextRetryTime = wanted
+	c := p.Destinations.Of(f.Destination).Calendar
+	if c.IsOpen(wanted) {
 		return ""
 	}
-	c := p.Destinations.Of(f.Destination).Calendar
+	until := f.Deadline
+	if limit := p.TimeLimit(f.Destination, d.FirstFailure); until.IsZero() || !limit.IsZero() && limit.Before(until) {
+		until = limit
+	}
+	d.NextRetryTime = p.Open(f.Destination, d.SubjectID, d.RetryCount, wanted, until)
 	if p.Precision() == time.Second {
-		d.NextRetryTime = wholeMinutes(c, d.AnalysedAt, d.NextRetryTime, f.Deadline)
+		d.NextRetryTime = wholeMinutes(c, d.AnalysedAt, d.NextRetryTime, until)
 	}
 	return "; closed at " + Instant(wanted) + ": " + c.Why(wanted)
 }

@@ -229,11 +229,13 @@ func late(wait, after time.Duration, batch []worker.Job) func(context.Context, w
 // TestCallThatHangs: one hanging call leaves time for another, and so does that one.
 func TestCallThatHangs(t *testing.T) {
 	for name, tt := range map[string]struct {
-		hang        int // so many tries
+		lasts       time.Duration // the job
+		hang        int           // so many tries
 		want        worker.Action
 		least, most int // tries
 	}{
-		"once": {1, worker.Completed, 2, 2}, "for ever": {1000, worker.Unconfirmed, 5, 20},
+		"once": {jobTimeout, 1, worker.Completed, 2, 2}, "for ever": {jobTimeout, 1000, worker.Unconfirmed, 5, 20},
+		"once, of an hour": {time.Hour, 1, worker.Completed, 2, 2},
 	} {
 		each(t, name, func(t *testing.T, e *engine) {
 			e.offers(jobs(jobType, 1, 1))
@@ -244,13 +246,15 @@ func TestCallThatHangs(t *testing.T) {
 				<-ctx.Done()
 				return ambiguous
 			}
-			r := start(t, e, config(), one(replying(completion)))
+			c := config()
+			c.JobTimeout = tt.lasts
+			r := start(t, e, c, one(replying(completion)))
 			time.Sleep(jobTimeout)
+			if n := len(e.told()); n < tt.least || n > tt.most {
+				t.Errorf("%d tries within %v, want %d to %d", n, jobTimeout, tt.least, tt.most)
+			}
 			r.finish(t)
 			r.wantActions(t, map[worker.Action]int{tt.want: 1})
-			if n := len(e.told()); n < tt.least || n > tt.most {
-				t.Errorf("%d tries within the deadline, want %d to %d", n, tt.least, tt.most)
-			}
 		})
 	}
 }

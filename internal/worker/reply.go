@@ -51,8 +51,9 @@ const (
 	// deliveryFirst and deliveryMost bound the pause between two tries to deliver an answer.
 	deliveryFirst = 20 * time.Millisecond
 	deliveryMost  = 500 * time.Millisecond
-	// deliveryShortest is the least time-out of one try.
+	// deliveryShortest and deliveryLongest bound the time-out of one try.
 	deliveryShortest = 250 * time.Millisecond
+	deliveryLongest  = 5 * time.Second
 )
 
 // penalty hands the job back with one retry less.
@@ -104,10 +105,10 @@ func (w *Worker) late(j *Job, action Action) Action {
 	return action
 }
 
-// try sends r once, within half of the time left, so that a stuck call leaves time for another.
+// try sends r once. It takes at most half of the time left, so that a stuck call leaves time for another.
 func (w *Worker) try(ctx context.Context, j *Job, r Reply) error {
 	left := time.Until(j.Deadline)
-	ctx, cancel := context.WithTimeout(ctx, min(max(left/2, deliveryShortest), left))
+	ctx, cancel := context.WithTimeout(ctx, min(max(left/2, deliveryShortest), deliveryLongest, left))
 	defer cancel()
 	switch r.Action {
 	case Completed:

@@ -215,11 +215,6 @@ func (w *world) get(target string, options ...option) answer {
 	return w.ask(http.MethodGet, target, "", options...)
 }
 
-func (w *world) postJSON(target string, options ...option) answer {
-	w.t.Helper()
-	return w.ask(http.MethodPost, target, `{"reason":"corrected"}`, append([]option{header("Content-Type", "application/json")}, options...)...)
-}
-
 func (w *world) postForm(target string, values url.Values, options ...option) answer {
 	w.t.Helper()
 	return w.ask(http.MethodPost, target, values.Encode(), append([]option{header("Content-Type", "application/x-www-form-urlencoded")}, options...)...)

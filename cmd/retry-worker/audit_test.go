@@ -3,7 +3,6 @@ package main
 import (
 	"database/sql"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -19,7 +18,6 @@ import (
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store"
 	"retry-worker/internal/testkit"
-	"retry-worker/internal/testkit/golden"
 )
 
 // auditBegin is when the audit of these tests begins.
@@ -78,32 +76,6 @@ func (r result) done(t *testing.T) result {
 	return r
 }
 
-// What was altered is named, one line for each.
-func TestAuditVerify(t *testing.T) {
-	path := audited(t)
-	alter(t, path, "UPDATE records SET body = body || ' ' WHERE record = 2", "DELETE FROM records WHERE record = 5")
-	for _, format := range []string{"text", "json"} {
-		r := retryWorker("audit", "verify", "-o", format)
-		if r.code != exitFailed {
-			t.Errorf("%s: exit %d, want 1", format, r.code)
-		}
-		golden.Check(t, "testdata/audit/broken.stderr", r.stderr)
-		if format == "json" {
-			golden.Check(t, "testdata/audit/broken.json", r.stdout)
-		}
-	}
-}
-
-func TestAuditVerifyAgainstAKeptHead(t *testing.T) {
-	path := audited(t)
-	head, _ := retryWorker("audit", "verify", "-o", "json").object(t)["head"].(string)
-	alter(t, path, "DELETE FROM records WHERE record > 3", "DELETE FROM ledger WHERE number > 3")
-	retryWorker("journal", "rebuild").done(t) // who cuts it makes the rest fit
-	retryWorker("audit", "verify").done(t)
-	retryWorker("audit", "verify", "--head", head).says(t,
-		"the audit is broken: link 5 is missing: the ledger ends at link 4, the given head is link 5: its tail was cut off")
-}
-
 // alter does to the file what the worker never does.
 func alter(t *testing.T, path string, statements ...string) {
 	t.Helper()
@@ -114,40 +86,6 @@ func alter(t *testing.T, path string, statements ...string) {
 		testkit.Must(t, err)
 	}
 	testkit.Must(t, db.Close())
-}
-
-func TestAuditExportToAFile(t *testing.T) {
-	audited(t)
-	folder := t.TempDir()
-	file := filepath.Join(folder, "march.jsonl")
-	if got := retryWorker("audit", "export", "--file", file).done(t).stdout; !strings.HasSuffix(got, "\nrecords  5\n") {
-		t.Errorf("got %q", got)
-	}
-	info, err := os.Stat(file)
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("its mode is %v, %v, want that only its owner reads it", info.Mode(), err)
-	}
-	text, err := os.ReadFile(file)
-	if err != nil || string(text) != retryWorker("audit", "export").stdout {
-		t.Errorf("the file holds %q, %v", text, err)
-	}
-	retryWorker("audit", "export", "--file", file).fails(t, exitUsage, file+" exists already; name another, or remove it")
-	other := filepath.Join(folder, "claim.csv")
-	o := retryWorker("audit", "export", "--subject", "CLM-001-1", "--format", "csv", "--file", other, "-o", "json").done(t).object(t)
-	if o["records"] != 3.0 || o["file"] != other || o["format"] != "csv" || len(o) != 3 {
-		t.Errorf("got %v", o)
-	}
-	missing := filepath.Join(folder, "none", "x.csv")
-	if r := retryWorker("audit", "export", "--file", missing); r.code != exitFailed || !strings.Contains(r.stderr, missing) || !strings.Contains(r.stderr, "name a file in a folder that can be written") {
-		t.Errorf("got %+v", r)
-	}
-	if r := retryWorker("audit", "export", "--subject", "CLM-9-9", "--file", filepath.Join(folder, "nobody.csv")); r.code != exitFailed {
-		t.Errorf("got %+v", r)
-	}
-	left, err := os.ReadDir(folder)
-	if err != nil || len(left) != 2 {
-		t.Errorf("the folder holds %v, %v, want the two that were written", left, err)
-	}
 }
 
 // The line says how far a work is and how long it takes yet, no wider than the terminal, and leaves nothing behind.

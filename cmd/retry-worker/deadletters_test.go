@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -11,18 +10,40 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"retry-worker/internal/api"
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 )
 
 // openForSession is an API for a session in testdata/deadletters, by an operator or, where its name ends so, an admin. What
 // ends in PERMANENT and EXHAUSTED stands for the ids of dead letters: below the limit, and at it.
-func openForSession(t *testing.T, session string) (names func() []string) {
+func openForSession(s *session) (names func() []string) {
+	t, session := s.t, s.name
 	w := open(t)
 	var letters []string
 	switch kind, _, _ := strings.Cut(session, "-"); kind {
 	case "bulk":
 		w = openCauses(t)
+		if strings.HasPrefix(session, "bulk-slow") {
+			w.afterPlan = func() { w.Advance(time.Second) }
+		}
+		if strings.HasPrefix(session, "bulk-outdated") {
+			w.afterPlan = func() {
+				w.afterPlan = nil
+				items, _, err := w.DeadLetters.List(t.Context(), journal.DeadLetterFilter{Team: "ti"}, "", 1)
+				testkit.Must(t, err)
+				_, err = w.DeadLetters.Decide(t.Context(), deadletter.Command{Action: journal.BulkDiscard, ID: items[0].ID, Reason: "x", By: "bia"})
+				testkit.Must(t, err)
+			}
+		}
+	case "erase":
+		w.Fail(decision.DefaultPolicy, "CLM-001-1", "TIMEOUT", -1)
+		w.Fail("failed-job", "..", "TIMEOUT", -1)
+	case "pages":
+		for n := range 7 {
+			letters = append(letters, fmt.Sprintf("00000000-0000-0000-0000-%012d", n), w.letter(fmt.Sprintf("CLM-%03d-1", n), "DUPLICATE_CLAIM", 0))
+		}
 	case "destinations":
 		p := testkit.NewPortal("unimed-sp", w.Journal, w.Now())
 		w.Advance(90 * time.Minute)
@@ -83,39 +104,6 @@ func TestDeadLetterTableFits(t *testing.T) {
 		} else {
 			wide = n
 		}
-	}
-}
-
-func TestDeadLetterPages(t *testing.T) {
-	w := open(t)
-	for n := range 7 {
-		w.letter(fmt.Sprintf("CLM-%03d-1", n), "DUPLICATE_CLAIM", 0)
-	}
-	r := retryWorker("dead-letters", "list", "--limit", "3")
-	if lines := strings.Count(r.stdout, "CLM-"); lines != 3 || !strings.Contains(r.stdout, "More follow: --all lists them all.") {
-		t.Errorf("one page has %d and says\n%s", lines, r.stdout)
-	}
-	r = retryWorker("dead-letters", "list", "--limit", "3", "--all")
-	if lines := strings.Count(r.stdout, "CLM-"); lines != 7 || strings.Count(r.stdout, "SUBJECT") != 1 || strings.Contains(r.stdout, "More") {
-		t.Errorf("all pages have %d:\n%s", lines, r.stdout)
-	}
-	r = retryWorker("dead-letters", "list", "--limit", "3", "--all", "-o", "json")
-	items := 0
-	var last api.Page[api.DeadLetter]
-	for line := range strings.Lines(r.stdout) {
-		last = api.Page[api.DeadLetter]{}
-		if err := json.Unmarshal([]byte(line), &last); err != nil {
-			t.Fatalf("%s: %v", line, err)
-		}
-		items += len(last.Items)
-	}
-	if items != 7 || last.Next != nil || strings.Count(r.stdout, "\n") != 3 {
-		t.Errorf("as JSON: %d items in\n%s", items, r.stdout)
-	}
-	first := retryWorker("dead-letters", "list", "--limit", "3", "-o", "json").object(t)
-	r = retryWorker("dead-letters", "list", "--limit", "200", "--cursor", first["next"].(string))
-	if lines := strings.Count(r.stdout, "CLM-"); lines != 4 {
-		t.Errorf("behind the first page there are %d:\n%s", lines, r.stdout)
 	}
 }
 

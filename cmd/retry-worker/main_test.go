@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"os"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -61,16 +60,5 @@ func TestWithoutACommandHelpIsPrinted(t *testing.T) {
 	retryWorker("decide", "--id", "CLM-1-1", "--error", "TIMEOUT").done(t)
 	if files, err := os.ReadDir("."); err != nil || len(files) > 0 {
 		t.Errorf("it leaves %v behind (%v)", files, err)
-	}
-}
-
-func TestVersion(t *testing.T) {
-	r := retryWorker("version")
-	if want := "commit      unknown\ndate        unknown\ngo version  " + runtime.Version() + "\nversion     dev\n"; r.stdout != want || r.code != exitDone {
-		t.Errorf("got %q, exit %d, want %q", r.stdout, r.code, want)
-	}
-	o := retryWorker("version", "-o", "json").object(t)
-	if o["version"] != "dev" || o["commit"] != "unknown" || o["date"] != "unknown" || o["goVersion"] != runtime.Version() || len(o) != 4 {
-		t.Errorf("got %v", o)
 	}
 }

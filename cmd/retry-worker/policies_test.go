@@ -43,27 +43,6 @@ func TestPoliciesSchema(t *testing.T) {
 	}
 }
 
-// The environment's catalogue is in force for every command that reads policies, and --policies-file beats it.
-func TestPoliciesFile(t *testing.T) {
-	const small = "testdata/policies/small.yaml"
-	for _, command := range [][]string{
-		{"decide", "--policy", "lab-results", "--id", "LAB-1", "--error", "x"}, {"plan", "--policy", "lab-results"},
-	} {
-		testkit.Environment(t, nil)
-		if r := retryWorker(command...); r.code != exitUsage {
-			t.Errorf("%s without it: exit %d", command[0], r.code)
-		}
-		retryWorker(append(command, "--policies-file", small)...).done(t)
-		testkit.Environment(t, map[string]string{policiesFileVariable: small})
-		retryWorker(command...).done(t)
-		testkit.Environment(t, map[string]string{policiesFileVariable: "testdata/policies/broken.yaml"})
-		retryWorker(append(command, "--policies-file", small)...).done(t)
-		if r := retryWorker(command...); r.code != exitUsage || r.stdout != "" || strings.Count(r.stderr, "retry-worker: testdata/policies/broken.yaml:") < 3 {
-			t.Errorf("%s with a broken one: exit %d, %q, %q", command[0], r.code, r.stdout, r.stderr)
-		}
-	}
-}
-
 func TestPoliciesDiff(t *testing.T) {
 	audited(t)
 	file := testkit.File(t, "policies.yaml", []byte("extends: built-in\npolicies: {tiss-submission: {maxRetries: 1}}\n"))

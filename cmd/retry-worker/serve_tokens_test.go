@@ -30,16 +30,3 @@ func TestServeBehindTokens(t *testing.T) {
 		t.Error("the token stands in the log, or something on standard error")
 	}
 }
-
-// A tokens file that is wrong is no tokens file. (Without one only this machine is served: testdata/sessions/wrong-settings.txt.)
-func TestServeRefusesToBeOpen(t *testing.T) {
-	testkit.Environment(t, map[string]string{"RETRY_WORKER_OPS_ADDR": "127.0.0.1:0", "RETRY_WORKER_HTTP_ADDR": "127.0.0.1:0"})
-	for name, content := range map[string]string{"empty": "", "wrong": "maria boss - x\n"} {
-		file := testkit.File(t, name, []byte(content))
-		t.Setenv("RETRY_WORKER_AUTH_TOKENS_FILE", file)
-		r := retryWorker("serve")
-		if r.code != exitUsage || r.stdout != "" || !strings.HasPrefix(r.stderr, "retry-worker: RETRY_WORKER_AUTH_TOKENS_FILE: "+file+":1: ") {
-			t.Errorf("%s: exit %d, %q %q", name, r.code, r.stdout, r.stderr)
-		}
-	}
-}

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/http"
-	"net/http/cookiejar"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -74,32 +73,6 @@ func newVault(t *testing.T, g *gateway.Gateway) *vault {
 	return v
 }
 
-// visitor asks the console for one address after the other and keeps the answers, Set-Cookie apart.
-type visitor struct {
-	http.Client
-	root string
-}
-
-func (v *vault) visitor(t *testing.T, addr string) *visitor {
-	t.Helper()
-	jar, err := cookiejar.New(nil)
-	testkit.Must(t, err)
-	pool := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: v.authority.Pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}
-	return &visitor{http.Client{Jar: jar, Timeout: patience, Transport: pool}, "https://" + addr}
-}
-
-func (v *visitor) ask(t *testing.T, method, path, body string, headers ...string) string {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, v.root+path, strings.NewReader(body))
-	testkit.Must(t, err)
-	for i := 0; i+1 < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	status, header, text := testkit.Send(t, &v.Client, r)
-	header.Del("Set-Cookie") // which the person who signed in is to get
-	return fmt.Sprint(status, header, text)
-}
-
 // TestSecretsAreNeverSeen: with every secret set, and everything they are for away or refusing, none stands in log, metrics,
 // probes, profiles, pages, API answers, what the commands print, or error lines.
 func TestSecretsAreNeverSeen(t *testing.T) {
@@ -110,9 +83,15 @@ func TestSecretsAreNeverSeen(t *testing.T) {
 	}
 	p := serve(t, v.env, "serve")
 	testkit.Must(t, g.WaitFor(wait.Context(t), func(c gateway.Counts) bool { return c.Settled == 3 }))
-	b := v.visitor(t, p.api)
-	b.ask(t, http.MethodPost, "/login", url.Values{"token": {v.secrets["a wrong token"]}}.Encode(), "Content-Type", "application/x-www-form-urlencoded")
-	b.ask(t, http.MethodPost, "/login", url.Values{"token": {v.secrets["RETRY_WORKER_TOKEN"]}}.Encode(), "Content-Type", "application/x-www-form-urlencoded")
+	b := newBrowser(t, "https://"+p.api)
+	b.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: v.authority.Pool, MinVersion: tls.VersionTLS12}, DisableKeepAlives: true}
+	seen := func(place, method, path, body string, headers ...string) {
+		status, header, text := b.ask(method, path, body, headers...)
+		header.Del("Set-Cookie") // which the person who signed in is to get
+		v.secrets.spill(t, place, fmt.Sprint(status, header, text))
+	}
+	seen("a wrong log-in", http.MethodPost, "/login", url.Values{"token": {v.secrets["a wrong token"]}}.Encode())
+	seen("a log-in", http.MethodPost, "/login", url.Values{"token": {v.secrets["RETRY_WORKER_TOKEN"]}}.Encode())
 	root, _ := url.Parse(b.root)
 	for _, c := range b.Jar.Cookies(root) {
 		v.secrets["the session's cookie"] = c.Value
@@ -122,10 +101,10 @@ func TestSecretsAreNeverSeen(t *testing.T) {
 	}
 	for _, path := range []string{"/", "/dead-letters", "/dead-letters/groups", "/bulk-runs", "/policies", "/audit", "/subjects/tiss-submission/CLM-1-0", "/nowhere",
 		"/api/v1/openapi.json", "/api/v1/destinations", "/api/v1/dead-letters?state=all", "/api/v1/subjects/tiss-submission/CLM-1-0", "/api/v1/subjects/tiss-submission/CLM-1-0/audit", "/api/v1/nowhere"} {
-		v.secrets.spill(t, path, b.ask(t, http.MethodGet, path, "", "Accept", "text/html"))
+		seen(path, http.MethodGet, path, "")
 	}
-	v.secrets.spill(t, "a wrong bearer", b.ask(t, http.MethodGet, "/api/v1/destinations", "", "Authorization", "Bearer "+v.secrets["a wrong token"]))
-	v.secrets.spill(t, "a wrong body", b.ask(t, http.MethodPost, "/api/v1/decisions", `{"policy":`, "Content-Type", "application/json"))
+	seen("a wrong bearer", http.MethodGet, "/api/v1/destinations", "", "Authorization", "Bearer "+v.secrets["a wrong token"])
+	seen("a wrong body", http.MethodPost, "/api/v1/decisions", `{"policy":`, "Content-Type", "application/json")
 	for _, event := range []string{"traces_dropped", "token_refused", "logged_in"} {
 		wait.Until(t, event+" is in the log", func() bool { return strings.Contains(p.stdout.Text(), `"event":"`+event+`"`) })
 	}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,15 +55,11 @@ func TestSessions(t *testing.T) {
 				_, _ = w.Write([]byte("<html>Log in"))
 			}))
 			s.t.Cleanup(page.Close)
-			var provider *httptest.Server
-			provider = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Type", "application/json")
-				_, _ = w.Write([]byte(strings.ReplaceAll(`{"issuer":"URL","authorization_endpoint":"URL/a","token_endpoint":"URL/t","jwks_uri":"URL/k",
-					"id_token_signing_alg_values_supported":["RS256"]}`, "URL", provider.URL)))
-			}))
-			s.t.Cleanup(provider.Close)
+			var there atomic.Bool
+			there.Store(true)
+			provider := openID(s.t, &there)
 			nowhere := testkit.Nowhere(s.t)
-			return func() []string { return []string{"PAGE", page.URL, "PROVIDER", provider.URL, "NOWHERE", nowhere} }
+			return func() []string { return []string{"PAGE", page.URL, "PROVIDER", provider, "NOWHERE", nowhere} }
 		},
 	} {
 		files, err := filepath.Glob("testdata/" + folder + "/*.txt")

@@ -196,10 +196,22 @@ func holds(t *testing.T, what string, schema *jsonschema.Schema, text string) {
 
 func TestMain(m *testing.M) { harness.Main(m) }
 
-// allSaid is an error for codes of errors that are described and that no test had the API say.
+// allSaid is an error for codes of errors and statuses that are described and that no test had the API say, and for operations that
+// none had it carry out.
 func (d *description) allSaid() error {
-	if left := slices.DeleteFunc(d.codes, func(c string) bool { return d.said[c] }); len(left) > 0 {
-		return fmt.Errorf("the error codes %v are described, but no test had the API say them", left)
+	left := slices.DeleteFunc(slices.Clone(d.codes), func(c string) bool { return d.said[c] })
+	for name := range d.operations {
+		if !d.produced[name+" 200"] {
+			left = append(left, name)
+		}
+	}
+	for status := range api.Refusals() {
+		if !d.produced[status] {
+			left = append(left, status)
+		}
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("%v are described, but no test had the API say or do them", left)
 	}
 	return nil
 }

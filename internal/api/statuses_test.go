@@ -1,9 +1,8 @@
 package api_test
 
 import (
-	"maps"
+	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
@@ -57,117 +56,34 @@ func (l call) to(t *testing.T, url string, change ...func(*http.Request)) answer
 	return ask(t, l.method, url+l.path, l.body, change...)
 }
 
-// unknownIDs is the same request about what is not there.
-func (l call) unknownIDs(k known) call {
-	swap := strings.NewReplacer(k.dead, anID, k.running, anID, k.paused, anID, k.cause, "0123456789abcdef", aPortal, "nobody", "CLM-001-1", "CLM-009-9")
-	return call{l.method, swap.Replace(l.path), swap.Replace(l.body)}
-}
-
-// wrong is the same request with a parameter, or a field, that there is not.
-func (l call) wrong() call {
-	if l.method == http.MethodGet {
-		return call{l.method, l.path + "?nonsense=1", ""}
-	}
-	return call{l.method, l.path, strings.Replace(`{"nonsense":1,`+l.body[1:], ",}", "}", 1)}
-}
-
-// reads reports whether the operation changes nothing.
-func (l call) reads(name string) bool {
-	return l.method == http.MethodGet || strings.HasSuffix(name, "/decisions") || strings.HasSuffix(name, "/plan")
-}
-
-// TestEveryDescribedStatus asks each operation for each status that it is described with; ask holds each answer against
-// its schema, and refuses what is not described.
-func TestEveryDescribedStatus(t *testing.T) {
-	d := described(t)
-	d.mu.Lock()
-	clear(d.produced)
-	d.mu.Unlock()
-	for name := range d.operations {
-		if _, there := calls(t, known{})[name]; !there {
-			t.Fatalf("no call of %s", name)
-		}
-	}
-	c := open(t)
-	k := c.prepare()
-	for _, name := range slices.Sorted(maps.Keys(calls(t, k))) {
-		l := calls(t, k)[name]
-		if l.method != http.MethodGet {
-			long := l
-			long.body = strings.Repeat(" ", 1<<17)
-			long.to(t, c.url, c.as("ada"))
-			broken := l
-			broken.body = "{"
-			broken.to(t, c.url, c.as("ada"))
-			broken.body = `{"reason":{"a":1,"\u0061":2}}`
-			a := broken.to(t, c.url, c.as("ada"))
-			a.refused(t, name+" with a field twice", http.StatusUnprocessableEntity, "duplicate_field")
-			l.to(t, c.url, c.as("ada"), header("Content-Type", "application/json; charset=latin1")) // the gate takes care of other types
-		} else {
-			l.to(t, c.url, header("Authorization", "Basic YWRhOmFkYQ=="))
-		}
-		l.to(t, c.url)
-		l.wrong().to(t, c.url, c.as("ada"))
-		l.unknownIDs(k).to(t, c.url, c.as("ada"))
-	}
-	for name, l := range calls(t, k) {
-		if l.reads(name) {
-			l.to(t, c.url, c.as("ada"))
-		}
-	}
-	for name, l := range calls(t, known{}) {
-		if l.method != http.MethodGet {
-			fresh := open(t)
-			k := fresh.prepare()
-			l = calls(t, k)[name]
-			l.to(t, fresh.url, fresh.as("ada"))
-			fresh.post("ada", "/dead-letters/"+k.dead+"/discard", `{"reason":"x"}`)
-			l.to(t, fresh.url, fresh.as("ada")) // too late
-		}
-	}
-	late := open(t)
-	k = late.prepare()
-	late.post("ada", "/subjects/tiss-submission/CLM-001-1/erase", `{"reason":"x"}`) // while a person is to decide
-	late.post("ada", "/dead-letters/"+k.dead+"/discard", `{"reason":"x"}`)
-	calls(t, k)["POST /api/v1/bulk-runs"].to(t, late.url, late.as("ada")) // a plan that is outdated
-	statusesOfOtherServers(t)
-	described := []string{"POST /api/v1/decisions 422"}
-	for name := range d.operations {
-		described = append(described, name+" 200")
-	}
-	described = slices.AppendSeq(described, maps.Keys(api.Refusals()))
-	for _, key := range described {
-		if !d.produced[key] {
-			t.Errorf("%s is described, but nothing here is answered so", key)
-		}
-	}
-}
-
-// statusesOfOtherServers: without tokens, with a broken part, still starting, guessed at.
-func statusesOfOtherServers(t *testing.T) {
-	t.Helper()
-	local := starting(t)
+// TestAMistakeOfOurs is answered with 500, in words that tell nothing of it; the log tells where, and the panic's type.
+func TestAMistakeOfOurs(t *testing.T) {
 	broken := open(t, func(o *api.Options, _ *guard.Services) {
 		o.Gate.Tokens = func() *access.Tokens { panic("mistake is ours") }
 	})
-	guessed := open(t)
-	for range 10 {
-		get(t, guessed.url+"/destinations", header("Authorization", "Bearer rwt_wrong"))
-	}
-	for _, l := range calls(t, known{anID, anID, anID, "x", anID}) {
-		l.to(t, local) // 503, where it needs the journal
-		l.to(t, local, func(r *http.Request) { r.Host = "evil.example" })
-		if a := l.to(t, broken.url, broken.as("ada")); a.status != http.StatusInternalServerError {
-			t.Errorf("%s: a panic is answered with %d", l.path, a.status)
-		}
-		a := l.to(t, guessed.url, header("Authorization", "Bearer rwt_wrong"))
-		a.refused(t, "after many wrong tokens", http.StatusTooManyRequests, "too_many_attempts")
-		if a.header.Get("Retry-After") == "" {
-			t.Error("it does not say when to try again")
-		}
+	if a := broken.get("ada", "/dead-letters"); a.status != http.StatusInternalServerError || strings.Contains(a.text, "mistake") {
+		t.Errorf("a panic is answered with %d %s", a.status, a.text)
 	}
 	told := broken.lines.FilterMessageSnippet("broke its handler").All()
-	if len(told) == 0 || told[0].ContextMap()["stack"] == "" || told[0].ContextMap()["panic"] != "string" {
-		t.Errorf("the log tells %v, expected where it panicked and the panic's type, not its text", told)
+	if len(told) != 1 || told[0].ContextMap()["stack"] == "" || told[0].ContextMap()["panic"] != "string" {
+		t.Errorf("the log tells %v", told)
+	}
+}
+
+// TestWhatTheGateRefuses is answered as it is described; internal/access says when.
+func TestWhatTheGateRefuses(t *testing.T) {
+	c, local := open(t), starting(t)
+	wrong := header("Authorization", "Bearer rwt_wrong")
+	for range 6 {
+		get(t, c.url+"/causes", wrong)
+	}
+	for what, a := range map[string]answer{
+		"403 forbidden_host": get(t, local+"/causes", func(r *http.Request) { r.Host = "evil.example" }), "429 too_many_attempts": get(t, c.url+"/causes", wrong),
+		"400 invalid_authorization":  get(t, c.url+"/causes", header("Authorization", "Basic YWRhOmFkYQ==")),
+		"415 unsupported_media_type": post(t, c.url+"/outcomes", "{}", c.as("ada"), header("Content-Type", "text/plain")),
+	} {
+		if got := fmt.Sprint(a.status, " ", a.body["error"]); got != what {
+			t.Errorf("got %s, want %s", got, what)
+		}
 	}
 }

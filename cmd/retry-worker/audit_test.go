@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/cryptotest"
+	"testing/synctest"
 	"time"
 
 	_ "modernc.org/sqlite"
@@ -91,19 +92,20 @@ func alter(t *testing.T, path string, statements ...string) {
 // The line says how far a work is and how long it takes yet, no wider than the terminal, and leaves nothing behind.
 func TestProgress(t *testing.T) {
 	testkit.Environment(t, map[string]string{"COLUMNS": "30"})
-	var w strings.Builder
-	now := auditBegin
-	p := &progress{w: &w, what: "records hold", now: func() time.Time { return now }, began: now}
-	p.show(0, 1000, 0)
-	now = now.Add(50 * time.Millisecond)
-	p.show(1, 1000, 1) // too soon
-	now = now.Add(4 * time.Second)
-	p.show(400, 1000, 380)
-	p.end()
-	if want := "\r0 records hold\x1b[K\r380 records hold, 40 %, 6s l…\x1b[K\r\x1b[K"; w.String() != want {
-		t.Errorf("got  %q\nwant %q", w.String(), want)
-	}
-	silent := &progress{now: time.Now}
+	synctest.Test(t, func(t *testing.T) {
+		var w strings.Builder
+		p := &progress{w: &w, what: "records hold", began: time.Now()}
+		p.show(0, 1000, 0)
+		time.Sleep(50 * time.Millisecond)
+		p.show(1, 1000, 1) // too soon
+		time.Sleep(4 * time.Second)
+		p.show(400, 1000, 380)
+		p.end()
+		if want := "\r0 records hold\x1b[K\r380 records hold, 40 %, 6s l…\x1b[K\r\x1b[K"; w.String() != want {
+			t.Errorf("got  %q\nwant %q", w.String(), want)
+		}
+	})
+	silent := &progress{}
 	silent.show(1, 2, 1)
 	silent.end()
 }

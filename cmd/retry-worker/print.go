@@ -274,39 +274,31 @@ func terminalWidth(out io.Writer) int {
 
 // progress shows the progress of a long task on one line of a terminal, which it overwrites.
 type progress struct {
-	w     io.Writer // nil without a terminal
-	what  string
-	now   func() time.Time
-	began time.Time
-	drawn time.Time
+	w            io.Writer // nil without a terminal
+	what         string
+	began, drawn time.Time
 }
 
 // progress returns a progress line on standard error, if that is a terminal.
 func (c *cli) progress(what string) *progress {
-	p := &progress{what: what, now: time.Now, began: time.Now()}
+	p := &progress{what: what, began: time.Now()}
 	if f, is := c.errOut.(*os.File); is && term.IsTerminal(int(f.Fd())) {
 		p.w = f
 	}
 	return p
 }
 
-// show shows how much is done, and how many things were counted.
+// show shows how much is done, and how many things were counted, at most ten times a second.
 func (p *progress) show(done, of, counted int64) {
-	line := fmt.Sprintf("%d %s", counted, p.what)
-	if spent := p.now().Sub(p.began); done > 0 && of > 0 {
-		left := time.Duration(float64(spent) * (float64(of)/float64(done) - 1))
-		line += fmt.Sprintf(", %d %%, %s left", min(100*done/of, 100), max(left, 0).Round(time.Second))
-	}
-	p.draw(line)
-}
-
-// draw writes the line, cut to the terminal, at most ten times a second.
-func (p *progress) draw(line string) {
-	now := p.now()
-	if p.w == nil || now.Sub(p.drawn) < 100*time.Millisecond {
+	if p.w == nil || time.Since(p.drawn) < 100*time.Millisecond {
 		return
 	}
-	p.drawn = now
+	p.drawn = time.Now()
+	line := fmt.Sprintf("%d %s", counted, p.what)
+	if done > 0 && of > 0 {
+		left := time.Duration(float64(time.Since(p.began)) * (float64(of)/float64(done) - 1))
+		line += fmt.Sprintf(", %d %%, %s left", min(100*done/of, 100), max(left, 0).Round(time.Second))
+	}
 	if width := terminalWidth(p.w); width > 1 {
 		line = cutLine(line, width-1)
 	}
@@ -315,7 +307,7 @@ func (p *progress) draw(line string) {
 
 // end clears the line.
 func (p *progress) end() {
-	if p.w != nil && !p.drawn.IsZero() {
+	if !p.drawn.IsZero() {
 		fmt.Fprint(p.w, "\r\x1b[K")
 	}
 }

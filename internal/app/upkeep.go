@@ -17,9 +17,6 @@ import (
 const (
 	// gaugePause is the time between two readings of the gauges that come from the database.
 	gaugePause = 15 * time.Second
-	// kpiShare bounds the share of time spent on reading a week's figures, to one part in so many. A full reading takes
-	// a tenth of a second.
-	kpiShare = 100
 	// learnPause is the time between two readings of outcomes to learn from.
 	learnPause = time.Minute
 	// weighPause is the time between two updates of the dead letters' chances. weighLease keeps replicas from doing
@@ -42,19 +39,14 @@ const (
 // upkeep does the recurring tasks until ctx ends. The gauges do not wait for a purge, which may take hours.
 func (s *service) upkeep(ctx, _ context.Context) {
 	defer background(ctx, s.purgeDaily)()
-	var kpis, head time.Time // when each is due
+	var head time.Time // when it is due
 	figures := metrics.Figures{Due: map[string][]deadletter.Count{}}
 	every(ctx, gaugePause, func(within context.Context) {
-		now := time.Now()
 		s.readFigures(within, &figures)
-		if !now.Before(kpis) {
-			s.readKPIs(within, &figures)
-			kpis = now.Add(kpiShare * time.Since(now))
-		}
 		s.metrics.Show(&figures)
-		if !now.Before(head) {
+		if !time.Now().Before(head) {
 			s.logHead(within)
-			head = now.Add(headPause)
+			head = time.Now().Add(headPause)
 		}
 	})
 }
@@ -124,6 +116,9 @@ func every(ctx context.Context, tick time.Duration, read func(within context.Con
 // retry_worker_journal_up shows it.
 func (s *service) readFigures(ctx context.Context, f *metrics.Figures) {
 	f.Read, f.Policies = s.clock.Now(), s.policies().Names()
+	if sums, err := s.store.Sums(ctx, statistics.FirstSlot(f.Read)); err == nil { // a tenth of a second
+		f.KPIs = statistics.All(sums, f.Policies, f.Read)
+	}
 	if counts, err := s.store.DeadLetterCounts(ctx, journal.DeadLetterFilter{State: deadletter.AllStates}); err == nil {
 		f.DeadLetters = counts
 	}
@@ -145,13 +140,6 @@ func (s *service) readFigures(ctx context.Context, f *metrics.Figures) {
 		for i := range destinations {
 			destinations[i].Name = s.destinationLabel(destinations[i].Name)
 		}
-	}
-}
-
-// readKPIs reads R19's figures; if that fails, the last ones stay.
-func (s *service) readKPIs(ctx context.Context, f *metrics.Figures) {
-	if sums, err := s.store.Sums(ctx, statistics.FirstSlot(f.Read)); err == nil {
-		f.KPIs = statistics.All(sums, f.Policies, f.Read)
 	}
 }
 

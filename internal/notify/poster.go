@@ -2,11 +2,9 @@ package notify
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -46,22 +44,11 @@ func (p *Poster) Send(ctx context.Context, to *catalogue.Webhook, id, body strin
 	request.Header.Set("Content-Type", "application/json; charset=utf-8")
 	answer, err := p.client.Do(request)
 	if err != nil {
-		return failed("post the webhook", withoutURL(ctx, err))
+		return failure(false, "post the webhook: "+plainly(err))
 	}
 	defer answer.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, maxAnswer)) // only the status counts
 	return judge(answer)
-}
-
-// withoutURL returns the client's error without the address that it names.
-func withoutURL(ctx context.Context, err error) error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("no answer within %s", postTime)
-	}
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		return u.Err
-	}
-	return err
 }
 
 // judge returns a *Failure unless the receiver took the notice.

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/textproto"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -199,8 +201,6 @@ func (f *Failure) Pause() time.Duration {
 // maxFailureText bounds the bytes of a failure's text.
 const maxFailureText = 300
 
-func failed(doing string, err error) *Failure { return failure(false, doing+": "+plainly(err)) }
-
 func refused(text string) *Failure { return failure(true, text) }
 
 func failure(is bool, text string) *Failure {
@@ -217,6 +217,9 @@ func plainly(err error) string {
 	}
 	if blocked, is := errors.AsType[*web.BlockedError](err); is {
 		return blocked.Error()
+	}
+	if u, is := errors.AsType[*url.Error](err); is {
+		err = u.Err
 	}
 	if op, is := errors.AsType[*net.OpError](err); is && op.Err != nil {
 		return op.Op + ": " + op.Err.Error()
@@ -243,4 +246,25 @@ func byMail(ctx context.Context, doing string, err error, address string) *Failu
 		said = strings.NewReplacer(address, "[E-MAIL]", local, "[E-MAIL]").Replace(said)
 	}
 	return failure(code/100 == 5, doing+": "+said)
+}
+
+// Problems returns what will keep teams from being told, a line each: e-mail without a mail server, and secrets that
+// cannot be read.
+func Problems(c *catalogue.Catalogue, mail bool) []string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(c.Teams)) {
+		t := c.Teams[name]
+		if len(t.Email) > 0 && !mail {
+			all = append(all, fmt.Sprintf("the team %s is to be told by e-mail, and there is no mail server: set "+
+				"RETRY_WORKER_SMTP_URL and RETRY_WORKER_MAIL_FROM", name))
+		}
+		if t.Webhook == nil {
+			continue
+		}
+		if _, err := signersOf(t.Webhook.SecretFile); err != nil {
+			all = append(all,
+				fmt.Sprintf("the team %s is to be told by webhook (secretFile %q): %v", name, t.Webhook.SecretFile, err))
+		}
+	}
+	return all
 }

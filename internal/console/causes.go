@@ -26,9 +26,7 @@ type groupsData struct {
 // causeRow is one cause with its dead letters.
 type causeRow struct {
 	Group *deadletter.Group
-	// Name is the reason in words.
-	Name, Teams, Worth string
-	First, Last        Moment
+	Name  string // the reason in words
 	// Due links to those that are late, and those due today.
 	Due []link
 	// Show lists them; Act plans an action on all that are open, empty if the reader may not.
@@ -44,7 +42,7 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 	// A period does not apply to causes.
 	f.State, f.Fingerprint = states[0], ""
 	f.Since, f.Until = time.Time{}, time.Time{}
-	d := &groupsData{listData: listData{Filter: f, Filtered: narrowed(f), Views: v.views("groups", f),
+	d := &groupsData{listData: listData{V: v, Filter: f, Filtered: narrowed(f), Views: v.views("groups", f),
 		Reset: groupsURL(journal.DeadLetterFilter{})}}
 	v.choices(o, &d.listData)
 	pg := &page{name: "groups", section: "dead-letters", title: v.T("groups.title"), data: d}
@@ -69,8 +67,7 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 // causeRow returns the row of a group. Its links keep f, the filter that found it.
 func (v *visit) causeRow(g *deadletter.Group, f journal.DeadLetterFilter) causeRow {
 	f.Fingerprint = g.Cause.ID
-	row := causeRow{Group: g, Name: v.causeName(g), Teams: v.teams(g.Teams), Worth: v.Money(g.Cents),
-		First: v.Ago(g.First), Last: v.Ago(g.Last), Show: listURL(f)}
+	row := causeRow{Group: g, Name: v.causeName(g), Show: listURL(f)}
 	if v.who.May(access.Bulk, string(f.Team)) {
 		row.Act = planURL(f)
 	}

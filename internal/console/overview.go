@@ -84,7 +84,7 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 		d.Own = &d.Teams[0]
 	}
 	if v.who.Role == access.Admin {
-		d.Grafana, d.Untold = p.Grafana, v.teams(v.Catalogue.Untold())
+		d.Grafana, d.Untold = p.Grafana, v.Teams(v.Catalogue.Untold())
 		d.Health = p.health(v, o)
 	}
 	return &page{name: "overview", section: "overview", title: v.T("overview.title"), data: d,
@@ -192,7 +192,8 @@ func rowOf[T any](rows *[]T, wanted func(*T) bool) *T {
 	return &(*rows)[len(*rows)-1]
 }
 
-func (v *visit) teams(teams []decision.Team) string {
+// Teams returns the names of teams.
+func (v *visit) Teams(teams []decision.Team) string {
 	return strings.Join(each(teams, func(t *decision.Team) string { return v.team(*t) }), ", ")
 }
 

@@ -105,7 +105,7 @@ type runData struct {
 	// when that will be; empty if none are left or the end is not known.
 	Left        int64
 	Lasts, Ends string
-	Outcomes    []outcomeRow
+	Outcomes    []journal.BulkOutcome
 	Items       []journal.BulkItem
 	// Outcome is the one that the items are filtered by; empty for all.
 	Outcome journal.BulkOutcome
@@ -114,18 +114,12 @@ type runData struct {
 	MayNot string
 }
 
-// outcomeRow is how many dead letters of a run have one outcome.
-type outcomeRow struct {
-	Key, Share, Text string
-	N                int64
-}
-
 // run answers GET /bulk-runs/{id}?outcome=&after=.
 func (p *Pages) run(v *visit, o *open) (*page, error) {
 	r := must(o.Run(v.r.Context(), v.r.PathValue("id")))
 	d := &runData{V: v, runRow: v.runRow(o, &r), Facts: v.runFacts(o, &r),
 		MayNot: v.mayNot(access.Bulk.Anew(r.Fresh), r.Filter.Team, "run.may_not"),
-		Left:   r.Counts[journal.BulkPlanned], Outcomes: v.outcomes(&r)}
+		Left:   r.Counts[journal.BulkPlanned], Outcomes: outcomeOrder}
 	v.pacing(d, &r)
 	v.items(o, d, &r)
 	return &page{name: "bulk-run", section: "bulk-runs", title: d.What, data: d,
@@ -167,20 +161,9 @@ func (v *visit) pacing(d *runData, r *journal.BulkRun) {
 	}
 }
 
-func (v *visit) outcomes(r *journal.BulkRun) (rows []outcomeRow) {
-	for _, outcome := range outcomeOrder {
-		n := r.Counts[outcome]
-		if n == 0 {
-			continue
-		}
-		row := outcomeRow{Key: string(outcome), N: n, Text: v.T("outcome." + string(outcome) + ".text"),
-			Share: v.Decimal(100*float64(n)/float64(r.Total), 1) + " %"}
-		if outcome == journal.BulkPlanned && r.State == journal.BulkCancelled {
-			row.Text = v.T("outcome.planned.cancelled")
-		}
-		rows = append(rows, row)
-	}
-	return rows
+// Share returns the share of n in a total.
+func (v *visit) Share(n, total int64) string {
+	return v.Decimal(100*float64(n)/float64(total), 1) + " %"
 }
 
 // items fills in the page of the run's items that the address asks for.

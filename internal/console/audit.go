@@ -33,8 +33,8 @@ type auditData struct {
 	Rows              []auditRow
 	Next, Export      string
 	ExportCSV         string
-	Head              string
-	HeadAt            Moment
+	Head              journal.Head
+	V                 *visit
 }
 
 type auditRow struct {
@@ -65,10 +65,7 @@ func auditForm(q url.Values) *auditData {
 func (p *Pages) audit(v *visit, o *open) (*page, error) {
 	d := auditForm(v.r.URL.Query())
 	pg := &page{name: "audit", section: "audit", title: v.T("audit.title"), data: d}
-	head := must(o.Head(v.r.Context()))
-	if head.Link > 0 {
-		d.Head, d.HeadAt = head.String(), v.Ago(head.At)
-	}
+	d.V, d.Head = v, must(o.Head(v.r.Context()))
 	d.Policies = options(append(v.Catalogue.Policies.Names(), d.Policy), d.Policy, v.policy)
 	f := v.recordFilter(d)
 	if d.Wrong == "" || d.WrongField == "id" { // a whole policy can be exported, though not listed
@@ -82,10 +79,10 @@ func (p *Pages) audit(v *visit, o *open) (*page, error) {
 	if d.Searched = f != (journal.RecordFilter{}); d.Searched {
 		records = v.forward(o, d, f)
 	} else {
-		records = v.latest(o, d, head)
+		records = v.latest(o, d)
 	}
 	d.Rows = each(records, v.auditRow)
-	pg.summary = v.T("audit.summary", v.Number(head.Record))
+	pg.summary = v.T("audit.summary", v.Number(d.Head.Record))
 	return pg, nil
 }
 
@@ -120,10 +117,10 @@ func (v *visit) forward(o *open, d *auditData, f journal.RecordFilter) []journal
 }
 
 // latest returns a page of all records, the newest first, from before the cursor on.
-func (v *visit) latest(o *open, d *auditData, head journal.Head) []journal.Record {
+func (v *visit) latest(o *open, d *auditData) []journal.Record {
 	before, err := strconv.ParseInt(v.r.URL.Query().Get("before"), 10, 64)
-	if err != nil || before < 1 || before > head.Record+1 {
-		before = head.Record + 1
+	if err != nil || before < 1 || before > d.Head.Record+1 {
+		before = d.Head.Record + 1
 	}
 	// between returns the records above from and below before, one more than a page at most.
 	between := func(from int64) []journal.Record {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"retry-worker/internal/access"
-	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 )
 
@@ -100,7 +99,7 @@ const itemPage = 50 // dead letters of a run on a page
 type runData struct {
 	runRow
 	V     *visit
-	Facts []fact
+	Facts []fact // of its filter
 	// Left is the number of dead letters that are not decided yet. Lasts is how long they take at the run's pace, and Ends
 	// when that will be; empty if none are left or the end is not known.
 	Left        int64
@@ -117,35 +116,13 @@ type runData struct {
 // run answers GET /bulk-runs/{id}?outcome=&after=.
 func (p *Pages) run(v *visit, o *open) (*page, error) {
 	r := must(o.Run(v.r.Context(), v.r.PathValue("id")))
-	d := &runData{V: v, runRow: v.runRow(o, &r), Facts: v.runFacts(o, &r),
+	d := &runData{V: v, runRow: v.runRow(o, &r), Facts: v.filterFacts(o, &r.Filter),
 		MayNot: v.mayNot(access.Bulk.Anew(r.Fresh), r.Filter.Team, "run.may_not"),
 		Left:   r.Counts[journal.BulkPlanned], Outcomes: outcomeOrder}
 	v.pacing(d, &r)
 	v.items(o, d, &r)
 	return &page{name: "bulk-run", section: "bulk-runs", title: d.What, data: d,
 		summary: d.State.Word + ". " + d.Progress}, nil
-}
-
-// runFacts says what was asked for.
-func (v *visit) runFacts(o *open, r *journal.BulkRun) []fact {
-	facts := v.filterFacts(o, &r.Filter)
-	if len(facts) == 0 {
-		facts = []fact{{v.T("run.filter"), v.T("runs.everything")}}
-	}
-	if r.Action == journal.BulkRetry {
-		how, when := "plan.how.next", "form.when.backoff.plain"
-		switch {
-		case r.Fresh:
-			how = "plan.how.fresh"
-		case r.Force:
-			how = "plan.how.force"
-		}
-		if r.When == deadletter.Now {
-			when = "plan.when.now"
-		}
-		facts = append(facts, fact{v.T("form.how"), v.T(how)}, fact{v.T("col.when"), v.T(when)})
-	}
-	return facts
 }
 
 // pacing fills in how long the deciding takes, and when it ends.

@@ -72,8 +72,6 @@ type reviewForm struct {
 	Recent recent
 	// MayRestart reports whether the reader may start all retries afresh.
 	MayRestart bool
-	// Missed is the deadline, if it has passed (R29).
-	Missed string
 	// Wait is the policy's backoff in words; empty if the catalogue no longer has the policy.
 	Wait string
 }
@@ -322,9 +320,6 @@ func (v *visit) form(d *journal.DeadLetter, story *journal.Story) *reviewForm {
 	}
 	if sent := v.Sent; sent.Verb == string(journal.BulkRetry) && sent.Wrong != "" {
 		f.How, f.When = sent.Form.Get("how"), sent.Form.Get("when")
-	}
-	if !d.Deadline.IsZero() && v.Past(d.Deadline) {
-		f.Missed = v.Clock(d.Deadline)
 	}
 	if p := v.Catalogue.Policies[story.Subject.Policy]; p != nil {
 		_, rule := p.Limits(deadletter.OwnPolicy(p, story, d.Episode))

@@ -219,37 +219,17 @@ func (p *Pages) health(v *visit, o *open) *healthData {
 	return d
 }
 
-// banners returns what every page warns of: an engine or a journal that does not work, and the number of portals that
-// are down, except on the portals' own pages.
-func (p *Pages) banners(v *visit, section string) (all []link) {
-	if v.who.Role == 0 {
-		return nil
-	}
-	h, more := p.Health(), ""
-	if v.who.Role == access.Admin {
-		more = "/#health"
-	}
-	for i, name := range []string{"engine", "journal"} {
-		if s := []Signal{h.Engine, h.Journal}[i]; s.State() == isDown {
-			all = append(all, link{v.T("health."+name) + ": " + v.T("health.down") + ". " + v.T("health."+name+".down"), more})
-		}
-	}
+// down returns how many portals are down, for pages to warn of; 0 on the portals' own pages, and for strangers.
+func (p *Pages) down(v *visit, section string) (n int64) {
 	o := p.open.Load()
-	if o == nil || section == "portals" {
-		return all
+	if o == nil || v.who.Role == 0 || section == "portals" {
+		return 0
 	}
-	known, err := o.Destinations.Destinations()
-	if err != nil {
-		return all // none is known yet, which the portals' page says
-	}
-	down := int64(0)
+	known, _ := o.Destinations.Destinations() // an error means that none is known yet, which the portals' page says
 	for i := range known {
 		if known[i].State.Phase == destination.Down {
-			down++
+			n++
 		}
 	}
-	if down > 0 {
-		all = append(all, link{v.Count("banner.portals", down), "/destinations"})
-	}
-	return all
+	return n
 }

@@ -107,8 +107,11 @@ type frame struct {
 	// Ends is when the session does; empty if there is none.
 	Ends string
 	// Rows reports whether the page lists dead letters, without an error.
-	Rows    bool
-	Banners []link
+	Rows bool
+	// Health is the worker's, Down the number of portals that are down; the page warns of what does not work.
+	Health Health
+	Down   int64
+	Admin  bool
 	// Mine is the address of the list of what waits for the reader's team.
 	Mine string
 }
@@ -172,7 +175,8 @@ func (p *Pages) write(v *visit, pg *page) {
 		p.broken(v, err)
 		return
 	}
-	f := v.frame(pg, body.Bytes(), p.banners(v, pg.section))
+	f := v.frame(pg, body.Bytes())
+	f.Health, f.Down = p.Health(), p.down(v, pg.section)
 	if err := templates[v.Lang]().ExecuteTemplate(&whole, "frame", f); err != nil {
 		p.broken(v, err)
 		return
@@ -196,11 +200,11 @@ func (p *Pages) broken(v *visit, err error) {
 	http.Error(v.w, v.T("problem.broken.text"), http.StatusInternalServerError)
 }
 
-func (v *visit) frame(pg *page, body []byte, banners []link) *frame {
+func (v *visit) frame(pg *page, body []byte) *frame {
 	f := &frame{
 		V: v, Title: pg.title, Section: pg.section, Summary: pg.summary, Body: template.HTML(body),
-		Zone: v.zone.String(), ZoneName: v.Or("zone."+v.zone.String(), v.zone.String()), Banners: banners,
-		Bare: v.who.Role == 0, Rows: pg.name == "dead-letters" && pg.status == 0,
+		Zone: v.zone.String(), ZoneName: v.Or("zone."+v.zone.String(), v.zone.String()),
+		Bare: v.who.Role == 0, Admin: v.who.Role == access.Admin, Rows: pg.name == "dead-letters" && pg.status == 0,
 	}
 	f.Ends, f.Mine = exact(access.SessionEnds(v.r.Context())), v.Waiting(v.mine, "")
 	if f.OtherLang = English; v.Lang == English {

@@ -313,7 +313,7 @@ func (o operation) inFlags(message string) string {
 		}
 	}
 	for _, f := range o.Fields {
-		for _, member := range f.Members() {
+		for _, member := range f.Members {
 			message = inFlag(message, member.Name, "--"+f.Name+" "+member.Name)
 		}
 	}

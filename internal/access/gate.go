@@ -10,6 +10,7 @@ import (
 	"mime"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"path"
 	"slices"
 	"strconv"
@@ -192,7 +193,7 @@ func (g *Gate) Middleware(next http.Handler) http.Handler {
 		case r.URL.Path == "/logout" && a.session == nil: // the session has ended already
 			g.logout(w, r)
 		case a.Role == 0 && !g.public(r):
-			g.askToLogIn(w, r)
+			g.refuse(w, r, *loginRequired)
 		default:
 			g.changes(w, r, next)
 		}
@@ -220,7 +221,7 @@ func (g *Gate) admit(w http.ResponseWriter, r *http.Request) (*asker, *Refusal) 
 
 // changes passes a request to next, or refuses a change that is not JSON or a form as it must be.
 func (g *Gate) changes(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions {
+	if !reads(r) && r.Method != http.MethodOptions {
 		check := checkForm
 		if isAPI(r) {
 			check = checkJSON
@@ -268,14 +269,10 @@ func (g *Gate) Require(action Action, next http.Handler) http.Handler {
 // Deny answers with err, a *Refusal of Check or CheckTeam.
 func (g *Gate) Deny(w http.ResponseWriter, r *http.Request, err error) {
 	refusal, known := errors.AsType[*Refusal](err)
-	switch {
-	case !known:
+	if !known {
 		panic("not a refusal: " + err.Error())
-	case refusal.Code == CodeLoginRequired:
-		g.askToLogIn(w, r)
-	default:
-		g.refuse(w, r, *refusal)
 	}
+	g.refuse(w, r, *refusal)
 }
 
 // identify returns who sends a request; an asker without a role is nobody.
@@ -393,6 +390,8 @@ func seconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }
 // isAPI reports whether a request is for the API, where errors are JSON and nothing is redirected.
 func isAPI(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/api/") }
 
+func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
+
 // wantsPage reports whether a browser asks for a page.
 func wantsPage(r *http.Request) bool {
 	return !isAPI(r) && strings.Contains(r.Header.Get("Accept"), "text/html")
@@ -400,10 +399,7 @@ func wantsPage(r *http.Request) bool {
 
 // public reports whether everybody may read the path. One that the router would tidy up is not public.
 func (g *Gate) public(r *http.Request) bool {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return false
-	}
-	return path.Clean(r.URL.Path) == r.URL.Path &&
+	return reads(r) && path.Clean(r.URL.Path) == r.URL.Path &&
 		slices.ContainsFunc(g.Public, func(prefix string) bool { return strings.HasPrefix(r.URL.Path, prefix) })
 }
 
@@ -424,7 +420,16 @@ func retryAfter(w http.ResponseWriter, refusal *Refusal) {
 	}
 }
 
+// refuse answers a request that is not carried out. A browser that wants a page and is not logged in is led to the log-in
+// form.
 func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, refusal Refusal) {
+	if refusal.Code == CodeLoginRequired {
+		if reads(r) && wantsPage(r) {
+			http.Redirect(w, r, "/login?next="+url.QueryEscape(safeNext(r.URL.RequestURI())), http.StatusSeeOther)
+			return
+		}
+		w.Header().Set("WWW-Authenticate", `Bearer realm="retry-worker"`)
+	}
 	if refusal.Status == http.StatusForbidden {
 		who := From(r.Context())
 		g.warn(peer(r), "request_forbidden", "a request was refused: its sender may not do that", zap.String("code", refusal.Code),

@@ -39,7 +39,7 @@ type Login struct {
 // login answers /login: it shows the form and takes what it posts.
 func (g *Gate) login(w http.ResponseWriter, r *http.Request) {
 	switch {
-	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost:
+	case !reads(r) && r.Method != http.MethodPost:
 		g.refuseMethod(w, r, "GET, HEAD, POST")
 	case r.Method == http.MethodPost && g.Tokens != nil:
 		g.logIn(w, r)
@@ -110,16 +110,6 @@ func (g *Gate) logout(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
-}
-
-// askToLogIn sends a browser that wants a page to the log-in form, and answers 401 to everything else.
-func (g *Gate) askToLogIn(w http.ResponseWriter, r *http.Request) {
-	if reads := r.Method == http.MethodGet || r.Method == http.MethodHead; !reads || !wantsPage(r) {
-		w.Header().Set("WWW-Authenticate", `Bearer realm="retry-worker"`)
-		g.refuse(w, r, *loginRequired)
-		return
-	}
-	http.Redirect(w, r, "/login?next="+url.QueryEscape(safeNext(r.URL.RequestURI())), http.StatusSeeOther)
 }
 
 // safeNext returns next if it is a path of this server, and otherwise /, so that no link to the log-in leads to another

@@ -49,15 +49,13 @@ type Field struct {
 	Enum         []string
 	// Any leaves it to the policy to refuse a wrong value.
 	Any bool
+	// Members are the fields of an object in a body.
+	Members []*Field
 
-	of     reflect.Type
-	tag    reflect.StructTag
-	index  []int
-	fields []*Field // of an object in a body
+	of    reflect.Type
+	tag   reflect.StructTag
+	index []int
 }
-
-// Members returns the fields of an object in a body.
-func (f *Field) Members() []*Field { return f.fields }
 
 //go:embed words.txt
 var wordsText string
@@ -112,7 +110,7 @@ func requestFields(t reflect.Type, method string) []*Field {
 		}
 		f.Required = f.In == inPath || f.tag.Get("required") != ""
 		if f.of.Kind() == reflect.Struct && f.of != reflect.TypeFor[time.Time]() {
-			f.fields = requestFields(f.of, "")
+			f.Members = requestFields(f.of, "")
 		}
 		f.typed()
 	}
@@ -268,7 +266,7 @@ func set(in reflect.Value, fields []*Field, given map[string]json.RawMessage) er
 
 // set sets v, a value of the field's type, to raw.
 func (f *Field) set(v reflect.Value, raw json.RawMessage) error {
-	if f.fields != nil {
+	if f.Members != nil {
 		return f.setObject(v, raw)
 	}
 	plain := raw
@@ -331,7 +329,7 @@ func (f *Field) expected() string {
 	case f.Type == "integer":
 		expected = fmt.Sprintf("a whole number from %.0f to %.0f", f.bound("min"), f.bound("max"))
 	case f.Type == "object":
-		expected = listed("an object with the fields ", names(f.fields, inBody), "an object")
+		expected = listed("an object with the fields ", names(f.Members, inBody), "an object")
 	}
 	expected = cmp.Or(f.tag.Get("expects"), expected)
 	switch {
@@ -363,16 +361,16 @@ func (f *Field) setObject(v reflect.Value, raw json.RawMessage) error {
 	if json.Unmarshal(raw, &given) != nil {
 		return f.wrong(raw)
 	}
-	if err := onlyKnown(f.Name+".", given, names(f.fields, inBody)); err != nil {
+	if err := onlyKnown(f.Name+".", given, names(f.Members, inBody)); err != nil {
 		return err
 	}
-	for _, member := range f.fields {
+	for _, member := range f.Members {
 		var text *string
 		if json.Unmarshal(given[member.Name], &text) == nil && text != nil && strings.TrimSpace(*text) == "" {
 			return member.invalid("%s.%s is empty, expected a value, or leave it out", f.Name, member.Name)
 		}
 	}
-	return set(v, f.fields, given)
+	return set(v, f.Members, given)
 }
 
 // invalid refuses a request because of the field.

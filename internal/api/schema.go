@@ -154,8 +154,8 @@ var keywords = map[string]string{"format": "format", "pattern": "pattern", "type
 func (all schemas) field(f *Field) Schema {
 	var s Schema
 	switch {
-	case f.fields != nil:
-		s = all.object(f.fields)
+	case f.Members != nil:
+		s = all.object(f.Members)
 	case strings.HasSuffix(f.tag.Get("json"), ",string"): // a key of the engine, which JavaScript would round
 		s = Schema{"type": "string", "pattern": `^-?[0-9]+$`}
 	default:

@@ -102,12 +102,14 @@ func TestRulesOfAFileComeFirst(t *testing.T) {
 	name := Default().Policies[decision.DefaultPolicy].Rules.Classify("LoginInvalido", 0).Name
 	c, err := Parse("policies.yaml", []byte("extends: built-in\npolicies:\n  tiss-submission:\n    permanent:\n"+
 		"      - {name: everything, codes: [TIMEOUT, GATEWAY], rank: 1, reason: DEFERRED, team: ti}\n"+
-		"    transient: [{name: "+name+", phrases: [so isto, our proxy], reason: DEFERRED}]\n"))
+		"    transient: [{name: "+name+", phrases: [so isto, our proxy], reason: DEFERRED}]\n"+
+		"    presumedPermanent: [{name: card, things: [carteirinha], reason: DEFERRED, team: ti}]\n"))
 	mustDo(t, err)
 	rules := c.Policies[decision.DefaultPolicy].Rules
 	for text, want := range map[string]decision.Reason{
 		"TIMEOUT": "DEFERRED", "BAD GATEWAY": "DEFERRED", "só isto": "DEFERRED", "DUPLICATE_CLAIM": "DUPLICATE_CLAIM", "SERVICE_UNAVAILABLE": "SERVICE_UNAVAILABLE",
 		"PKIX path building failed at our proxy": "DEFERRED", "Service unavailable at our proxy": "SERVICE_UNAVAILABLE", "our proxy: CPF inválido": "DEFERRED",
+		"carteirinha vencida": "DEFERRED", "carteira vencida": "INVALID_PATIENT_DATA",
 	} {
 		if got := rules.Classify(text, 0).Reason; got != want {
 			t.Errorf("%s is %s, want %s", text, got, want)

@@ -185,8 +185,8 @@ func (s *search) take(u use, from, to int) {
 	}
 }
 
-// takeThing records a thing. Of overlapping things the longest wins: "service code" is no service. If two rules have
-// the same thing the first wins, except for a senha that authorises.
+// takeThing records a thing. Of overlapping things the longest wins: "service code" is no service. If two rules have a
+// thing of the same words the first wins, except for a senha that authorises.
 func (s *search) takeThing(thing hit) {
 	first := len(s.hits)
 	for first > 0 && s.hits[first-1].to > thing.from {
@@ -194,12 +194,15 @@ func (s *search) takeThing(thing hit) {
 	}
 	isThing := func(h hit) bool { return h.role == thingRole }
 	covers := func(h hit) bool { return isThing(h) && h.from <= thing.from && h.to >= thing.to }
-	switch i := slices.IndexFunc(s.hits[first:], covers); {
-	case i < 0:
+	i := slices.IndexFunc(s.hits[first:], covers)
+	if i < 0 {
 		rest := slices.DeleteFunc(s.hits[first:], isThing)
 		s.hits = append(s.hits[:first+len(rest)], thing)
-	case s.hits[first+i].length == thing.length && s.authorises(&thing):
-		s.hits[first+i].matcher = thing.matcher
+		return
+	}
+	h := &s.hits[first+i]
+	if h.length == thing.length && (thing.matcher < h.matcher || s.authorises(&thing)) {
+		h.matcher = thing.matcher
 	}
 }
 

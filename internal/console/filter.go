@@ -45,14 +45,10 @@ func (v *visit) instant(s string) (time.Time, bool) { return deadletter.ParseIns
 
 // wrongFilter says what is wrong with a filter, by the field that filterOf names.
 func (v *visit) wrongFilter(field string, q url.Values) string {
-	switch field {
-	case "state":
+	if field == "state" {
 		return v.T("filter.wrong.state", plain(q.Get("state"), maxQueryBytes))
-	case "ids":
-		return v.T("filter.wrong.ids")
-	default:
-		return v.T("filter.wrong.time")
 	}
+	return v.Or("filter.wrong."+field, v.T("filter.wrong.time"))
 }
 
 // plain returns a one-line field's value without control and invisible characters, trimmed, and cut to most bytes.

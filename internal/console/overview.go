@@ -109,12 +109,11 @@ func (f *figures) of(ctx context.Context, from journal.Statistics, policies []st
 	if age := now.Sub(f.at); !f.at.IsZero() && age >= 0 && age < figuresKept {
 		return f.known, nil
 	}
-	all, err := from.Sums(ctx, statistics.FirstSlot(now))
-	if err != nil {
-		return nil, err
+	all, err := statistics.KPIs(ctx, from, policies, "", now)
+	if err == nil {
+		f.at, f.known = now, all
 	}
-	f.at, f.known = now, statistics.All(all, policies, now)
-	return f.known, nil
+	return all, err
 }
 
 // successRate is a policy's success rate (R19) of 24 hours.

@@ -3,14 +3,216 @@ package console
 import (
 	"cmp"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"retry-worker/internal/access"
+	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 )
+
+// planData is what would happen to many dead letters, and the forms that change and start the plan.
+type planData struct {
+	planForm
+	// Filter is in words; Fields hold it for the forms. Change is the address of its list.
+	Filter []fact
+	Fields []field
+	Change string
+	// Everything reports whether the plan is for all open dead letters, which a person must confirm.
+	Everything bool
+	Plan       *planShown
+	// Wrong is why nothing was started or planned; Changed is how the plan differs from the one shown before.
+	Wrong, WrongField, Changed string
+	// MayNot says why the reader may not start it; empty if he may.
+	MayNot string
+	V      *visit
+	Most   int64 // per minute
+}
+
+// planForm is the form of a plan as it was sent.
+type planForm struct {
+	Action, How, When, PerMinute string
+	Reason                       string
+	// Asked reports whether the form asked to confirm that all is meant, Ticked whether the person confirmed it.
+	Asked, Ticked bool
+	// Sealed is the token of the plan to start; empty before the first.
+	Sealed string
+	filter journal.DeadLetterFilter
+}
+
+// planShown is a plan in words.
+type planShown struct {
+	*deadletter.Plan
+	Why    []refusedRow
+	Causes []causeRow
+	// MoreCauses reports whether there are others.
+	MoreCauses bool
+}
+
+// refusedRow is one reason why dead letters would not be decided.
+type refusedRow struct {
+	Text string
+	N    int64
+}
+
+// LeftOut returns how many would not be decided.
+func (p *planShown) LeftOut() int64 { return p.Total - p.Ready }
+
+func (f *planForm) address() string {
+	settings := []field{{"action", f.Action}, {"how", f.How}, {"when", f.When}, {"perMinute", f.PerMinute}}
+	return address("/bulk-runs/new", append(fieldsOf(&f.filter), settings...)...) + "#result"
+}
+
+// replan answers POST /bulk-runs/new by leading to the plan for other settings, which keeps the reason.
+func (p *Pages) replan(v *visit, _ *open) (*page, error) {
+	f, _ := v.planForm(v.r.PostForm) // an unreadable field is left out, as the plan shows
+	return v.again(f.address(), sent{}), nil
+}
+
+// planRun answers GET /bulk-runs/new with a plan, which changes nothing.
+func (p *Pages) planRun(v *visit, o *open) (*page, error) {
+	q, s := v.r.URL.Query(), v.Sent
+	f, wrong := v.planForm(q)
+	f.Reason, f.Ticked = reasonOf(s.Form.Get("why")), s.Form.Get("everything") == "yes"
+	d := &planData{planForm: *f, Fields: fieldsOf(&f.filter), Change: listURL(f.filter), V: v, Most: journal.MaxPerMinute,
+		MayNot: v.mayNotStart(f), Filter: v.filterFacts(o, &f.filter)}
+	plan, err := o.Plan(v.r.Context(), f.command())
+	switch code := journal.CodeOf(err); {
+	case wrong != "":
+		d.Wrong, d.WrongField = v.wrongFilter(wrong, q), "filter"
+	case code != "":
+		d.Wrong, d.WrongField = v.Or("plan.wrong."+string(code), v.T("plan.wrong.filter")), deadletter.FieldOf(code)
+	default:
+		check(err)
+		d.Plan, d.Everything = v.plan(&plan), v.everything(o, &f.filter, plan.Total)
+	}
+	if s.Wrong != "" {
+		d.Wrong, d.WrongField = s.Wrong, s.Field
+	}
+	if s.Verb == startVerb {
+		v.changes(d, s.Form)
+	}
+	pg := &page{name: "plan", section: "bulk-runs", title: v.T("plan.title"), data: d, fixed: true}
+	if d.Wrong != "" && s.Status == 0 {
+		pg.status = http.StatusUnprocessableEntity
+	}
+	return pg, nil
+}
+
+// changes says how a plan differs from the one that was to be started.
+func (v *visit) changes(d *planData, then url.Values) {
+	number := func(name string) int64 {
+		n, _ := strconv.ParseInt(then.Get(name), 10, 64) // the page's own field; without it 0
+		return n
+	}
+	total, ready := number("total"), number("ready")
+	switch {
+	case d.Plan == nil:
+	case d.Plan.Total != total || d.Plan.Ready != ready:
+		d.Changed = v.T("plan.changed", v.Number(total), v.Number(ready), v.Number(d.Plan.Total), v.Number(d.Plan.Ready))
+	case d.Wrong == "":
+		d.Changed = v.T("plan.changed.others", v.Number(total))
+	}
+}
+
+// reasonOf returns a text of several lines, trimmed, with \n for the line breaks that browsers send.
+func reasonOf(s string) string { return strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n")) }
+
+// planForm reads a form; wrong names a field of the filter that cannot be read.
+func (v *visit) planForm(q url.Values) (f *planForm, wrong string) {
+	choice := func(name string, known ...string) string {
+		if value := q.Get(name); slices.Contains(known, value) {
+			return value
+		}
+		return known[0]
+	}
+	f = &planForm{
+		Action:    choice("action", string(journal.BulkRetry), string(journal.BulkDiscard), string(journal.BulkAccept)),
+		How:       choice("how", "next", "force", "fresh"),
+		When:      choice("when", deadletter.Backoff, deadletter.Now),
+		PerMinute: cmp.Or(plain(q.Get("perMinute"), maxQueryBytes), strconv.Itoa(deadletter.DefaultPerMinute)),
+		Reason:    reasonOf(q.Get("why")), Asked: q.Get("all") == "yes", Ticked: q.Get("everything") == "yes",
+		Sealed: q.Get("token"),
+	}
+	if f.filter, wrong = v.filterOf(q); wrong == "state" {
+		wrong = "" // a plan is always of open ones
+	}
+	f.filter.State = ""
+	return f, wrong
+}
+
+func (f *planForm) command() journal.BulkCommand {
+	pace, err := strconv.ParseInt(f.PerMinute, 10, 64)
+	if err != nil || pace == 0 {
+		pace = -1 // this is refused; 0 would mean the default
+	}
+	c := journal.BulkCommand{Action: journal.BulkAction(f.Action), Filter: f.filter, Reason: f.Reason, PerMinute: pace}
+	if c.Action == journal.BulkRetry {
+		c.Force, c.Fresh, c.When = f.How != "next", f.How == "fresh", f.When
+	}
+	return c
+}
+
+// needs returns the permission that it takes to start what f asks for.
+func (f *planForm) needs() access.Action { return access.Bulk.Anew(f.command().Fresh) }
+
+// mayNotStart says why the reader may not start what f asks for; empty if he may.
+func (v *visit) mayNotStart(f *planForm) string {
+	switch {
+	case v.who.May(f.needs(), string(f.filter.Team)):
+		return ""
+	case !v.who.Role.May(f.needs()), v.who.Teams == "", v.who.Teams == access.NoTeam:
+		return v.T("plan.may_not", v.Role())
+	default:
+		return v.T("plan.may_not.team", v.ownTeams())
+	}
+}
+
+// everything reports whether a plan of total dead letters is for all open ones: f excludes none, or no others exist.
+func (v *visit) everything(o *open, f *journal.DeadLetterFilter, total int64) bool {
+	all := journal.DeadLetterFilter{}
+	return total > 0 && !narrowed(*f) || total > 1 && total >= sumOf(v.counts(o, all), &all).N
+}
+
+func (v *visit) plan(p *deadletter.Plan) *planShown {
+	s, named := &planShown{Plan: p}, int64(0)
+	for _, r := range p.Refused {
+		text := v.Or("refused."+string(r.Code), r.Message)
+		row := rowOf(&s.Why, func(row *refusedRow) bool { return row.Text == text })
+		row.Text, row.N = text, row.N+r.Count
+	}
+	for i := range p.Causes {
+		named += p.Causes[i].N
+	}
+	s.Causes = v.causeRows(p.Causes, p.Command.Filter)
+	s.MoreCauses = named < p.Total
+	return s
+}
+
+// startVerb is the last part of the address that starts a run.
+const startVerb = "bulk-runs"
+
+// startRun answers POST /bulk-runs: it starts what was planned, or leads to a new plan that says what is wrong.
+func (p *Pages) startRun(v *visit, o *open) (*page, error) {
+	f, wrong := v.planForm(v.r.PostForm)
+	if wrong != "" {
+		return nil, &problem{status: http.StatusBadRequest, key: "refused.invalid_form"}
+	}
+	if (f.Asked || !narrowed(f.filter)) && !f.Ticked {
+		return v.again(f.address(), sent{Wrong: v.T("plan.wrong.everything"), Field: "everything"}), nil
+	}
+	run, _, err := o.Start(v.r.Context(), f.command(), f.Sealed)
+	if err == nil {
+		return &page{redirect: runURL(run.ID) + "#result"}, nil
+	}
+	if journal.CodeOf(err) == deadletter.PlanOutdated {
+		return v.again(f.address(), sent{Status: http.StatusConflict}), nil
+	}
+	return v.refused(err, f.address(), "plan.wrong.", "unstarted")
+}
 
 const (
 	runPage = 25 // bulk runs on a page

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,6 +18,7 @@ import (
 	"retry-worker/internal/config"
 	"retry-worker/internal/console"
 	"retry-worker/internal/events"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/store"
 	"retry-worker/internal/web"
@@ -110,6 +112,68 @@ func New(o Options) (_ *App, err error) {
 		return nil, err
 	}
 	return a, nil
+}
+
+const (
+	// openTime bounds one try to open the journal, including a migration.
+	openTime = time.Minute
+	// openPause is the pause between two tries.
+	openPause = time.Second
+)
+
+// openStore opens the journal's store, or shows in /readyz why it cannot.
+func (a *App) openStore(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
+	s, err := store.Open(ctx, a.settings.DatabaseURL)
+	if err != nil {
+		a.showJournal("the journal is not open: " + err.Error())
+		return err
+	}
+	a.store = s
+	a.cleanups = append(a.cleanups, cleanup{"journal", func(context.Context) error { return s.Close() }})
+	a.showJournal("")
+	return nil
+}
+
+// showJournal shows probes and people why the journal cannot be written; empty if it can.
+func (a *App) showJournal(reason string) {
+	a.metrics.Readiness.NotReady(metrics.AboutJournal, reason)
+	a.health.set(&a.health.shown.Journal, reason == "")
+}
+
+// canWait reports whether the journal may open later: its database server may be down. A file's problem needs a person.
+func (a *App) canWait(err error) bool {
+	if strings.HasPrefix(a.settings.DatabaseURL, "sqlite:") {
+		return false
+	}
+	failed, ok := errors.AsType[*journal.StoreError](err)
+	return ok && failed.Kind == journal.Unavailable
+}
+
+// awaitStore tries to open the journal until it succeeds, or stop or hard ends. An error means that waiting does not
+// help.
+func (a *App) awaitStore(stop, hard context.Context) error {
+	if a.store != nil {
+		return nil
+	}
+	a.log.Warn("the journal is not open; it is tried again, and no job is taken until it is open")
+	stop, cancel := context.WithCancel(stop)
+	defer cancel()
+	defer context.AfterFunc(hard, cancel)()
+	for {
+		clock.Machine{}.Rest(stop, openPause)
+		if stop.Err() != nil {
+			return nil
+		}
+		err := a.openStore(hard)
+		if err == nil {
+			a.log.Info("the journal is open")
+		}
+		if err == nil || !a.canWait(err) {
+			return err
+		}
+	}
 }
 
 // OpsAddr returns the address of metrics and probes.

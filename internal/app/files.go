@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"crypto/tls"
 	"strings"
 
 	"go.uber.org/zap"
@@ -17,18 +16,17 @@ import (
 	"retry-worker/internal/web"
 )
 
-// watchedFile is a file whose changes are taken up. A wrong file is refused at the start. Later it changes nothing, and
-// log, /readyz and a gauge say so until it is right.
-type watchedFile struct{ about, name string }
+// watchedFile is a file that a setting names, and whose changes are taken up. A wrong file is refused at the start.
+// Later it changes nothing, and log, /readyz and a gauge say so until it is right.
+type watchedFile struct{ about, name, setting string }
 
-// watch opens the file of a setting and takes up its changes while the service runs; told is called as by
-// smallfile.Watcher.Run.
+// watch takes up the changes of a file while the service runs; w and err are as it was opened. told, unless it is nil,
+// is called as by smallfile.Watcher.Run.
 func watch[T any](
-	a *App, f watchedFile, setting string, open func() (*smallfile.Watcher[T], error), told func(*T, error),
-) (current func() *T, err error) {
-	w, err := open()
+	a *App, f watchedFile, w *smallfile.Watcher[T], err error, told func(*T, error),
+) (current func() *T, _ error) {
 	if err != nil {
-		return nil, problemsWith(setting, err)
+		return nil, problemsWith(f.setting, err)
 	}
 	a.watches = append(a.watches, func(ends, _ context.Context) {
 		w.Run(ends, func(next *T, err error) {
@@ -41,7 +39,9 @@ func watch[T any](
 				a.metrics.Readiness.Note(f.about, "")
 				a.log.Info(f.name+" has changed and is in force", zap.String("event", f.about+"_changed"))
 			}
-			told(next, err)
+			if told != nil {
+				told(next, err)
+			}
 		})
 	})
 	return w.Current, nil
@@ -59,9 +59,9 @@ func problemsWith(setting string, err error) (all config.Problems) {
 func (a *App) openCatalogue() (err error) {
 	a.catalogue = catalogue.Default
 	if path := a.settings.PoliciesFile; path != "" {
-		a.catalogue, err = watch(a, watchedFile{metrics.AboutCatalogue, "the policies file"}, "RETRY_WORKER_POLICIES_FILE",
-			func() (*smallfile.Watcher[catalogue.Catalogue], error) { return catalogue.Open(path) },
-			func(next *catalogue.Catalogue, err error) {
+		w, wrong := catalogue.Open(path)
+		a.catalogue, err = watch(a, watchedFile{metrics.AboutCatalogue, "the policies file", "RETRY_WORKER_POLICIES_FILE"},
+			w, wrong, func(next *catalogue.Catalogue, err error) {
 				if a.health.reject(err); err == nil {
 					a.takeCatalogue(next)
 					a.logCatalogue(next)
@@ -101,12 +101,11 @@ func (a *App) policies() decision.Policies { return a.catalogue().Policies }
 
 // openTokens reads the tokens file and returns the tokens in force; nil if there is no file.
 func (a *App) openTokens() (current func() *access.Tokens, err error) {
-	path := a.settings.AuthTokensFile
-	if path == "" {
+	if a.settings.AuthTokensFile == "" {
 		return nil, nil
 	}
-	return watch(a, watchedFile{metrics.AboutTokens, "the tokens file"}, "RETRY_WORKER_AUTH_TOKENS_FILE",
-		func() (*smallfile.Watcher[access.Tokens], error) { return access.Open(path) }, func(*access.Tokens, error) {})
+	w, err := access.Open(a.settings.AuthTokensFile)
+	return watch(a, watchedFile{metrics.AboutTokens, "the tokens file", "RETRY_WORKER_AUTH_TOKENS_FILE"}, w, err, nil)
 }
 
 // openCertificate reads the console's certificate; nil without TLS.
@@ -115,8 +114,7 @@ func (a *App) openCertificate() (web.Certificate, error) {
 	if s.TLSCertFile == "" {
 		return nil, nil
 	}
-	return watch(a, watchedFile{metrics.AboutCertificate, "the console's certificate"}, "RETRY_WORKER_TLS_CERT_FILE",
-		func() (*smallfile.Watcher[tls.Certificate], error) {
-			return web.OpenCertificate(s.TLSCertFile, s.TLSKeyFile)
-		}, func(*tls.Certificate, error) {})
+	w, err := web.OpenCertificate(s.TLSCertFile, s.TLSKeyFile)
+	return watch(a, watchedFile{metrics.AboutCertificate, "the console's certificate", "RETRY_WORKER_TLS_CERT_FILE"},
+		w, err, nil)
 }

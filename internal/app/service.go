@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"go.uber.org/zap"
+
 	"retry-worker/internal/api"
 	"retry-worker/internal/console"
 	"retry-worker/internal/deadletter"
@@ -46,13 +48,11 @@ type service struct {
 
 func (a *App) newService() *service {
 	s := &service{App: a, learner: statistics.NewLearner(a.store)}
-	hooks := a.journalHooks()
-	hooks.Committed = s.committed
 	var publish journal.Publisher
 	if a.sink != nil {
 		publish = events.Publisher(events.Source, a.destinationLabel)
 	}
-	s.memory = journal.New(a.store, a.clock.Now, publish, hooks)
+	s.memory = journal.New(a.store, a.clock.Now, publish, journal.Hooks{Committed: s.committed, Open: a.journalOpen})
 	s.memory.Learner = s.learner
 	s.gates = gate.New(gate.Options{
 		Store: a.store, Memory: s.memory, Engine: a.engine, Clock: a.clock, Zone: a.settings.Notify.Zone, Log: a.log,
@@ -110,6 +110,18 @@ func Senders(s notify.Settings, version string) notify.Senders {
 		senders.Mailer = notify.NewMailer(*s.SMTP, console.Portuguese, s.Zone)
 	}
 	return senders
+}
+
+// journalOpen is called when the journal can be written again, or cannot.
+func (a *App) journalOpen(open bool, reason error) {
+	if open {
+		a.showJournal("")
+		a.log.Info("the journal can be written again, jobs are taken again")
+		return
+	}
+	a.showJournal(reason.Error())
+	a.log.Error("the journal cannot be written: jobs go back as they came and none is taken until it can",
+		zap.Error(reason))
 }
 
 // committed is called after each commit.

@@ -78,7 +78,7 @@ func readBeside(source, name string) ([]byte, error) {
 	if !filepath.IsLocal(name) {
 		return nil, errors.New("it is not beside this file")
 	}
-	return smallfile.ReadRegular(filepath.Join(filepath.Dir(source), name), maxBytes)
+	return smallfile.Read(filepath.Join(filepath.Dir(source), name), maxBytes)
 }
 
 // fileName matches the names of holiday files in a catalogue.

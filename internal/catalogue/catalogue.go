@@ -121,7 +121,7 @@ func Load(path string) (*Catalogue, error) {
 // read returns the content of the file at path, followed by checksums of the files that it names, so that their changes
 // show. A file that is too long is left to Parse.
 func read(path string) ([]byte, error) {
-	content, err := smallfile.ReadRegular(path, maxBytes)
+	content, err := smallfile.Read(path, maxBytes)
 	if err != nil && !errors.Is(err, smallfile.ErrTooLong) {
 		return nil, fmt.Errorf("%s: the catalogue cannot be read: %w, expected a readable YAML file", path, err)
 	}

@@ -26,7 +26,7 @@ func TestDigestIsDue(t *testing.T) {
 	} {
 		now, err := time.Parse(time.RFC3339, tt.now)
 		testkit.Must(t, err)
-		if day := (schedule{7, 0, zone(t, tt.zone)}).due(now); day != tt.day {
+		if day := (&Settings{DigestHour: 7, Zone: zone(t, tt.zone)}).digestDay(now); day != tt.day {
 			t.Errorf("%s in %s: %s, want %s", tt.now, tt.zone, day, tt.day)
 		}
 	}
@@ -36,12 +36,12 @@ func TestDigestIsDue(t *testing.T) {
 func TestEachDayHasOneDigest(t *testing.T) {
 	for _, name := range []string{"America/Sao_Paulo", "America/Santiago", "Europe/Lisbon", "Australia/Lord_Howe", "America/New_York"} {
 		for _, at := range [][2]int{{0, 0}, {0, 30}, {1, 30}, {2, 15}, {7, 0}, {23, 59}} {
-			s := schedule{at[0], at[1], zone(t, name)}
-			begin := time.Date(2017, 1, 1, 12, 0, 0, 0, s.zone) // São Paulo had summer time then
-			last := s.due(begin)
+			s := Settings{DigestHour: at[0], DigestMinute: at[1], Zone: zone(t, name)}
+			begin := time.Date(2017, 1, 1, 12, 0, 0, 0, s.Zone) // São Paulo had summer time then
+			last := s.digestDay(begin)
 			days := map[string]bool{last: true}
 			for now := begin; now.Before(begin.AddDate(2, 0, 0)); now = now.Add(10 * time.Minute) {
-				day := s.due(now)
+				day := s.digestDay(now)
 				if day == last {
 					continue
 				}

@@ -243,9 +243,9 @@ func (l *look) make(r Receiver, from, to deadletter.Watermark, n *Notice) {
 // review makes the digest of a team if it is due, and reports whether it is.
 func (l *look) review(r Receiver) bool {
 	from := l.watermark(r, deadletter.DigestNotice)
-	to, daily := from, schedule{l.DigestHour, l.DigestMinute, l.Zone}
-	to.At, to.Day = l.now, daily.due(l.now)
-	isAhead := from.Day > daily.due(l.now.AddDate(0, 0, 1)) // of a clock that has been put back by days
+	to := from
+	to.At, to.Day = l.now, l.digestDay(l.now)
+	isAhead := from.Day > l.digestDay(l.now.AddDate(0, 0, 1)) // of a clock that has been put back by days
 	switch {
 	case !l.Catalogue().Teams[r.Team].Digest || to.Day <= from.Day && !isAhead:
 		return false
@@ -257,17 +257,11 @@ func (l *look) review(r Receiver) bool {
 	return true
 }
 
-// schedule is the time of day at which the digest is due, where the teams live.
-type schedule struct {
-	hour, minute int
-	zone         *time.Location
-}
-
-// due returns the last day whose digest is due. If the clocks skip the time of day, the digest is due right after; if
-// they show it twice, the digest is due once.
-func (s schedule) due(now time.Time) (day string) {
-	y, m, date := now.In(s.zone).Date()
-	if time.Date(y, m, date, s.hour, s.minute, 0, 0, s.zone).After(now) {
+// digestDay returns the last day whose digest is due. If the clocks skip the time of day, the digest is due right after;
+// if they show it twice, the digest is due once.
+func (s *Settings) digestDay(now time.Time) string {
+	y, m, date := now.In(s.Zone).Date()
+	if time.Date(y, m, date, s.DigestHour, s.DigestMinute, 0, 0, s.Zone).After(now) {
 		date--
 	}
 	return time.Date(y, m, date, 12, 0, 0, 0, time.UTC).Format(time.DateOnly)

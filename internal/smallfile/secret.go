@@ -18,11 +18,8 @@ var ErrExposed = errors.New("others can reach it")
 // may read, as Kubernetes needs for Secrets in containers that are not root.
 const exposed fs.FileMode = 0o027
 
-// ReadSecret is ReadRegular for a secret. Its error is an ErrExposed if others can read or replace the file.
+// ReadSecret is Read for a secret. Its error is an ErrExposed if others can read or replace the file.
 func ReadSecret(path string, most int) ([]byte, error) {
-	if err := regular(path); err != nil {
-		return nil, err
-	}
 	content, mode, err := read(path, most)
 	if err != nil {
 		return content, err

@@ -16,21 +16,27 @@ import (
 // ErrTooLong says that a file is longer than allowed.
 var ErrTooLong = errors.New("it is too long")
 
-// Read returns the content of the file at path. Its error does not name the path. If the file is longer than most, it
-// returns the first bytes and ErrTooLong.
+// Read returns the content of the regular file at path: a pipe, for instance, would wait for a writer. Its error does
+// not name the path. If the file is longer than most, it returns the first bytes and ErrTooLong.
 func Read(path string, most int) ([]byte, error) {
 	content, _, err := read(path, most)
 	return content, err
 }
 
 func read(path string, most int) ([]byte, fs.FileMode, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is no regular file")
+	}
+	if err != nil {
+		return nil, 0, Cause(err)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, 0, Cause(err)
 	}
-	defer f.Close() // nothing was written
-	info, err := f.Stat()
-	if err != nil {
+	defer f.Close()                       // nothing was written
+	if info, err = f.Stat(); err != nil { // another may have taken its place
 		return nil, 0, Cause(err)
 	}
 	content, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
@@ -38,22 +44,6 @@ func read(path string, most int) ([]byte, fs.FileMode, error) {
 		err = fmt.Errorf("%w: more than %d bytes", ErrTooLong, most)
 	}
 	return content, info.Mode(), Cause(err)
-}
-
-// ReadRegular is Read for regular files only: a pipe, for instance, would wait for a writer.
-func ReadRegular(path string, most int) ([]byte, error) {
-	if err := regular(path); err != nil {
-		return nil, err
-	}
-	return Read(path, most)
-}
-
-func regular(path string) error {
-	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is no regular file")
-	}
-	return Cause(err)
 }
 
 // Cause returns a file error without its path.

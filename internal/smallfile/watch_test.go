@@ -28,7 +28,7 @@ type watched struct {
 // watch watches a file in a bubble, whose clock only moves when everybody waits. A content that begins with a sign is refused.
 func watch(t *testing.T, path string, test func(w *watched)) {
 	t.Helper()
-	read := func(path string) ([]byte, error) { return smallfile.ReadRegular(path, most) }
+	read := func(path string) ([]byte, error) { return smallfile.Read(path, most) }
 	parse := func(_ string, content []byte) (*string, error) {
 		if text := string(content); text != "" && text[0] != '!' {
 			return &text, nil

@@ -163,6 +163,9 @@ func TestWaitingCallersShareACommit(t *testing.T) {
 			}
 		}
 		b.wantSizes(1, 256, 144)
+		if want := []int{1, 256, 144}; !slices.Equal(b.committed, want) {
+			t.Errorf("told of commits of %v records, want %v", b.committed, want)
+		}
 		testkit.Must(t, verifyLedger(b.memory))
 	})
 }

@@ -43,15 +43,16 @@ func TestPurgeByInstantsThatWereNotSigned(t *testing.T) {
 func TestErasureIsPublished(t *testing.T) {
 	f := testkit.New(t)
 	var told []journal.Happening
-	j := journal.New(f.Memory, f.Now, func(h *journal.Happening) []journal.Message {
+	f.Journal = journal.New(f.Memory, f.Now, func(h *journal.Happening) []journal.Message {
 		told = append(told, *h)
 		return []journal.Message{{ID: "1", Queue: "events", Key: h.Subject.ID}}
 	}, journal.NoHooks())
+	testkit.RunJournal(t, f.Journal)
 	f.Fail("tiss-submission", "CLM-1-1", "TIMEOUT", -1)
 	f.Succeed("tiss-submission", "CLM-1-1")
 	e := journal.Erasure{Subject: testkit.Subject("tiss-submission", "CLM-1-1"), Reason: "pedido do titular", By: "ana"}
-	done, err := j.Erase(t.Context(), f.Memory, e)
-	if err != nil || len(told) != 1 || told[0].Entry.Kind != journal.ErasureEntry || told[0].Entry.Record != done.Record {
+	done, err := f.Journal.Erase(t.Context(), f.Memory, e)
+	if err != nil || len(told) != 3 || told[2].Entry.Kind != journal.ErasureEntry || told[2].Entry.Record != done.Record {
 		t.Errorf("told is %+v of %+v (%v)", told, done, err)
 	}
 	if waiting := f.Memory.Outbox(); len(waiting) != 1 || waiting[0].Key != "" {

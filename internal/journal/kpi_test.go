@@ -1,13 +1,9 @@
 package journal_test
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"retry-worker/internal/journal"
 	"retry-worker/internal/redact"
@@ -26,35 +22,6 @@ func TestP99(t *testing.T) {
 		if got := *all[i].Value; got != want {
 			t.Errorf("where %d of 100 take a second the figure is %v, want %v", slow, got, want)
 		}
-	}
-}
-
-// TestEveryFigureOfR19: each has its window, and the targets and alerts of the table.
-func TestEveryFigureOfR19(t *testing.T) {
-	want := map[string]string{
-		"success_rate":           "24 h; 005 target >= 0.8; 004 target >= 0.85",
-		"time_to_success_mean":   "24 h; 005 target <= 120",
-		"time_to_success_median": "24 h; 004 target <= 60",
-		"retries_to_success":     "24 h; 004 target <= 1.2",
-		"permanent_rate":         "168 h; 005 target < 0.1; 005 alert > 0.15; 004 alert > 0.1",
-		"exhausted_rate":         "168 h; 005 target < 0.05; 004 target <= 0.03; 005 alert > 0.05",
-		"at_maximum_rate":        "168 h; 004 alert > 0.05",
-		"backoff_mean":           "24 h; 004 alert > 30",
-		"processing_time_p99":    "24 h; 005 alert > 1",
-		"already_accepted":       "168 h",
-	}
-	got := map[string]string{}
-	for _, k := range statistics.All(nil, []string{"p"}, time.Now()) {
-		text := fmt.Sprintf("%g h", k.Window)
-		for _, g := range k.Goals {
-			text += fmt.Sprintf("; %s %s %s %g", strings.TrimPrefix(string(g.Rule), "RN-BIL-"), g.Kind, g.Compare, g.Limit)
-		}
-		if got[k.Name] = text; k.Value != nil || k.Samples != 0 {
-			t.Errorf("%s has a value where nothing happened: %+v", k.Name, k)
-		}
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"flag"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store/storetest"
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/golden"
 )
 
 func TestStore(t *testing.T) {
@@ -34,8 +34,7 @@ func TestStore(t *testing.T) {
 	})
 }
 
-var update = flag.Bool("update", false, "write the journal of 1.0.0 anew; never once it is released")
-
+// TestUpgrade writes the journal of 1.0.0 anew where it updates, which it never does once that is released.
 func TestUpgrade(t *testing.T) {
 	poolOf := func(path string) *sql.DB {
 		pool, err := (&file{path}).pool(forWriting, 1)
@@ -43,7 +42,7 @@ func TestUpgrade(t *testing.T) {
 		t.Cleanup(func() { _ = pool.Close() })
 		return pool
 	}
-	if *update {
+	if golden.Updating() {
 		path := filepath.Join(t.TempDir(), "journal.db")
 		storetest.Fill(t, opened(t, path))
 		storetest.Release(t, poolOf(path))

@@ -17,6 +17,7 @@ import (
 	"retry-worker/internal/journal"
 	"retry-worker/internal/store/sqlstore"
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/golden"
 )
 
 // testEdits edits a database in single places: every column of every table, deletions and insertions. The audit must
@@ -85,13 +86,7 @@ func testRebuild(t *testing.T, d *Database) {
 	testkit.Must(t, s.Weigh(t.Context(), func(*journal.Fingerprint, string) float64 { return 0.9 }))
 	before, _, err := s.DeadLettersOpen(t.Context(), journal.DeadLetterFilter{}, 0, 9)
 	testkit.Must(t, err)
-	for i, damage := range []string{
-		"UPDATE dead_letters SET state = 'recovered'", "UPDATE subjects SET last = 0, dead_letter = ''", "DELETE FROM dead_letters",
-		"UPDATE sums SET n = 7", "DELETE FROM sums", "DELETE FROM fingerprints", "DELETE FROM answered", "DELETE FROM bulk_runs",
-		"UPDATE bulk_items SET outcome = 'planned'", "UPDATE ledger_head SET link = 1, record = 2", "DELETE FROM ledger_head",
-		"INSERT INTO subjects SELECT -1, tenant, policy, 'CLM-x', last, dead_letter, destination, body FROM subjects LIMIT 1",
-		"INSERT INTO dead_letters SELECT record + 900, 'x', -1, state, policy, team, reason, fingerprint, at, chance, deadline, cents, assignee, follow_up, body FROM dead_letters LIMIT 1",
-	} {
+	for i, damage := range slices.Concat(golden.Cases(t, "../storetest/testdata/damages.txt")...) {
 		exec(damage)
 		testkit.Must(t, audit.Rebuild(t.Context(), s, at(9), false, nil, nil))
 		Verify(t, s)
@@ -335,26 +330,7 @@ func edits(t *testing.T, pool *sql.DB, body string) (all []edit) {
 			}
 		}
 	}
-	for _, e := range [][2]string{
-		{"a reviewer's name", "UPDATE dead_letters SET state = 'recovered' WHERE state = 'open'"},
-		{"a record put in", "INSERT INTO records SELECT 1000, kind, subject, at, body FROM records WHERE record = 3"},
-		{"a record put in before all", "INSERT INTO records SELECT -1, kind, subject, at, body FROM records WHERE record = 3"},
-		{"a purged record put in", "INSERT INTO records SELECT 1, kind, subject, at, body FROM records WHERE record = 3"},
-		{"an erased record put in", "INSERT INTO records SELECT 7, kind, subject, at, body FROM records WHERE record = 3"},
-		{"a link put in", "INSERT INTO ledger SELECT 1000, at, 1000, digests, answered, message, messages, letgo, hash FROM ledger WHERE number = 1"},
-		{"a subject put in", "INSERT INTO subjects SELECT key + 900, tenant, policy, 'CLM-x', last, dead_letter, destination, body FROM subjects LIMIT 1"},
-		{"a dead letter put in", "INSERT INTO dead_letters SELECT record + 900, 'x', subject, state, policy, team, reason, fingerprint, at, chance, deadline, cents, assignee, follow_up, body FROM dead_letters LIMIT 1"},
-		{"a sum put in", "INSERT INTO sums VALUES (1, 'closed', 'x', '', '', 0, 7)"},
-		{"a cause put in", "INSERT INTO fingerprints SELECT 'x', policy, reason, classification, pattern, first_seen, last_seen, began, prior, told, news FROM fingerprints LIMIT 1"},
-		{"a run of what was answered put in", "INSERT INTO answered VALUES (7, 8, 0)"},
-		{"a run put in", "INSERT INTO bulk_runs SELECT 'x', state, body FROM bulk_runs WHERE id = 'run-1'"},
-		{"an item put in", "INSERT INTO bulk_items SELECT run, number + 9, record, outcome, code, changed, decided FROM bulk_items"},
-		{"a message put in", "INSERT INTO outbox SELECT sequence + 900, id, queue, key, subject, type, body, at FROM outbox"},
-		{"a message put in again", "INSERT INTO outbox SELECT 1, id, queue, key, subject, type, body, at FROM outbox LIMIT 1"},
-		{"all messages gone", "DELETE FROM outbox"},
-		{"an ended session brought back", "DELETE FROM outbox WHERE queue = 'sessions'"},
-		{"all records gone", "DELETE FROM records"},
-	} {
+	for _, e := range golden.Cases(t, "../storetest/testdata/edits.txt") {
 		all = append(all, edit{e[0], e[1], false})
 	}
 	return all

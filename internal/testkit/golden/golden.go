@@ -12,6 +12,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
+// Updating reports whether the files are rewritten.
+func Updating() bool { return *update }
+
 // Check fails the test if got differs from the file; `go test -update` rewrites it.
 func Check(t testing.TB, file, got string) {
 	t.Helper()
@@ -53,6 +56,9 @@ func Cases(t testing.TB, file string) (cases [][]string) {
 		if lines != nil {
 			cases = append(cases, lines)
 		}
+	}
+	if cases == nil {
+		t.Fatalf("%s has no cases", file)
 	}
 	return cases
 }

@@ -3,6 +3,7 @@ package decision_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
@@ -33,29 +34,16 @@ func TestDecisionAllocations(t *testing.T) {
 	}
 }
 
-func BenchmarkDecide(b *testing.B) {
-	p := decisiontest.TISSSubmission()
-	for _, c := range cases {
-		b.Run(c.name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				decide(p, c.v)
-			}
-		})
-	}
-}
-
-// BenchmarkHostile: a message as large as a job's variables may be, however it is built, is analysed far within the 2 s of
-// RN-BIL-004 §13.3 (R22).
-func BenchmarkHostile(b *testing.B) {
-	const size = 1 << 20
+// TestHostile: a message, however it is built, is analysed in a time that grows with its length alone (R22): a quarter of what a
+// job's variables may hold takes a fraction of a second, and by the square of it would take minutes.
+func TestHostile(t *testing.T) {
+	const size, most = 1 << 18, 10 * time.Second
 	p := decisiontest.TISSSubmission()
 	for _, piece := range []string{"5035", "503-", "SERVICE_UNAVAILABL_", "\n", "ſı", "\xff"} {
-		v := claim("0", strings.Repeat(piece, size/len(piece)))
-		b.Run(piece, func(b *testing.B) {
-			for b.Loop() {
-				decide(p, v)
-			}
-		})
+		v, began := claim("0", strings.Repeat(piece, size/len(piece))), time.Now()
+		decide(p, v)
+		if took := time.Since(began); took > most {
+			t.Errorf("%d bytes of %q take %s, want %s at most", size, piece, took, most)
+		}
 	}
 }

@@ -196,25 +196,23 @@ func (v *visit) newCauses(o *open) []journal.Cause {
 
 // teach answers POST /causes/{id}/teach with classification, team and reason, and POST /causes/{id}/forget with reason;
 // both lead back to the cause's page.
-func (p *Pages) teach(verb string) http.HandlerFunc {
-	return p.reading(func(v *visit, o *open) (*page, error) {
-		id, form := v.r.PathValue("id"), v.r.PostForm
-		t := journal.Teaching{Reason: form.Get("reason")}
-		if verb == "teach" {
-			t.Class = decision.ErrorClassification(form.Get("classification"))
-			if t.Class != decision.Permanent && t.Class != decision.Transient {
-				return v.again(causeURL(id)+"#result", sent{Wrong: v.T("cause.wrong.what"), Field: "classification"}), nil
-			}
-			if t.Class == decision.Permanent {
-				t.Team = decision.Team(form.Get("team"))
-			}
+func (p *Pages) teach(v *visit, o *open) (*page, error) {
+	id, form := v.r.PathValue("id"), v.r.PostForm
+	t := journal.Teaching{Reason: form.Get("reason")}
+	if v.verb() == "teach" {
+		t.Class = decision.ErrorClassification(form.Get("classification"))
+		if t.Class != decision.Permanent && t.Class != decision.Transient {
+			return v.again(causeURL(id)+"#result", sent{Wrong: v.T("cause.wrong.what"), Field: "classification"}), nil
 		}
-		_, err := o.Teach(v.r.Context(), id, t)
-		if err == nil || journal.CodeOf(err) == journal.NothingTaught { // somebody else did
-			return &page{redirect: address(causeURL(id), field{"done", verb}) + "#result"}, nil
+		if t.Class == decision.Permanent {
+			t.Team = decision.Team(form.Get("team"))
 		}
-		return v.refused(err, causeURL(id)+"#result", "form.wrong.", "unordered")
-	})
+	}
+	_, err := o.Teach(v.r.Context(), id, t)
+	if err == nil || journal.CodeOf(err) == journal.NothingTaught { // somebody else did
+		return &page{redirect: address(causeURL(id), field{"done", v.verb()}) + "#result"}, nil
+	}
+	return v.refused(err, causeURL(id)+"#result", "form.wrong.", "unordered")
 }
 
 // teachingEvent completes e with what was taught about a cause.

@@ -22,7 +22,6 @@ import (
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
-	"retry-worker/internal/destination"
 	"retry-worker/internal/guard"
 	"retry-worker/internal/journal"
 )
@@ -86,46 +85,50 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.compressed
 
 // route registers every address, and an answer to the methods that it does not allow.
 func (p *Pages) route() {
-	routes := map[string]http.HandlerFunc{
-		"GET /{$}":                                 p.reading(p.overview),
-		"GET /search":                              p.reading(p.search),
-		"GET /dead-letters":                        p.reading(p.deadLetters),
-		"GET /dead-letters.csv":                    p.reading(p.exportLetters),
-		"GET /dead-letters/groups":                 p.reading(p.groups),
-		"GET /dead-letters/{id}":                   p.reading(p.deadLetter),
-		"POST /dead-letters/{id}/retry":            p.decide(journal.BulkRetry),
-		"POST /dead-letters/{id}/discard":          p.decide(journal.BulkDiscard),
-		"POST /dead-letters/{id}/accept":           p.decide(journal.BulkAccept),
-		"POST /dead-letters/{id}/undo":             p.note(journal.Undo),
-		"POST /dead-letters/{id}/comment":          p.note(journal.Comment),
-		"POST /dead-letters/{id}/assignment":       p.reading(p.assign),
-		"POST /assignees/{name}":                   p.reading(p.handover),
-		"GET /subjects/{policy}/{id}":              p.reading(p.subject),
-		"GET /causes/{id}":                         p.reading(p.causePage),
-		"POST /causes/{id}/teach":                  p.teach("teach"),
-		"POST /causes/{id}/forget":                 p.teach("forget"),
-		"GET /bulk-runs":                           p.reading(p.runs),
-		"POST /bulk-runs":                          p.reading(p.startRun),
-		"GET /bulk-runs/new":                       p.reading(p.planRun),
-		"POST /bulk-runs/new":                      p.reading(p.replan),
-		"GET /bulk-runs/{id}":                      p.reading(p.run),
-		"POST /bulk-runs/{id}/pause":               p.steer(journal.BulkPause),
-		"POST /bulk-runs/{id}/resume":              p.steer(journal.BulkResume),
-		"POST /bulk-runs/{id}/cancel":              p.steer(journal.BulkCancel),
-		"GET /destinations":                        p.reading(p.portals),
-		"GET /destinations/{name}":                 p.reading(p.portal),
-		"POST /destinations/{name}/hold":           p.order(destination.HoldClaims),
-		"POST /destinations/{name}/probe":          p.order(destination.SendCanary),
-		"POST /destinations/{name}/release":        p.order(destination.ReleaseAt),
-		"POST /destinations/{name}/up":             p.order(destination.TreatAsUp),
-		"GET /policies":                            p.plain(p.policies),
-		"GET /audit":                               p.reading(p.audit),
-		"GET /audit/export":                        p.reading(p.export),
-		"GET " + AssetsPrefix + "{version}/{name}": p.asset,
+	routes := map[string]func(*visit, *open) (*page, error){
+		"GET /{$}":                           p.overview,
+		"GET /search":                        p.search,
+		"GET /dead-letters":                  p.deadLetters,
+		"GET /dead-letters.csv":              p.exportLetters,
+		"GET /dead-letters/groups":           p.groups,
+		"GET /dead-letters/{id}":             p.deadLetter,
+		"POST /dead-letters/{id}/retry":      p.decide,
+		"POST /dead-letters/{id}/discard":    p.decide,
+		"POST /dead-letters/{id}/accept":     p.decide,
+		"POST /dead-letters/{id}/undo":       p.note,
+		"POST /dead-letters/{id}/comment":    p.note,
+		"POST /dead-letters/{id}/assignment": p.assign,
+		"POST /assignees/{name}":             p.handover,
+		"GET /subjects/{policy}/{id}":        p.subject,
+		"GET /causes/{id}":                   p.causePage,
+		"POST /causes/{id}/teach":            p.teach,
+		"POST /causes/{id}/forget":           p.teach,
+		"GET /bulk-runs":                     p.runs,
+		"POST /bulk-runs":                    p.startRun,
+		"GET /bulk-runs/new":                 p.planRun,
+		"POST /bulk-runs/new":                p.replan,
+		"GET /bulk-runs/{id}":                p.run,
+		"POST /bulk-runs/{id}/pause":         p.steer,
+		"POST /bulk-runs/{id}/resume":        p.steer,
+		"POST /bulk-runs/{id}/cancel":        p.steer,
+		"GET /destinations":                  p.portals,
+		"GET /destinations/{name}":           p.portal,
+		"POST /destinations/{name}/hold":     p.order,
+		"POST /destinations/{name}/probe":    p.order,
+		"POST /destinations/{name}/release":  p.order,
+		"POST /destinations/{name}/up":       p.order,
+		"GET /audit":                         p.audit,
+		"GET /audit/export":                  p.export,
+	}
+	answers := map[string]http.HandlerFunc{
+		"GET /policies": p.plain(p.policies), "GET " + AssetsPrefix + "{version}/{name}": p.asset,
+	}
+	for pattern, answer := range routes {
+		answers[pattern] = p.reading(answer)
 	}
 	methods := map[string][]string{}
-	for _, pattern := range slices.Sorted(maps.Keys(routes)) {
-		p.mux.HandleFunc(pattern, routes[pattern])
+	for _, pattern := range slices.Sorted(maps.Keys(answers)) {
+		p.mux.HandleFunc(pattern, answers[pattern])
 		method, address, _ := strings.Cut(pattern, " ")
 		methods[address] = append(methods[address], method)
 	}

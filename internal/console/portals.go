@@ -3,7 +3,6 @@ package console
 import (
 	"cmp"
 	"errors"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -165,19 +164,17 @@ func (p *Pages) portal(v *visit, o *open) (*page, error) {
 
 // order answers POST /destinations/{name}/hold, …/probe, …/release and …/up with reason, until and perMinute. It
 // leads back to the destination's page. An until or perMinute that cannot be read counts as missing.
-func (p *Pages) order(verb destination.Verb) http.HandlerFunc {
-	return p.reading(func(v *visit, o *open) (*page, error) {
-		name, form := v.r.PathValue("name"), v.r.PostForm
-		c := destination.Order{Verb: verb, Reason: form.Get("reason")}
-		c.Until, _ = v.instant(form.Get("until"))
-		c.PerMinute, _ = strconv.ParseFloat(strings.Replace(form.Get("perMinute"), ",", ".", 1), 64)
-		err := o.Order(v.r.Context(), name, c)
-		switch {
-		case err == nil:
-			return &page{redirect: address(portalURL(name), field{"done", string(verb)}) + "#result"}, nil
-		case errors.Is(err, gate.ErrUnknown):
-			return nil, err
-		}
-		return v.refused(err, portalURL(name)+"#result", "portal.wrong.", "unordered")
-	})
+func (p *Pages) order(v *visit, o *open) (*page, error) {
+	name, form := v.r.PathValue("name"), v.r.PostForm
+	c := destination.Order{Verb: destination.Verb(v.verb()), Reason: form.Get("reason")}
+	c.Until, _ = v.instant(form.Get("until"))
+	c.PerMinute, _ = strconv.ParseFloat(strings.Replace(form.Get("perMinute"), ",", ".", 1), 64)
+	err := o.Order(v.r.Context(), name, c)
+	switch {
+	case err == nil:
+		return &page{redirect: address(portalURL(name), field{"done", v.verb()}) + "#result"}, nil
+	case errors.Is(err, gate.ErrUnknown):
+		return nil, err
+	}
+	return v.refused(err, portalURL(name)+"#result", "portal.wrong.", "unordered")
 }

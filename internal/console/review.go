@@ -19,31 +19,27 @@ import (
 // decide answers POST /dead-letters/{id}/retry, …/discard and …/accept with a person's decision. It leads to the next
 // dead letter of the reader's list, or else to the subject's page, which says what was done. After a refusal it leads
 // back to the form, which keeps what was written. A retry and a discard can be undone for journal.UndoFor.
-func (p *Pages) decide(verb journal.BulkAction) http.HandlerFunc {
-	return p.reading(func(v *visit, o *open) (*page, error) {
-		f := v.decision(verb)
-		item := must(o.Reviewing(v.r.Context(), v.r.PathValue("id"), f.Fresh))
-		if field, why := f.wrong(&item); why != "" {
-			return v.formAgain(&item, sent{Wrong: v.T("form.wrong." + why), Field: field}), nil
-		}
-		to, _, _ := v.next(o, v.place(), item.ID, field{"after", item.ID}) // while the item is still in the list
-		var done deadletter.Item
-		var err error
-		switch f.ID = item.ID; verb {
-		case journal.BulkDiscard:
-			done, err = o.Note(v.r.Context(), f.Command, journal.DiscardLater)
-		case journal.BulkAccept:
-			done, err = o.Decide(v.r.Context(), f.Command)
-		default:
-			done, err = o.Note(v.r.Context(), f.Command, journal.RetryLater)
-		}
-		if err != nil {
-			return v.undecided(&item, err)
-		}
-		v.remember(cmp.Or(done.Later.Text, done.Review.Reason), verb == journal.BulkDiscard)
-		to = cmp.Or(to, v.place().Subject(item.Subject, field{"done", item.ID}))
-		return &page{redirect: to + "#decision"}, nil
-	})
+func (p *Pages) decide(v *visit, o *open) (*page, error) {
+	f := v.decision()
+	item := must(o.Reviewing(v.r.Context(), v.r.PathValue("id"), f.Fresh))
+	if field, why := f.wrong(&item); why != "" {
+		return v.formAgain(&item, sent{Wrong: v.T("form.wrong." + why), Field: field}), nil
+	}
+	to, _, _ := v.next(o, v.place(), item.ID, field{"after", item.ID}) // while the item is still in the list
+	f.ID = item.ID
+	var done deadletter.Item
+	var err error
+	if f.Action == journal.BulkAccept {
+		done, err = o.Decide(v.r.Context(), f.Command)
+	} else {
+		done, err = o.Note(v.r.Context(), f.Command, journal.NoteVerb(f.Action)) // RetryLater or DiscardLater
+	}
+	if err != nil {
+		return v.undecided(&item, err)
+	}
+	v.remember(cmp.Or(done.Later.Text, done.Review.Reason), f.Action == journal.BulkDiscard)
+	to = cmp.Or(to, v.place().Subject(item.Subject, field{"done", item.ID}))
+	return &page{redirect: to + "#decision"}, nil
 }
 
 // written is a decision as it was sent. how is next, force or fresh; deadline is a new one, as typed; late means to
@@ -54,12 +50,12 @@ type written struct {
 	late, known   bool // known reports whether deadline can be read
 }
 
-func (v *visit) decision(verb journal.BulkAction) (w written) {
+func (v *visit) decision() (w written) {
 	form := v.r.PostForm
-	w.Action = verb
+	w.Action = journal.BulkAction(v.verb())
 	w.Reason = reasonOf(cmp.Or(form.Get("recent"), form.Get("reason"))) // by the button of a recent one, or typed
 	w.Protocol = strings.TrimSpace(form.Get("protocolNumber"))
-	if verb == journal.BulkRetry {
+	if w.Action == journal.BulkRetry {
 		w.how, w.deadline, w.late, w.When = form.Get("how"), form.Get("deadline"), form.Has("late"), form.Get("when")
 		w.Deadline, w.known = v.instant(w.deadline)
 		w.Force, w.Fresh = w.how != "next" || w.late && w.Deadline.IsZero(), w.how == "fresh"
@@ -123,16 +119,14 @@ func (v *visit) tooLate(item *deadletter.Item, r *journal.Refusal) string {
 
 // note answers POST /dead-letters/{id}/undo with the record of the decision that the page showed, and …/comment with
 // text.
-func (p *Pages) note(verb journal.NoteVerb) http.HandlerFunc {
-	return p.reading(func(v *visit, o *open) (*page, error) {
-		item := must(o.Show(v.r.Context(), v.r.PathValue("id")))
-		c := deadletter.Command{ID: item.ID, Reason: v.r.PostForm.Get("text")}
-		c.Undoes, _ = strconv.ParseInt(v.r.PostForm.Get("record"), 10, 64) // the page's own field
-		if _, err := o.Note(v.r.Context(), c, verb); err != nil {
-			return v.undecided(&item, err)
-		}
-		return &page{redirect: v.place().Subject(item.Subject) + "#decision"}, nil
-	})
+func (p *Pages) note(v *visit, o *open) (*page, error) {
+	item := must(o.Show(v.r.Context(), v.r.PathValue("id")))
+	c := deadletter.Command{ID: item.ID, Reason: v.r.PostForm.Get("text")}
+	c.Undoes, _ = strconv.ParseInt(v.r.PostForm.Get("record"), 10, 64) // the page's own field
+	if _, err := o.Note(v.r.Context(), c, journal.NoteVerb(v.verb())); err != nil {
+		return v.undecided(&item, err)
+	}
+	return &page{redirect: v.place().Subject(item.Subject) + "#decision"}, nil
 }
 
 const (

@@ -362,13 +362,11 @@ func (v *visit) items(o *open, d *runData, r *journal.BulkRun) {
 }
 
 // steer answers POST /bulk-runs/{id}/pause, …/resume and …/cancel, and leads back to the run's page.
-func (p *Pages) steer(verb journal.BulkVerb) http.HandlerFunc {
-	return p.reading(func(v *visit, o *open) (*page, error) {
-		id := v.r.PathValue("id")
-		_, err := o.Steer(v.r.Context(), id, verb)
-		if err == nil {
-			return &page{redirect: runURL(id) + "#result"}, nil
-		}
-		return v.refused(err, runURL(id)+"#result", "run.wrong.", "unsteered")
-	})
+func (p *Pages) steer(v *visit, o *open) (*page, error) {
+	id := v.r.PathValue("id")
+	_, err := o.Steer(v.r.Context(), id, journal.BulkVerb(v.verb()))
+	if err == nil {
+		return &page{redirect: runURL(id) + "#result"}, nil
+	}
+	return v.refused(err, runURL(id)+"#result", "run.wrong.", "unsteered")
 }

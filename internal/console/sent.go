@@ -57,10 +57,13 @@ const (
 var sentFields = []string{"reason", "how", "when", "deadline", "late", "protocolNumber", "text", "assignee", "followUp",
 	"classification", "team", "until", "perMinute", "why", "everything", "total", "ready"}
 
+// verb returns the last part of the address, which says what a form is to do.
+func (v *visit) verb() string { return path.Base(v.r.URL.Path) }
+
 // again leads to the page at an address, which shows the form as it was sent. Values longer than any field takes are
 // cut.
 func (v *visit) again(to string, s sent) *page {
-	s.Page, s.Verb, s.Form = rand.Text(), path.Base(v.r.URL.Path), url.Values{}
+	s.Page, s.Verb, s.Form = rand.Text(), v.verb(), url.Values{}
 	if s.Wrong != "" {
 		s.Status = cmp.Or(s.Status, http.StatusUnprocessableEntity)
 	}

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"math"
+	"path"
 	"strconv"
 
 	"retry-worker/internal/deadletter"
@@ -170,10 +171,8 @@ func numberCursor(text string) (int64, error) {
 	return int64(n), nil
 }
 
-// steerBy answers POST /api/v1/bulk-runs/{id}/pause, …/resume and …/cancel.
-func steerBy(verb journal.BulkVerb) func(*call, *idInput) (BulkRun, error) {
-	return func(c *call, in *idInput) (BulkRun, error) {
-		run, err := c.Steer(c.Context(), in.ID, verb)
-		return bulkRunOf(&run), err
-	}
+// steer answers POST /api/v1/bulk-runs/{id}/pause, …/resume and …/cancel.
+func (c *call) steer(in *idInput) (BulkRun, error) {
+	run, err := c.Steer(c.Context(), in.ID, journal.BulkVerb(path.Base(c.URL.Path)))
+	return bulkRunOf(&run), err
 }

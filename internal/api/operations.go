@@ -88,9 +88,9 @@ func tags() []tag {
 				op(access.Read, "GET /bulk-runs", "listBulkRuns", (*call).bulkRuns),
 				op(access.Read, "GET /bulk-runs/{id}", "showBulkRun", (*call).bulkRun),
 				op(access.Read, "GET /bulk-runs/{id}/items", "listBulkItems", (*call).bulkItems),
-				op(access.Bulk, "POST /bulk-runs/{id}/pause", "pauseBulkRun", steerBy(journal.BulkPause)),
-				op(access.Bulk, "POST /bulk-runs/{id}/resume", "resumeBulkRun", steerBy(journal.BulkResume)),
-				op(access.Bulk, "POST /bulk-runs/{id}/cancel", "cancelBulkRun", steerBy(journal.BulkCancel)),
+				op(access.Bulk, "POST /bulk-runs/{id}/pause", "pauseBulkRun", (*call).steer),
+				op(access.Bulk, "POST /bulk-runs/{id}/resume", "resumeBulkRun", (*call).steer),
+				op(access.Bulk, "POST /bulk-runs/{id}/cancel", "cancelBulkRun", (*call).steer),
 			}},
 		{"causes", "What failures have in common, and what people taught of it.", []*Operation{
 			op(access.Read, "GET /causes", "listCauses", (*call).causes),

@@ -284,37 +284,36 @@ type problemData struct {
 	Written string
 }
 
-func (p *Pages) fail(v *visit, err error) {
-	known := problemOf(err)
-	if known.cause != nil && v.r.Context().Err() == nil {
-		p.Log.Error("a page could not be rendered", zap.String("path", v.r.URL.Path), zap.Error(known.cause))
-	}
-	d := &problemData{Status: known.status, Key: known.key}
-	if known.status == http.StatusServiceUnavailable && v.r.Method == http.MethodGet {
-		d.Again = v.r.URL.RequestURI()
-		v.w.Header().Set("Retry-After", "5")
-	}
-	p.write(v, &page{status: known.status, name: "problem", title: v.T("problem." + known.key + ".title"), data: d})
-}
-
 // maxWritten bounds the bytes of a refused form that are read.
 const maxWritten = 16 << 10
 
 // Refuse answers a request that access.Gate refuses with a page.
 func (p *Pages) Refuse(w http.ResponseWriter, r *http.Request, refusal access.Refusal) {
-	v := p.visit(w, r)
-	d := &problemData{Status: refusal.Status, Key: "refused." + refusal.Code}
-	if v.Or("problem."+d.Key+".title", "") == "" {
+	p.fail(p.visit(w, r), &refusal)
+}
+
+func (p *Pages) fail(v *visit, err error) {
+	known, r := problemOf(err), v.r
+	if known.cause != nil && r.Context().Err() == nil {
+		p.Log.Error("a page could not be rendered", zap.String("path", r.URL.Path), zap.Error(known.cause))
+	}
+	d := &problemData{Status: known.status, Key: known.key}
+	refusal, refused := errors.AsType[*access.Refusal](err)
+	if refused && v.Or("problem."+d.Key+".title", "") == "" {
 		d.Key, d.Detail = "refused", refusal.Message
 	}
-	if refusal.Code == access.CodeLoginRequired && r.Method == http.MethodPost {
-		r.Body = http.MaxBytesReader(w, r.Body, maxWritten)
+	switch {
+	case known.status == http.StatusServiceUnavailable && r.Method == http.MethodGet:
+		d.Again = r.URL.RequestURI()
+		v.w.Header().Set("Retry-After", "5")
+	case refused && refusal.Code == access.CodeLoginRequired && r.Method == http.MethodPost:
+		r.Body = http.MaxBytesReader(v.w, r.Body, maxWritten)
 		if r.ParseForm() == nil {
 			d.Written = cmp.Or(r.PostForm.Get("reason"), r.PostForm.Get("why"), r.PostForm.Get("text"))
 		}
 		d.Again = "/login"
 	}
-	p.write(v, &page{status: refusal.Status, name: "problem", title: v.T("problem." + d.Key + ".title"), data: d})
+	p.write(v, &page{status: known.status, name: "problem", title: v.T("problem." + d.Key + ".title"), data: d})
 }
 
 type loginData struct {

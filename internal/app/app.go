@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.uber.org/zap"
 
 	"retry-worker/internal/api"
@@ -40,7 +41,7 @@ type App struct {
 	engine    *zeebe.Client
 	store     store.Store                        // nil until it is opened
 	sink      *events.Sink                       // nil if events are off
-	tracing   *tracing                           // nil if traces are off
+	tracing   *sdktrace.TracerProvider           // nil if traces are off
 	catalogue func() *catalogue.Catalogue        // the one in force
 	watches   []func(ends, hard context.Context) // take up changed files
 	cleanups  []cleanup                          // in order of opening; run in reverse

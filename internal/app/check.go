@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -32,14 +31,33 @@ type CheckStep struct {
 
 // CheckSteps returns the steps, in order, that check what a worker with these settings needs. They change nothing.
 // client may be nil if noClient says why.
-func CheckSteps(s *config.Settings, client *zeebe.Client, noClient error, version string) []CheckStep {
-	var hints []CheckStep
-	for _, hint := range s.Unread {
-		hints = append(hints, CheckStep{"settings", false, func(context.Context) (string, error) { return hint, nil }})
+func CheckSteps(s *config.Settings, client *zeebe.Client, noClient error, version string) (all []CheckStep) {
+	step := func(isSet bool, name string, do func(context.Context) (string, error)) {
+		if isSet {
+			all = append(all, CheckStep{name, false, do})
+		}
 	}
-	return slices.Concat(hints, consoleSteps(s, time.Now()), connectionSteps(s, version),
-		[]CheckStep{{"engine", true, func(context.Context) (string, error) { return s.Engine.String(), noClient }}},
-		engineSteps(client, s))
+	for _, hint := range s.Unread {
+		step(true, "settings", func(context.Context) (string, error) { return hint, nil })
+	}
+	step(s.AuthTokensFile != "", "tokens", func(context.Context) (string, error) { return inspectTokens(s, time.Now()) })
+	step(s.TLSCertFile != "", "certificate", func(context.Context) (string, error) {
+		return inspectCertificate(s, time.Now())
+	})
+	step(true, "teams", func(context.Context) (string, error) { return inspectTeams(s) })
+	step(s.Notify.SMTP != nil, "mail server", func(ctx context.Context) (string, error) {
+		return fmt.Sprintf("%s:%d takes connections", s.Notify.SMTP.Host, s.Notify.SMTP.Port),
+			Senders(s.Notify, version).Mailer.Check(ctx)
+	})
+	step(true, "database", func(ctx context.Context) (string, error) { return inspectDatabase(ctx, s.DatabaseURL) })
+	step(s.Provider != nil, "OpenID provider", func(ctx context.Context) (string, error) {
+		return s.Provider.Issuer + " describes itself", s.Provider.Check(ctx)
+	})
+	step(s.EventsURL != "", "NATS", func(ctx context.Context) (string, error) {
+		return "the server takes connections and has JetStream", events.Check(ctx, s.EventsURL, s.WorkerName)
+	})
+	all = append(all, CheckStep{"engine", true, func(context.Context) (string, error) { return s.Engine.String(), noClient }})
+	return append(all, engineSteps(client, s)...)
 }
 
 func engineSteps(client *zeebe.Client, s *config.Settings) []CheckStep {
@@ -78,67 +96,30 @@ func engineSteps(client *zeebe.Client, s *config.Settings) []CheckStep {
 	}
 }
 
-// consoleSteps check the files of the console's logins, if there are any.
-func consoleSteps(s *config.Settings, now time.Time) []CheckStep {
-	return []CheckStep{
-		{"tokens", false, func(context.Context) (string, error) {
-			if s.AuthTokensFile == "" {
-				return "", nil
-			}
-			t, err := access.Load(s.AuthTokensFile)
-			if err != nil {
-				return "", err
-			}
-			if t.Expired(now) == t.Len() {
-				return "", fmt.Errorf("every token in %s is past its last day: nobody can log in; make one with `retry-worker "+
-					"token new`", s.AuthTokensFile)
-			}
-			return fmt.Sprintf("%d valid, %d past their last day", t.Len()-t.Expired(now), t.Expired(now)), nil
-		}},
-		{"certificate", false, func(context.Context) (string, error) {
-			if s.TLSCertFile == "" {
-				return "", nil
-			}
-			c, err := web.OpenCertificate(s.TLSCertFile, s.TLSKeyFile)
-			if err != nil {
-				return "", err
-			}
-			leaf := c.Current().Leaf
-			until := leaf.NotAfter.UTC()
-			if !now.Before(until) {
-				return "", fmt.Errorf("the certificate %s ended at %s: browsers refuse it; renew it", s.TLSCertFile,
-					until.Format(time.RFC3339))
-			}
-			return fmt.Sprintf("of %s, until %s", strings.Join(smallfile.NamesOf(leaf), ", "), until.Format(time.RFC3339)), nil
-		}},
+func inspectTokens(s *config.Settings, now time.Time) (string, error) {
+	t, err := access.Load(s.AuthTokensFile)
+	if err != nil {
+		return "", err
 	}
+	if t.Expired(now) == t.Len() {
+		return "", fmt.Errorf("every token in %s is past its last day: nobody can log in; make one with `retry-worker "+
+			"token new`", s.AuthTokensFile)
+	}
+	return fmt.Sprintf("%d valid, %d past their last day", t.Len()-t.Expired(now), t.Expired(now)), nil
 }
 
-// connectionSteps open the worker's connections other than the engine's.
-func connectionSteps(s *config.Settings, version string) []CheckStep {
-	return []CheckStep{
-		{"teams", false, func(context.Context) (string, error) { return inspectTeams(s) }},
-		{"mail server", false, func(ctx context.Context) (string, error) {
-			if s.Notify.SMTP == nil {
-				return "", nil
-			}
-			return fmt.Sprintf("%s:%d takes connections", s.Notify.SMTP.Host, s.Notify.SMTP.Port),
-				Senders(s.Notify, version).Mailer.Check(ctx)
-		}},
-		{"database", false, func(ctx context.Context) (string, error) { return inspectDatabase(ctx, s.DatabaseURL) }},
-		{"OpenID provider", false, func(ctx context.Context) (string, error) {
-			if s.Provider == nil {
-				return "", nil
-			}
-			return s.Provider.Issuer + " describes itself", s.Provider.Check(ctx)
-		}},
-		{"NATS", false, func(ctx context.Context) (string, error) {
-			if s.EventsURL == "" {
-				return "", nil
-			}
-			return "the server takes connections and has JetStream", events.Check(ctx, s.EventsURL, s.WorkerName)
-		}},
+func inspectCertificate(s *config.Settings, now time.Time) (string, error) {
+	c, err := web.OpenCertificate(s.TLSCertFile, s.TLSKeyFile)
+	if err != nil {
+		return "", err
 	}
+	leaf := c.Current().Leaf
+	until := leaf.NotAfter.UTC()
+	if !now.Before(until) {
+		return "", fmt.Errorf("the certificate %s ended at %s: browsers refuse it; renew it", s.TLSCertFile,
+			until.Format(time.RFC3339))
+	}
+	return fmt.Sprintf("of %s, until %s", strings.Join(smallfile.NamesOf(leaf), ", "), until.Format(time.RFC3339)), nil
 }
 
 func inspectDatabase(ctx context.Context, url string) (string, error) {

@@ -152,7 +152,9 @@ func encoderConfig() zapcore.EncoderConfig {
 func (a *App) engineOptions() zeebe.Options {
 	o := a.settings.Engine
 	o.UserAgent = zeebe.UserAgent(a.version)
-	o.Trace = a.tracing.dialOption()
+	if a.tracing != nil {
+		o.Trace = traceCalls(a.tracing)
+	}
 	return o
 }
 

@@ -185,7 +185,9 @@ func (s *service) takeJobs(stop, hard context.Context, working *sync.WaitGroup) 
 		held.Worker(c).Run(stop, hard)
 	})
 	c.JobTimeout, c.MaxJobsActive, c.Concurrency = s.settings.JobTimeout, s.settings.MaxJobsActive, s.settings.Concurrency
-	c.Tracer = s.tracing.tracer()
+	if s.tracing != nil {
+		c.Tracer = s.tracing.Tracer("retry-worker")
+	}
 	worker.New(s.engine, c, subscriptions, hooks, s.log).Run(stop, hard)
 }
 

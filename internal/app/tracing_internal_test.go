@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -27,11 +28,11 @@ func TestSpansArrive(t *testing.T) {
 			t.Setenv("OTEL_SERVICE_NAME", "retry-worker-night")
 			t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
 			tr := traced(t, protocol, func(err error) { t.Errorf("spans were not sent: %v", err) })
-			ctx, span := tr.tracer().Start(context.Background(), "work")
+			ctx, span := tr.Tracer("retry-worker").Start(context.Background(), "work")
 			headers := callEngine(ctx, t, tr, "/gateway_protocol.Gateway/CompleteJob")
 			callEngine(context.Background(), t, tr, "/gateway_protocol.Gateway/ActivateJobs")
 			span.End()
-			testkit.Must(t, tr.close(wait.Context(t)))
+			testkit.Must(t, tr.Shutdown(wait.Context(t)))
 			spans := collector.Spans()
 			if len(spans) != 2 {
 				t.Fatalf("%d spans arrived, expected the work and its call of the engine, not the poll: %v", len(spans), spans)
@@ -58,11 +59,11 @@ func TestCollectorThatIsAway(t *testing.T) {
 			t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "200")
 			told := make(chan error, 100)
 			tr := traced(t, protocol, func(err error) { told <- err })
-			_, span := tr.tracer().Start(context.Background(), "work")
+			_, span := tr.Tracer("retry-worker").Start(context.Background(), "work")
 			span.End()
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			err := tr.close(ctx)
+			err := tr.Shutdown(ctx)
 			if err == nil {
 				select {
 				case err = <-told:
@@ -76,7 +77,7 @@ func TestCollectorThatIsAway(t *testing.T) {
 	}
 }
 
-func traced(t *testing.T, protocol string, failed func(error)) *tracing {
+func traced(t *testing.T, protocol string, failed func(error)) *sdktrace.TracerProvider {
 	t.Helper()
 	tr, err := startTracing(context.Background(), protocol, "v1", failed)
 	testkit.Must(t, err)
@@ -93,7 +94,7 @@ func deaf(t *testing.T) string {
 }
 
 // callEngine calls a gateway as the worker does, and returns what the gateway was told beside the request.
-func callEngine(ctx context.Context, t *testing.T, tr *tracing, method string) metadata.MD {
+func callEngine(ctx context.Context, t *testing.T, tr *sdktrace.TracerProvider, method string) metadata.MD {
 	t.Helper()
 	var told metadata.MD
 	server := grpc.NewServer(grpc.UnknownServiceHandler(func(_ any, s grpc.ServerStream) error {
@@ -104,7 +105,7 @@ func callEngine(ctx context.Context, t *testing.T, tr *tracing, method string) m
 	testkit.Must(t, err)
 	go func() { _ = server.Serve(l) }()
 	defer server.Stop()
-	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()), tr.dialOption())
+	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()), traceCalls(tr))
 	testkit.Must(t, err)
 	defer conn.Close()
 	if err := conn.Invoke(ctx, method, &emptypb.Empty{}, &emptypb.Empty{}); status.Code(err) != codes.NotFound {

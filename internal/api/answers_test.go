@@ -3,6 +3,7 @@ package api_test
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
@@ -19,10 +20,15 @@ import (
 	"retry-worker/internal/testkit/golden"
 )
 
-// TestAnswers plays testdata/answers.txt, each story on a journal of its own: what happens, what is asked for, and below it the
-// answer, and what the log says of it. `-update` rewrites the answers. Afterwards the journal is whole.
+// TestAnswers plays testdata/answers.txt and refused.txt, each story on a journal of its own: what happens, what is asked for, and
+// below it the answer, and what the log says of it. `-update` rewrites the answers. Afterwards the journal is whole.
 func TestAnswers(t *testing.T) {
-	const file = "testdata/answers.txt"
+	for _, file := range []string{"testdata/answers.txt", "testdata/refused.txt"} {
+		playStories(t, file)
+	}
+}
+
+func playStories(t *testing.T, file string) {
 	var got strings.Builder
 	for story := range strings.SplitSeq(testkit.Read(t, file), "\n= ") {
 		if got.Len() == 0 {
@@ -52,13 +58,24 @@ type player struct {
 	*fixture
 	names map[string]string // that the story has for ids
 	told  int               // lines of the log so far
+	was   int64             // the last record at "unchanged"
 }
 
 var (
 	uuids   = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
-	asking  = regexp.MustCompile(`^(\w+) (GET|POST|PUT|DELETE) (\S+)(?: ([{].*?))?(?: => (.*))?$`)
+	asking  = regexp.MustCompile(`^(\w+) ([A-Z]+) (/\S*)(?: ([^=].*?))?(?: => (\w+=.*))?$`)
 	defined = regexp.MustCompile(`(\w+)=([\w.]+)`)
+	// repeated is a character that stands so many times: x*201.
+	repeated = regexp.MustCompile(`(.)\*(\d+)`)
 )
+
+func repeat(text string) string {
+	return repeated.ReplaceAllStringFunc(text, func(s string) string {
+		m := repeated.FindStringSubmatch(s)
+		n, _ := strconv.Atoi(m[2]) // digits alone
+		return strings.Repeat(m[1], n)
+	})
+}
 
 // fill puts ids in the place of their names, the longest first.
 func (p *player) fill(s string) string {
@@ -110,10 +127,17 @@ func (p *player) play(step string) string {
 	case "policy":
 		queue := jobQueue()
 		p.SetPolicies(decision.Policies{decision.DefaultPolicy: p.Policies()[decision.DefaultPolicy], queue.Name: queue})
-	case "teams": // own is bound to faturamento and another, other to others
-		p.Tokens.Teams = map[string]access.Teams{"own": "ti,faturamento", "other": "ti,cadastro"}
+	case "teams": // own is bound to faturamento and another, other and beto to others
+		p.Tokens.Teams = map[string]access.Teams{"own": "ti,faturamento", "other": "ti,cadastro", "beto": "cadastro"}
 		p.Tokens.Publish(map[string]access.Role{"own": access.Operator, "other": access.Operator, "otto": access.Operator,
-			"vera": access.Viewer, "eva": access.Admin}, time.Time{})
+			"beto": access.Operator, "vera": access.Viewer, "eva": access.Admin, "ada": access.Admin}, time.Time{})
+	case "names": // NAME ID
+		p.names[f[1]] = f[2]
+	case "unchanged": // since the last time
+		if now := p.Memory.End().Record; p.was > 0 && now != p.was {
+			p.t.Errorf("%d records were made", now-p.was)
+		}
+		p.was = p.Memory.End().Record
 	case "delivers":
 		p.Deliver(true)
 	default:
@@ -138,11 +162,19 @@ func within(v any, place []string) any {
 // ask asks as somebody, remembers of the answer what the step names, and returns it.
 func (p *player) ask(m []string) string {
 	p.t.Helper()
-	a := call{m[2], p.fill(m[3]), p.fill(m[4])}.to(p.t, p.url, p.as(m[1]))
+	root := p.url
+	if strings.HasPrefix(m[3], "/api") {
+		root = p.root
+	}
+	a := call{m[2], repeat(p.fill(m[3])), repeat(p.fill(m[4]))}.to(p.t, root, p.as(m[1]))
 	for _, name := range defined.FindAllStringSubmatch(m[5], -1) {
 		p.names[name[1]] = fmt.Sprint(within(a.body, strings.Split(name[2], ".")))
 	}
 	said := fmt.Sprintf("\t%d %s\n", a.status, p.hide(strings.TrimSpace(a.text)))
+	if code, is := a.body["error"].(string); is && a.status >= http.StatusBadRequest {
+		a.refused(p.t, m[0], a.status, code)
+		said = fmt.Sprintf("\t%d %s: %s\n", a.status, code, p.hide(fmt.Sprint(a.body["message"])))
+	}
 	for _, line := range p.lines.All()[p.told:] {
 		said += "\tlog: " + p.hide(fmt.Sprint(line.Message, " ", line.ContextMap())) + "\n"
 		p.told++

@@ -61,7 +61,10 @@ func TestManyAreReleasedAtOnceFromTheirCause(t *testing.T) {
 	if left := eval[int](b, outcomeOf("planned")); left < 1 {
 		t.Errorf("none was left to wait for its turn: the pace is not kept")
 	}
-	b.accessibleRun(t)
+	for _, width := range []int64{360, 1280} {
+		b.fits("a run", width)
+		b.accessible(fmt.Sprintf("a run, %d px", width))
+	}
 	b.click("#resume")
 	b.await("that all have gone through, live", outcomeOf("recovered")+` === 10 && document.querySelector("#run-head").innerText.includes("concluída")`)
 	b.says("#result", "10 de 10 já tratadas")
@@ -89,19 +92,4 @@ func (b *tab) begun(all int64) {
 // outcomeOf is how many of a run came to an outcome, on its page.
 func outcomeOf(outcome string) string {
 	return fmt.Sprintf(`parseInt(document.querySelector(".outcomes a[href*=%s]").closest("tr").querySelector("td").innerText)`, outcome)
-}
-
-// accessibleRun holds a run's page, as it stands, against the rules, wide and on a phone.
-func (b *tab) accessibleRun(t *testing.T) {
-	t.Helper()
-	for _, width := range []int64{360, 1280} {
-		b.sized(width)
-		b.accessible(fmt.Sprintf("a run, %d px", width))
-		if over := eval[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
-			t.Errorf("a run is %d px wider than %d", over, width)
-		}
-		if small := eval[[]string](b, tooSmall); len(small) > 0 && width < phone {
-			t.Errorf("a run has targets that a finger misses: %q", small)
-		}
-	}
 }

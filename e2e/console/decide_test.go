@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"retry-worker/internal/testkit"
-	"retry-worker/internal/testkit/wait"
 )
 
 const denied = "AUTHORIZATION_DENIED: senha de autorização vencida"
@@ -86,51 +85,5 @@ func (s *fixture) passUntil(t *testing.T, instant time.Time) {
 	testkit.Must(t, err)
 	if d := instant.Sub(now); d > 0 {
 		testkit.Must(t, s.engine.AddTime(t.Context(), d.Truncate(time.Millisecond)+time.Second))
-	}
-}
-
-func TestWithoutJavaScriptAllIsReadableAndARetryWorks(t *testing.T) {
-	s := open(t)
-	const claimID = "CLM-E2E-PLAIN-1005"
-	process := s.submit(t, claimID, 5, "TIMEOUT")
-	s.deadLetter(t, claimID)
-	b := s.visit(t, "pt-BR")
-	b.withoutScript()
-	for path, wants := range map[string][]string{
-		"/":                           {"Visão geral", "Quem deve resolver", "Faturamento"},
-		"/dead-letters?q=" + claimID:  {"Pendências", claimID, "Limite de tentativas"},
-		subject(claimID):              {claimID, "Histórico", "Limite de tentativas atingido (5)"},
-		"/dead-letters/groups":        {"Pendências por causa", "Portal não respondeu a tempo"},
-		"/bulk-runs/new?q=" + claimID: {"Prévia da ação em massa", "Encontradas"},
-		"/bulk-runs":                  {"Ações em massa"},
-		"/policies":                   {"Envio TISS", "Mensagem de WhatsApp", "Tarefa com falha", "Fila de tarefas", "Sem nova tentativa"},
-		"/audit?policy=tiss-submission&id=" + claimID: {"Auditoria", claimID, "CSV"},
-		"/subjects/tiss-submission/x":                 {"Guia não encontrada"},
-	} {
-		b.open(path)
-		b.says("main", wants...)
-		if b.count("#live:not([hidden])") != 0 {
-			t.Errorf("%s claims to be kept up to date, without a script", path)
-		}
-	}
-	b.open(subject(claimID))
-	decide := func() {
-		b.write("#retry-reason", "De novo, desde o começo.")
-		b.click(`#retry input[name=how][value=fresh]`)
-		b.click(`#retry input[name=when][value=now]`)
-		b.click("#retry button.primary")
-		b.await("what can be undone", `document.querySelector("#later")`)
-	}
-	decide()
-	b.click("#later button")
-	b.await("the form again", `document.querySelector("#retry")`)
-	decide()
-	release := s.portal.hold(claimID)
-	wait.Until(t, "that it is sent again, half a minute later", func() bool { return s.find(t, claimID).State == "reprocessing" })
-	b.open(subject(claimID))
-	b.says("#decision .notice", "Reenviada", "recomeçando do zero")
-	release()
-	if result := process.ended(t); result["reviewedBy"] != "local" || result["reviewDecision"] != "reprocess" {
-		t.Errorf("the process ended with %v", result)
 	}
 }

@@ -15,11 +15,8 @@ func TestHostileTextsAreInert(t *testing.T) {
 	acts := `AUTHORIZATION_DENIED <script>alert(1)</script><img src="http://192.0.2.1/x.png" onerror="alert(2)">` +
 		"\x1b[31mred\x1b]0;title\x07\x1b[0m \u202Egnp.exe\u2066 \u200b\u2028 </textarea></pre></script><style>body{display:none}</style>" +
 		`<a href="javascript:alert(3)">here</a> {{.Token}} ${7*7} <meta http-equiv="refresh" content="0;url=http://192.0.2.1/"><form action="http://192.0.2.1/">`
-	const largeID = "CLM-E2E-LARGE-1041"
 	s.submit(t, hostileID, 0, acts)
-	s.submit(t, largeID, 0, large)
 	s.deadLetter(t, hostileID)
-	s.deadLetter(t, largeID)
 
 	b := s.visit(t, "pt-BR")
 	for _, path := range []string{"/", "/dead-letters", "/dead-letters?q=" + "CLM-%22", subject(hostileID), "/audit", "/audit?policy=tiss-submission&id=CLM-%22%3E%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E-1040"} {
@@ -32,11 +29,6 @@ func TestHostileTextsAreInert(t *testing.T) {
 	b.says("#events", `<script>alert(1)</script>`, `<a href="javascript:alert(3)">`, `{{.Token}}`, `${7*7}`)
 	b.await("it is kept up to date, beside such texts", `!document.querySelector("#live").hidden`)
 
-	b.open(subject(largeID))
-	b.inert(largeID)
-	if n := eval[int](b, `document.documentElement.outerHTML.length`); n > 400_000 {
-		t.Errorf("an error of 1 MB makes a page of %d characters", n)
-	}
 	// A person's words are no better.
 	b.write("#retry-reason", `</blockquote><script>alert(4)</script><img src=x onerror=alert(5)>`)
 	b.click("#retry button[type=submit]")

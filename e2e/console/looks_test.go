@@ -57,16 +57,21 @@ func TestEveryPageFits(t *testing.T) {
 	for _, path := range append(pagesOf(l), "/nowhere") {
 		b.open(path)
 		b.unfold()
-		for _, width := range []int64{1440, 1112, 820, 737, 705, 320, 360} {
-			b.sized(width)
-			over := eval[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`)
-			if over > 0 {
-				t.Errorf("%s is %d px wider than a screen of %d: %v", path, over, width,
-					eval[[]string](b, `[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll")).slice(0, 5).map(e => e.outerHTML.slice(0, 120))`))
-			}
+		b.fits(path, 1440, 1112, 820, 737, 705, 320, 360)
+	}
+}
+
+// fits fails the test where the page is wider than screens so wide, or has targets that a finger misses on a phone.
+func (b *tab) fits(what string, widths ...int64) {
+	b.t.Helper()
+	for _, width := range widths {
+		b.sized(width)
+		if over := eval[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
+			b.t.Errorf("%s is %d px wider than a screen of %d: %v", what, over, width,
+				eval[[]string](b, `[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll")).slice(0, 5).map(e => e.outerHTML.slice(0, 120))`))
 		}
-		if small := eval[[]string](b, tooSmall); len(small) > 0 {
-			t.Errorf("%s has targets that a finger misses: %q", path, small)
+		if small := eval[[]string](b, tooSmall); width < phone && len(small) > 0 {
+			b.t.Errorf("%s has targets that a finger misses: %q", what, small)
 		}
 	}
 }
@@ -139,6 +144,13 @@ func TestTheKeyboardAloneDoes(t *testing.T) {
 			t.Errorf("it took %d keys, expected at most 12", keys)
 		}
 		b.says("#later", "test.operator mandou reenviar")
+		if !script {
+			if b.count("#live:not([hidden])") != 0 {
+				t.Error("the page claims to be kept up to date, without a script")
+			}
+			b.click("#later button")
+			b.await("the form again", `document.querySelector("#retry")`)
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package console_test
 import (
 	"context"
 	"encoding/json"
-	"strings"
 	"sync"
 	"time"
 
@@ -22,7 +21,6 @@ type portal struct {
 
 	mu     sync.Mutex
 	visits map[string]int // submissions, by claim
-	held   map[string]chan struct{}
 }
 
 func startPortal(e *engine.Engine) (*portal, error) {
@@ -30,7 +28,7 @@ func startPortal(e *engine.Engine) (*portal, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &portal{client: client, visits: map[string]int{}, held: map[string]chan struct{}{}}
+	h := &portal{client: client, visits: map[string]int{}}
 	w := worker.New(client, worker.Config{
 		Name: "portal", JobTimeout: time.Minute, PollTimeout: 500 * time.Millisecond, MaxJobsActive: 32, Concurrency: 8,
 	}, []worker.Subscription{{JobType: "submit-claim", Begin: worker.Always(h.submit, "claimId", "failures")}}, worker.NoHooks(), zap.NewNop())
@@ -39,9 +37,6 @@ func startPortal(e *engine.Engine) (*portal, error) {
 	h.ends.Go(func() { w.Run(stop, context.Background()) })
 	return h, nil
 }
-
-// large is a failure whose text has 1 MB, a little below what the worker takes; it is too long to travel in the claim.
-const large = "1 MB"
 
 // submit fails as the claim wants, or succeeds.
 func (h *portal) submit(_ context.Context, j *worker.Job) worker.Reply {
@@ -53,41 +48,17 @@ func (h *portal) submit(_ context.Context, j *worker.Job) worker.Reply {
 		panic(err) // it is none of the tests'
 	}
 	h.mu.Lock()
-	if held := h.held[claim.ClaimID]; held != nil {
-		h.mu.Unlock()
-		<-held
-		h.mu.Lock()
-	}
 	n := h.visits[claim.ClaimID]
 	h.visits[claim.ClaimID]++
 	h.mu.Unlock()
 	if n >= len(claim.Failures) {
 		return worker.Reply{Action: worker.Completed, Variables: "{}"}
 	}
-	text := claim.Failures[n]
-	if text == large {
-		text = "AUTHORIZATION_DENIED \x1b[31m" + strings.Repeat("<b>A</b>", 1_000_000/8)
-	}
-	variables, err := json.Marshal(map[string]any{"submissionError": text})
+	variables, err := json.Marshal(map[string]any{"submissionError": claim.Failures[n]})
 	if err != nil {
 		panic(err)
 	}
 	return worker.Reply{Action: worker.Thrown, Error: worker.BPMNError{Code: "SUBMISSION_FAILED", Message: "refused", Variables: string(variables)}}
-}
-
-// hold has a claim's submissions wait until release is called: what a page says of a claim that is on its way is read before
-// it fails again.
-func (h *portal) hold(claimID string) (release func()) {
-	held := make(chan struct{})
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.held[claimID] = held
-	return func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		delete(h.held, claimID)
-		close(held)
-	}
 }
 
 // submissions of a claim so far.

@@ -236,6 +236,9 @@ func (d *doc) mustBeSound() {
 	if links := d.tags("a"); len(links) == 0 || attr(links[0], "href") != "#main" || d.id("main") == nil {
 		bad("the first link does not skip to the content")
 	}
+	if len(d.pick("#said[role=status]")) != 1 {
+		bad("there is no place to tell what changed")
+	}
 	if m := missing.FindString(d.raw); m != "" {
 		bad("a text is missing: %s", m)
 	}
@@ -274,6 +277,9 @@ func checkIDs(d *doc, bad complain) {
 		seen[attr(n, "id")] = true
 	}
 	for _, n := range d.all(func(*html.Node) bool { return true }) {
+		if has(n, "data-live") && attr(n, "id") == "" {
+			bad("a live <%s> has no id", n.Data)
+		}
 		for _, name := range []string{"aria-labelledby", "aria-describedby", "for"} {
 			for id := range strings.FieldsSeq(attr(n, name)) {
 				if !seen[id] {

@@ -10,7 +10,7 @@ import (
 
 // TestTimesAreInTheHospitalsZone, which each page names, whatever the reader's browser is set to.
 func TestTimesAreInTheHospitalsZone(t *testing.T) {
-	s := open(t, sampleDead(t, now))
+	s := open(t, sample(t))
 	story, _, _ := s.world.Memory.Story(t.Context(), journal.Subject{Tenant: journal.DefaultTenant, Policy: "tiss-submission", ID: longStoryID})
 	first := story.Attempts[0].Decision.AnalysedAt
 	d := s.page(subjectAddress("tiss-submission", longStoryID))
@@ -22,7 +22,7 @@ func TestTimesAreInTheHospitalsZone(t *testing.T) {
 
 // TestPagesAreSmall: the policies and the longest list, as they are sent, are 40 kB at most.
 func TestPagesAreSmall(t *testing.T) {
-	s := open(t, sampleDead(t, now))
+	s := open(t, sample(t))
 	s.header.Set("Accept-Encoding", "gzip")
 	style := attr(open(t, newWorld(t, now)).page("/").tags("link")[0], "href")
 	for _, address := range []string{"/", "/policies", "/dead-letters?state=all", style} {

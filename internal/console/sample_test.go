@@ -1,7 +1,6 @@
 package console_test
 
 import (
-	"context"
 	"strconv"
 	"testing"
 	"time"
@@ -17,32 +16,6 @@ type world struct{ *testkit.Fixture }
 
 func newWorld(t testing.TB, at time.Time) world { return world{testkit.New(t, testkit.At(at))} }
 
-// fails has a subject fail once, in the same process.
-func (w world) fails(policy, id, text string) *journal.Attempt {
-	return w.Fail(policy, id, text, -1)
-}
-
-// failsUntilDead has it fail again whenever its retry comes.
-func (w world) failsUntilDead(policy, id, text string) {
-	for a := w.fails(policy, id, text); a.Decision.ShouldRetry(); a = w.fails(policy, id, text) {
-		w.Set(a.Decision.NextRetryTime.Add(4 * time.Second))
-	}
-}
-
-// items are all dead letters, the newest first.
-func (w world) items() (all []deadletter.Item) {
-	for cursor := ""; ; {
-		page, next, err := w.Memory.DeadLetterPage(context.Background(), journal.DeadLetterFilter{State: deadletter.AllStates}, cursor, 200)
-		if err != nil {
-			panic(err)
-		}
-		all = append(all, page...)
-		if cursor = next; next == "" {
-			return all
-		}
-	}
-}
-
 // hostile is an error text that would like to act.
 const hostile = "<script>alert(1)</script>\x1b[31mred\x1b[0m \u202Eevil\u200b \"'><img src=x onerror=alert(2)> {{.Secret}} \x00end"
 
@@ -50,55 +23,69 @@ const hostile = "<script>alert(1)</script>\x1b[31mred\x1b[0m \u202Eevil\u200b \"
 const (
 	deadID      = "CLM-2026-004711"
 	permanentID = "CLM-2026-004802"
-	waitingID   = "CLM-2026-004900"
 	longStoryID = "CLM-2026-004650"
 	hostileID   = "msg/<b>7</b>?x=1#y&z \"q\" é"
 )
 
-// sample is a worker's week, up to the instant now.
-func sample(t *testing.T, now time.Time) world {
-	w := newWorld(t, now.Add(-80*time.Hour))
+// sample is a worker's week, up to now.
+func sample(t *testing.T) world {
+	then := now.Add(-190 * time.Minute)
+	w := newWorld(t, then.Add(-80*time.Hour))
 	const tiss = "tiss-submission"
+	fails := func(policy, id, text string) *journal.Attempt { return w.Fail(policy, id, text, -1) }
+	dies := func(policy, id, text string) (deadLetter string) {
+		a := fails(policy, id, text)
+		for ; a.Decision.ShouldRetry(); a = fails(policy, id, text) {
+			w.Set(a.Decision.NextRetryTime.Add(4 * time.Second))
+		}
+		return a.DeadLetter
+	}
 	// A claim that a person sent again after three days, and that went through then.
-	w.failsUntilDead(tiss, longStoryID, "Timeout waiting for https://portal.operadora.example/tiss: read timed out after 30000 ms")
-	long := w.items()[0].ID
+	long := dies(tiss, longStoryID, "Timeout waiting for https://portal.operadora.example/tiss: read timed out after 30000 ms")
 	w.Await(long)
-	w.Set(now.Add(-6 * time.Hour))
+	w.Set(then.Add(-6 * time.Hour))
 	_, err := w.DeadLetters.Decide(t.Context(), deadletter.Command{Action: journal.BulkRetry, ID: long, Reason: "Portal da operadora voltou; combinado com ela por telefone.", By: "marta.lima", Force: true, When: deadletter.Now})
 	testkit.Must(t, err)
 	w.Deliver(true)
 	w.Advance(40 * time.Second)
 	w.Succeed(tiss, longStoryID)
 	// A day with its failures, of which most recover.
-	w.Set(now.Add(-5 * time.Hour))
+	w.Set(then.Add(-5 * time.Hour))
 	for i := range 24 {
 		id := "CLM-2026-0040" + strconv.Itoa(10+i)
-		w.fails(tiss, id, []string{"HTTP 503 Service Unavailable", "connection reset by peer", "SocketTimeoutException"}[i%3])
+		fails(tiss, id, []string{"HTTP 503 Service Unavailable", "connection reset by peer", "SocketTimeoutException"}[i%3])
 		w.Advance(7 * time.Minute)
 		if i%4 != 3 {
 			w.Succeed(tiss, id)
 		}
 	}
-	w.Set(now.Add(-125 * time.Minute))
+	w.Set(then.Add(-125 * time.Minute))
 	for i, text := range []string{"AUTHORIZATION_DENIED: senha vencida", "INVALID_PATIENT_DATA: carteira não confere", "LoginInvalido: usuário bloqueado", "INSURANCE_EXPIRED", "DUPLICATE_CLAIM protocolo já utilizado"} {
 		for n := range 5 - i {
-			w.fails(tiss, "CLM-2026-0048"+strconv.Itoa(10+i*10+n), text)
+			fails(tiss, "CLM-2026-0048"+strconv.Itoa(10+i*10+n), text)
 			w.Advance(time.Minute)
 		}
 	}
-	w.fails(tiss, permanentID, "INVALID_PATIENT_DATA: número da carteira não confere com o cadastro da operadora")
-	w.failsUntilDead("whatsapp-message", "wamid.HBgN-4471", "HTTP 500 Internal Server Error")
-	w.fails("whatsapp-message", hostileID, "recipient does not exist 404 "+hostile)
-	w.fails("no-retry", hostileID, hostile)
-	w.failsUntilDead("job-queue", "import-lote-2219", "database is locked")
-	for i, item := range w.items() {
+	fails(tiss, permanentID, "INVALID_PATIENT_DATA: número da carteira não confere com o cadastro da operadora")
+	dies("whatsapp-message", "wamid.HBgN-4471", "HTTP 500 Internal Server Error")
+	fails("whatsapp-message", hostileID, "recipient does not exist 404 "+hostile)
+	fails("no-retry", hostileID, hostile)
+	dies("job-queue", "import-lote-2219", "database is locked")
+	letters, _, err := w.Memory.DeadLetterPage(t.Context(), journal.DeadLetterFilter{State: deadletter.AllStates}, "", 200)
+	testkit.Must(t, err)
+	for i, item := range letters {
 		if item.State == journal.DeadLetterOpen && i%5 != 2 {
 			w.Await(item.ID)
 		}
 	}
-	w.portals(t, now)
-	w.Set(now.Add(-13 * time.Minute))
-	w.fails(tiss, waitingID, "Connection refused by 10.20.0.7:443")
+	w.portals(t, then)
+	w.Set(then.Add(-13 * time.Minute))
+	fails(tiss, "CLM-2026-004900", "Connection refused by 10.20.0.7:443")
+	// A claim that has just used up its retries, and one that is to be sent again.
+	w.Set(then)
+	w.Await(dies(tiss, deadID, "HTTP 504 Gateway Timeout em /tissLoteGuias"))
+	w.Set(now.Add(-2*time.Minute - 20*time.Second))
+	fails(tiss, "CLM-2026-004901", "Connection refused by 10.20.0.7:443")
 	w.Set(now)
 	return w
 }
@@ -128,18 +115,4 @@ func (w world) portals(t *testing.T, now time.Time) {
 	p.Hold(t, "CLM-2026-005003", 9003, time.Time{})
 	h := testkit.NewPortal(hostileID, w.Journal, at(50*time.Minute))
 	h.Happens(t, w.Now(), destination.Order{Verb: destination.HoldClaims, Until: now.Add(2 * time.Hour)})
-}
-
-// sampleDead has a claim that has just used up its retries, on top of the sample.
-func sampleDead(t *testing.T, now time.Time) world {
-	w := sample(t, now.Add(-190*time.Minute))
-	w.failsUntilDead("tiss-submission", deadID, "HTTP 504 Gateway Timeout em /tissLoteGuias")
-	if w.Now().After(now) {
-		t.Fatal("the ladder took longer than the sample gives it")
-	}
-	w.Await(w.items()[0].ID)
-	w.Set(now.Add(-2*time.Minute - 20*time.Second))
-	w.fails("tiss-submission", "CLM-2026-004901", "Connection refused by 10.20.0.7:443")
-	w.Set(now)
-	return w
 }

@@ -217,7 +217,7 @@ func (s *story) begin(a *arguments) (string, error) {
 	s.browsers, s.named, s.portals = map[string]http.Header{}, map[string]string{}, map[string]*testkit.Portal{}
 	w := world{}
 	if a.First == "sample" {
-		w = sampleDead(s.t, now)
+		w = sample(s.t)
 	} else {
 		w = newWorld(s.t, now)
 	}
@@ -423,7 +423,7 @@ func (s *story) becomes(a *arguments) (string, error) {
 		case journal.BulkRecovered:
 			s.world.Succeed(i.Subject.Policy, i.Subject.ID)
 		case journal.BulkDeadAgain:
-			s.world.fails(i.Subject.Policy, i.Subject.ID, "LoginInvalido: usuário 7 bloqueado")
+			s.world.Fail(i.Subject.Policy, i.Subject.ID, "LoginInvalido: usuário 7 bloqueado", -1)
 		}
 	}
 	if r, _ := s.world.DeadLetters.Run(s.t.Context(), run); r.Counts[journal.BulkPlanned] == 0 {

@@ -69,23 +69,9 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// tokensFile is a file with those lines, as a person's umask leaves it but for mode.
-func tokensFile(t *testing.T, mode os.FileMode, lines ...string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "tokens")
-	rewrite(t, path, lines...)
-	testkit.Must(t, os.Chmod(path, mode))
-	return path
-}
-
-func rewrite(t *testing.T, path string, lines ...string) {
-	t.Helper()
-	testkit.Must(t, os.WriteFile(path, []byte(strings.Join(slices.Concat(lines, []string{""}), "\n")), 0o600))
-}
-
 func TestLoadSaysWhyItCannotRead(t *testing.T) {
 	dir := t.TempDir()
-	large := tokensFile(t, 0o600, strings.Repeat("#", 256<<10))
+	large := testkit.File(t, "tokens", []byte(strings.Repeat("#", 256<<10)+"\n"))
 	for path, want := range map[string]string{
 		filepath.Join(dir, "none"): "tokens file " + dir + "/none cannot be read: no such file or directory; name a readable file, `retry-worker token new --file` makes one",
 		dir:                        "tokens file " + dir + " cannot be read: it is no regular file; name a readable file, `retry-worker token new --file` makes one",
@@ -97,50 +83,37 @@ func TestLoadSaysWhyItCannotRead(t *testing.T) {
 	}
 }
 
+// TestAppend: what a file holds stays, a line is whole even behind an editor's last one, and what is refused changes nothing.
 func TestAppend(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "tokens")
 	_, maria := token(t, "maria", access.Operator)
-	_, ana := tokenUntil(t, "ana", access.Admin, "90d")
-	testkit.Must(t, access.Append(path, &maria))
-	info, err := os.Stat(path)
-	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Fatalf("mode %v, %v, want 0600", info.Mode(), err)
-	}
-	content := testkit.Read(t, path)
-	testkit.Must(t, os.WriteFile(path, []byte(content[:len(content)-1]), 0o600)) // as an editor may leave it
-	testkit.Must(t, access.Append(path, &ana))
-	tokens, err := access.Load(path)
-	if err != nil || !slices.Equal(tokens.Holders(), []access.Token{maria, ana}) {
-		t.Fatalf("got %v, %v", tokens, err)
-	}
-	before := testkit.Read(t, path)
-	if !strings.HasPrefix(before, "# ") {
-		t.Error("a new file does not say what it is")
-	}
-
-	_, other := token(t, "MARIA", access.Viewer)
-	_, is := errors.AsType[*access.FileError](access.Append(path, &other))
-	if after, err := os.ReadFile(path); err != nil || !is || string(after) != before {
-		t.Errorf("a name that is taken: refused %v, file changed %v", is, string(after) != before)
-	}
-}
-
-func TestAppendRefusesAWrongFile(t *testing.T) {
-	_, maria := token(t, "maria", access.Operator)
-	for content, mode := range map[string]os.FileMode{"nonsense": 0o600, "ana viewer - " + hashes[0]: 0o644} {
-		path := tokensFile(t, mode, content)
-		if err := access.Append(path, &maria); err == nil {
-			t.Errorf("%q with mode %o: added to", content, mode)
+	known := "ana viewer - " + hashes[0]
+	for content, tt := range map[string]struct {
+		mode os.FileMode
+		want string // that the file holds then; empty: it is refused
+	}{
+		"":                   {0o600, maria.Line()},
+		"# nobody yet":       {0o600, "# nobody yet\n" + maria.Line()},
+		known:                {0o600, known + "\n" + maria.Line()},
+		known + "\n":         {0o600, known + "\n" + maria.Line()},
+		known + " ti\n":      {0o644, ""},
+		"MARIA" + known[3:]:  {0o600, ""},
+		"nonsense\n" + known: {0o600, ""},
+	} {
+		path := testkit.File(t, "tokens", []byte(content))
+		testkit.Must(t, os.Chmod(path, tt.mode))
+		err := access.Append(path, &maria)
+		want := content
+		if tt.want != "" {
+			want = tt.want + "\n"
 		}
-		if after, err := os.ReadFile(path); err != nil || string(after) != content+"\n" {
-			t.Errorf("%q: changed to %q", content, after)
+		if got := testkit.Read(t, path); (err != nil) != (tt.want == "") || got != want {
+			t.Errorf("%q with mode %o: %v, and it holds %q", content, tt.mode, err, got)
 		}
 	}
-	for _, content := range []string{"", "# nobody yet\n"} {
-		path := tokensFile(t, 0o600, content)
-		if err := access.Append(path, &maria); err != nil {
-			t.Errorf("%q: %v", content, err)
-		}
+	made := filepath.Join(t.TempDir(), "tokens")
+	testkit.Must(t, access.Append(made, &maria))
+	if info, err := os.Stat(made); err != nil || info.Mode().Perm() != 0o600 || !strings.HasPrefix(testkit.Read(t, made), "# ") {
+		t.Errorf("a new file has mode %v (%v), or does not say what it is", info.Mode(), err)
 	}
 	missing := filepath.Join(t.TempDir(), "no", "tokens")
 	want := "tokens file " + missing + " cannot be written: no such file or directory; name a file in a directory that is there and that you may write"

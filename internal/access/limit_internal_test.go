@@ -2,47 +2,16 @@ package access
 
 import (
 	"net/netip"
-	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"retry-worker/internal/testkit/seeded"
-	"retry-worker/internal/web"
 )
 
 // guesses are those of a Gate.
 func guesses() *limits[netip.Prefix] { return &New(Options{}).wrong }
-
-func at(t *testing.T, address string) netip.Prefix {
-	t.Helper()
-	return web.Network(netip.MustParseAddr(address))
-}
-
-// The waits that one address is given when it comes again as soon as it may, twice: six in all for nothing, then one in
-// half a minute.
-func TestGuessesOfOneAddress(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, from := guesses(), at(t, "10.0.0.1")
-		var waits []time.Duration
-		for len(waits) < 6 {
-			wait := g.wait(from, time.Now())
-			if wait == 0 {
-				wait = g.wait(from, time.Now()) // at once
-			}
-			waits = append(waits, wait)
-			time.Sleep(wait)
-		}
-		if want := []time.Duration{0, 0, 0, 30 * time.Second, 30 * time.Second, 30 * time.Second}; !slices.Equal(waits, want) {
-			t.Errorf("waits %v, want %v", waits, want)
-		}
-		if wait := g.wait(at(t, "10.0.0.2"), time.Now()); wait != 0 {
-			t.Errorf("another address waits %v", wait)
-		}
-	})
-}
 
 // What is forgotten first was seen longest ago, not what came first; those that wait are seen too.
 func TestMemoryOfLimitsIsBounded(t *testing.T) {

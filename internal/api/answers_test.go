@@ -124,6 +124,13 @@ func (p *player) play(step string) string {
 		p.SetEngineUp(map[string]time.Time{"up": p.Now(), "down": {}}[f[1]])
 	case "portal":
 		p.portal(f[1])
+	case "exports":
+		var all strings.Builder
+		_, err := audit.Export(p.t.Context(), p.Memory, &all, audit.Selection{}, audit.JSONLines, nil)
+		testkit.Must(p.t, err)
+		return "\t" + p.hide(strings.ReplaceAll(strings.TrimSpace(all.String()), "\n", "\n\t")) + "\n"
+	case "policies":
+		p.SetPolicies(decision.Policies{})
 	case "policy":
 		queue := jobQueue()
 		p.SetPolicies(decision.Policies{decision.DefaultPolicy: p.Policies()[decision.DefaultPolicy], queue.Name: queue})

@@ -39,10 +39,3 @@ func TestUnrecordable(t *testing.T) {
 	c.refuses("otto", "/outcomes", `{"id":"CLM-001-1"}`, http.StatusUnprocessableEntity, "unrecordable")
 }
 
-func TestRetryOfAPolicyThatIsGone(t *testing.T) {
-	c := open(t)
-	id := c.permanent("CLM-001-1")
-	c.SetPolicies(decision.Policies{})
-	a := c.post("otto", "/dead-letters/"+id+"/retry", `{"reason":"x"}`)
-	a.refused(t, "without a backoff", http.StatusConflict, "policy_not_found")
-}

@@ -156,37 +156,3 @@ func TestTokenIsShownToTheServerOnly(t *testing.T) {
 	t.Setenv(tokenVariable, "rwt_a\r\nX: y")
 	retryWorker("dead-letters", "list", "--server", server.URL).fails(t, exitUsage, "RETRY_WORKER_TOKEN holds no token (not shown), expected one as `retry-worker token new` prints it")
 }
-
-// TestSearchGoesOn: a page on which a search has found nothing yet does not say that there is nothing.
-func TestSearchGoesOn(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte(`{"items":[],"next":"further"}`))
-	}))
-	defer server.Close()
-	r := retryWorker("dead-letters", "list", "--search", "portal", "--server", strings.TrimPrefix(server.URL, "http://"))
-	if r.code != exitDone || strings.Contains(r.stdout, "Nothing") || !strings.Contains(r.stdout, "More follow") {
-		t.Errorf("exit %d, %q, %q", r.code, r.stdout, r.stderr)
-	}
-}
-
-// What is no API is said so, in one line.
-func TestDeadLettersOfSomethingElse(t *testing.T) {
-	for name, answer := range map[string]struct {
-		status int
-		text   string
-	}{
-		"a proxy's page": {502, "<html>\x1b[2Jbad gateway</html>"}, "nothing": {200, ""}, "half": {200, `{"items":[`}, "a list": {200, `[]`}, "null": {200, "null"},
-		"another's error": {404, `{"detail":"x"}`}, "another's answer": {200, `{"items":"x"}`}, "a redirect": {302, `{}`},
-	} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(answer.status)
-			_, _ = w.Write([]byte(answer.text))
-		}))
-		testkit.Environment(t, map[string]string{"RETRY_WORKER_HTTP_ADDR": strings.TrimPrefix(server.URL, "http://")})
-		r := retryWorker("dead-letters", "list")
-		if r.code != exitFailed || r.stdout != "" || strings.Count(r.stderr, "\n") != 1 || !strings.Contains(r.stderr, "is not that of a retry-worker's API") || active(r.stderr) {
-			t.Errorf("%s: exit %d, %q, %q", name, r.code, r.stdout, r.stderr)
-		}
-		server.Close()
-	}
-}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os/exec"
 	"strings"
@@ -24,38 +25,30 @@ func probes(t *testing.T, host string) (readiness *metrics.Readiness, addr strin
 	return readiness, s.Addr()
 }
 
-func TestReady(t *testing.T) {
-	readiness, addr := probes(t, "127.0.0.1")
-	testkit.Environment(t, map[string]string{"RETRY_WORKER_OPS_ADDR": addr})
-	r := retryWorker("ready", "-o", "json")
-	if o := r.object(t); o["ready"] != false || o["detail"] != "the engine has not been seen yet" || r.code != exitFailed {
-		t.Errorf("not ready: got %v, exit %d", o, r.code)
-	}
-	r.says(t, "not ready: the engine has not been seen yet")
-
-	readiness.Ready("engine")
-	if r := retryWorker("ready"); r != (result{"detail  ok\nready   true\n", "", exitDone}) {
-		t.Errorf("ready: got %+v", r)
-	}
-	r = retryWorker("ready", "-o", "json")
-	if o := r.object(t); o["ready"] != true || r.code != exitDone || r.stderr != "" {
-		t.Errorf("ready: got %v, exit %d, %q", o, r.code, r.stderr)
-	}
-
-	readiness.NotReady("stop", "stopping")
-	retryWorker("ready").says(t, "not ready: stopping")
-}
-
 // What listens on every interface is asked on this machine: the image's health check.
-func TestReadyOfAWorkerThatListensEverywhere(t *testing.T) {
+func TestReady(t *testing.T) {
 	readiness, addr := probes(t, "0.0.0.0")
-	readiness.Ready("engine")
 	_, port, err := net.SplitHostPort(addr)
 	testkit.Must(t, err)
-	for _, host := range []string{"0.0.0.0", "", "[::]"} {
-		testkit.Environment(t, map[string]string{"RETRY_WORKER_OPS_ADDR": host + ":" + port})
-		retryWorker("ready").done(t)
+	says := func(ready bool, detail string) {
+		t.Helper()
+		for _, host := range []string{"0.0.0.0", "", "[::]", "127.0.0.1"} {
+			testkit.Environment(t, map[string]string{"RETRY_WORKER_OPS_ADDR": host + ":" + port})
+			text, object := retryWorker("ready"), retryWorker("ready", "-o", "json")
+			want := result{fmt.Sprintf("detail  %s\nready   %t\n", detail, ready), "", exitDone}
+			if !ready {
+				want.stderr, want.code = "retry-worker: not ready: "+detail+"\n", exitFailed
+			}
+			if o := object.object(t); text != want || o["ready"] != ready || o["detail"] != detail || object.code != want.code || object.stderr != want.stderr {
+				t.Errorf("by %s: %+v and %+v, want %+v", host, text, object, want)
+			}
+		}
 	}
+	says(false, "the engine has not been seen yet")
+	readiness.Ready("engine")
+	says(true, "ok")
+	readiness.NotReady("stop", "stopping")
+	says(false, "stopping")
 }
 
 // A proxy is for the world outside. Loopback addresses Go leaves out by itself: another one of this

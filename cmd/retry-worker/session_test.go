@@ -33,6 +33,7 @@ import (
 //	$ export NAME=VALUE       a variable of the environment
 //	$ file NAME MODE CONTENT  a file in the folder DIR; \n ends its lines
 //	$ cat NAME, $ ls          shows it, or what there is in DIR
+//	$ server STATUS TEXT      a server that answers everything so
 //	$ cert INSTANT            the certificate DIR/tls.crt holds until then; "ended" it did an hour ago
 //	$ sql STATEMENT           changes the journal as the worker never does
 //	$ engine OPTION…          starts an engine at ENGINE: tls (its authority is CA), rest, tenants=a,b, token (given out by IDP),
@@ -87,6 +88,7 @@ type session struct {
 	// names are what stands in the file for what differs each time, each followed by that.
 	names   func() []string
 	journal string // the file; empty if there is none
+	server  string // its address; empty if there is none
 	tokens  []string
 	began   time.Time
 	engine  *gateway.Gateway
@@ -107,6 +109,9 @@ func (s *session) pairs() []string {
 	}
 	if s.journal != "" {
 		all = append(all, "JOURNAL", s.journal)
+	}
+	if s.server != "" {
+		all = append(all, "SERVER", s.server)
 	}
 	return append(all, "DIR", s.dir)
 }
@@ -226,6 +231,15 @@ func (s *session) do(verb, rest string) (shown string) {
 			shown += fmt.Sprintln(info.Mode(), e.Name())
 		}
 		return shown + "exit 0\n\n"
+	case "server":
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			status, _ := strconv.Atoi(name)
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(content))
+		}))
+		s.t.Cleanup(server.Close)
+		s.server = strings.TrimPrefix(server.URL, "http://")
+		s.t.Setenv("RETRY_WORKER_HTTP_ADDR", s.server)
 	case "cert":
 		until, err := time.Parse(time.RFC3339, name)
 		if err != nil {

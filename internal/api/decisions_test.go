@@ -38,4 +38,3 @@ func TestUnrecordable(t *testing.T) {
 	c := open(t, func(_ *api.Options, to *guard.Services) { to.Journal = invalidOutcomes{} })
 	c.refuses("otto", "/outcomes", `{"id":"CLM-001-1"}`, http.StatusUnprocessableEntity, "unrecordable")
 }
-

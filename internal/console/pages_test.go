@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-
 	"retry-worker/internal/access"
 	"retry-worker/internal/console"
 	"retry-worker/internal/guard"

@@ -3,12 +3,16 @@ package main
 import (
 	"cmp"
 	"os"
+	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"retry-worker/e2e/harness"
 	"retry-worker/internal/testkit"
 )
 
@@ -60,5 +64,31 @@ func TestWithoutACommandHelpIsPrinted(t *testing.T) {
 	retryWorker("decide", "--id", "CLM-1-1", "--error", "TIMEOUT").done(t)
 	if files, err := os.ReadDir("."); err != nil || len(files) > 0 {
 		t.Errorf("it leaves %v behind (%v)", files, err)
+	}
+}
+
+func TestDecideWithoutNowIsNow(t *testing.T) {
+	before := time.Now().Truncate(time.Second)
+	o := retryWorker("decide", "--id", "CLM-1-1", "--error", "TIMEOUT", "-o", "json").object(t)
+	next, err := time.Parse(time.RFC3339, o["nextRetryTime"].(string))
+	testkit.Must(t, err)
+	analysed := next.Add(-time.Duration(o["backoffMinutes"].(float64)) * time.Minute)
+	if analysed.Before(before) || analysed.After(time.Now()) {
+		t.Errorf("analysed at %v, want now (%v)", analysed, before)
+	}
+}
+
+func TestMain(m *testing.M) { harness.Main(m) }
+
+// TestProductionAlone: the program holds neither the development engine nor the samples, nor anything made for tests, by
+// whatever way.
+func TestProductionAlone(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
+	if err != nil || !strings.Contains(string(out), "retry-worker/internal/app\n") {
+		t.Fatalf("go list: %v\n%s", err, out)
+	}
+	foreign := regexp.MustCompile(`(?m)^(retry-worker/(internal/(engine|demo|testkit|sim)|e2e|bench|tools).*|testing)$`)
+	if found := foreign.FindAllString(string(out), -1); found != nil {
+		t.Errorf("the program holds %q", found)
 	}
 }

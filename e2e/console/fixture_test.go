@@ -1,3 +1,5 @@
+// Package console drives the console in a real Chromium, with a real worker and the development engine, as the people
+// who decide dead letters do.
 package console_test
 
 import (
@@ -26,6 +28,8 @@ import (
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
+
+func TestMain(m *testing.M) { harness.Main(m) }
 
 // fixture is what all tests share: an engine with the bundled models, a portal, the worker with its journal, and a
 // browser. Each starts when it is first needed.

@@ -3,6 +3,7 @@ package console_test
 import (
 	"context"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -198,4 +199,72 @@ func TestAssetsAreKeptForGood(t *testing.T) {
 			t.Errorf("%s: %d %v", attr(n, "href"), w.Code, w.Header())
 		}
 	}
+}
+
+func TestRefusalsAndTheLogIn(t *testing.T) {
+	s := open(t, newWorld(t, now))
+	for _, lang := range []string{"pt-BR", "en"} {
+		ask := func(answer func(http.ResponseWriter, *http.Request)) *doc {
+			w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/login", nil)
+			r.Header.Set("Accept-Language", lang)
+			answer(w, r)
+			return s.doc(w, w.Code)
+		}
+		for _, code := range []string{access.CodeFormExpired, access.CodeForbiddenRole, access.CodeForbiddenOrigin, access.CodeUnsupportedMediaType} {
+			d := ask(func(w http.ResponseWriter, r *http.Request) {
+				s.pages.Refuse(w, r, access.Refusal{Status: 403, Code: code, Message: "the program's word"})
+			})
+			if strings.Contains(d.raw, "the program&#39;s word") != (code == access.CodeUnsupportedMediaType) {
+				t.Errorf("%s is not said in the reader's words", code)
+			}
+		}
+		d := ask(func(w http.ResponseWriter, r *http.Request) {
+			s.pages.Login(w, r, access.Login{Next: `/dead-letters?q="<b>`, Refusal: &access.Refusal{Status: 401, Code: access.CodeTokenUnknown}})
+		})
+		if got := d.show("[name=next]@value") + " " + d.show("[type=password][aria-invalid=true]@name"); got != `/dead-letters?q="<b> token` {
+			t.Errorf("the log-in form has %s", got)
+		}
+		slowed := ask(func(w http.ResponseWriter, r *http.Request) {
+			s.pages.Login(w, r, access.Login{Next: "/", Refusal: &access.Refusal{Status: 429, Code: access.CodeTooManyAttempts}})
+		})
+		slowed.mustSay(map[string]string{"pt-BR": "Muitas tentativas com código errado", "en": "Too many wrong tokens"}[lang])
+		if len(d.tags("nav")) > 0 {
+			t.Error("nobody sees the pages' names")
+		}
+	}
+}
+
+// TestTimesAreInTheHospitalsZone, which each page names, whatever the reader's browser is set to.
+func TestTimesAreInTheHospitalsZone(t *testing.T) {
+	s := open(t, sample(t))
+	story, _, _ := s.world.Memory.Story(t.Context(), journal.Subject{Tenant: journal.DefaultTenant, Policy: "tiss-submission", ID: longStoryID})
+	first := story.Attempts[0].Decision.AnalysedAt
+	d := s.page(subjectAddress("tiss-submission", longStoryID))
+	d.mustSay(first.Add(-3*time.Hour).Format("2 Jan 2006 15:04:05"), "Times of Brasília")
+	if zone := attr(d.tags("body")[0], "data-zone"); zone != "America/Sao_Paulo" {
+		t.Errorf("the script is told the zone %q", zone)
+	}
+}
+
+// TestPagesAreSmall: the policies and the longest list, as they are sent, are 40 kB at most.
+func TestPagesAreSmall(t *testing.T) {
+	s := open(t, sample(t))
+	s.header.Set("Accept-Encoding", "gzip")
+	style := attr(open(t, newWorld(t, now)).page("/").tags("link")[0], "href")
+	for _, address := range []string{"/", "/policies", "/dead-letters?state=all", style} {
+		if w := s.get(address); w.Header().Get("Content-Encoding") != "gzip" || w.Body.Len() > 40_000 {
+			t.Errorf("%s is sent as %q with %d bytes", address, w.Header().Get("Content-Encoding"), w.Body.Len())
+		}
+	}
+}
+
+// TestALanguageIsChosen for the pages that follow, by a cookie which over TLS is for TLS alone.
+func TestALanguageIsChosen(t *testing.T) {
+	s := open(t, newWorld(t, now))
+	s.header.Set("X-Forwarded-Proto", "https")
+	if c := s.get("/?lang=pt-BR").Result().Cookies()[0]; !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode {
+		t.Errorf("over TLS the cookie is %v", c)
+	}
+	s.header.Set("Cookie", "lang=xx")
+	s.page("/").mustSay("Overview")
 }

@@ -1,0 +1,473 @@
+package outbox_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"retry-worker/internal/journal"
+	"retry-worker/internal/outbox"
+	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/golden"
+)
+
+// TestStories plays testdata/relay.txt and lease.txt, whose README.md has the commands.
+func TestStories(t *testing.T) {
+	for _, file := range []string{"testdata/relay.txt", "testdata/lease.txt"} {
+		t.Run(file, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var s *stage
+				golden.Story(t, file, func(command string) string {
+					if rest, is := strings.CutPrefix(command, "new"); is {
+						s.end()
+						s = newStage(t, strings.Contains(rest, "patient"))
+						return ""
+					}
+					return s.play(command)
+				})
+				s.end()
+			})
+		})
+	}
+}
+
+const queue = "events"
+
+var (
+	errRefused  = errors.New("refused")
+	errNoAnswer = errors.New("the store does not answer")
+)
+
+// stage is an outbox in memory, a sink, and relays between them, in fake time.
+type stage struct {
+	*testkit.Memory
+	t        *testing.T
+	patience outbox.Patience // of new relays; the zero value: New's
+	relays   map[string]*running
+	log      *zap.Logger
+	logs     *observer.ObservedLogs
+	filled   int // messages so far
+
+	mu     sync.Mutex
+	reads  int
+	leases map[string]time.Time // until when a holder has one
+	store  golden.Arguments     // how the store is
+	sink   golden.Arguments     // how the sink is
+
+	onWay   map[string]bool
+	most    int // on their way at once
+	taken   []journal.Message
+	tries   map[int64]int
+	tried   map[string][]time.Time // by key
+	holders map[string]int
+	states  []string // of the sink, as logged
+}
+
+func newStage(t *testing.T, patient bool) *stage {
+	core, logs := observer.New(zap.DebugLevel)
+	s := &stage{Memory: testkit.NewMemory(), t: t, logs: logs, relays: map[string]*running{}, leases: map[string]time.Time{},
+		onWay: map[string]bool{}, tries: map[int64]int{}, tried: map[string][]time.Time{}, holders: map[string]int{}}
+	s.log = zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
+		switch e.Message {
+		case "messages cannot be sent, they wait in the outbox":
+			s.states = append(s.states, "down")
+		case "messages are sent again":
+			s.states = append(s.states, "up")
+		}
+		return nil
+	}))
+	if patient { // as notices are sent
+		s.patience = outbox.Patience{Message: time.Minute, Hold: 15 * time.Minute, Apart: true}
+	}
+	return s
+}
+
+// end kills all relays.
+func (s *stage) end() {
+	if s != nil {
+		for _, r := range s.relays {
+			r.kill()
+			<-r.done
+			r.halt()
+		}
+	}
+}
+
+func (s *stage) play(command string) string {
+	return golden.Play(command, map[string]func(*golden.Arguments) (string, error){
+		"fill": s.fills, "relay": s.begins, "stop": s.stops, "kill": s.kills, "wake": s.wakes, "sink": s.sinkIs, "store": s.storeIs,
+		"wait": s.wait, "within": s.within, "lives": s.lives, "erase": s.erase, "shows": s.shows, "tries": s.triesOf, "logged": s.logged,
+	})
+}
+
+// keys returns the keys that a word names: so many, or those between commas.
+func keys(word string) []string {
+	n, err := strconv.Atoi(word)
+	if err != nil {
+		return strings.Split(word, ",")
+	}
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf("CLM-%d-1", i)
+	}
+	return all
+}
+
+// fill puts messages into the outbox, with the keys in turn.
+func (s *stage) fill(n int, keys []string) {
+	c := &journal.Changes{}
+	for i := range n {
+		s.filled++
+		c.Outbox = append(c.Outbox, journal.Message{ID: fmt.Sprint("id-", s.filled), Queue: queue, Key: keys[i%len(keys)],
+			Type: "RetryScheduled", Body: "{}", At: time.Now()})
+	}
+	testkit.Must(s.t, s.Transact(context.Background(), nil, func(head journal.Head, _ []journal.History) *journal.Changes {
+		c.Seal(head, time.Now())
+		return c
+	}))
+}
+
+func (s *stage) fills(a *golden.Arguments) (string, error) {
+	n, err := strconv.Atoi(a.First)
+	s.fill(n, keys(a.Named["keys"]))
+	return "", err
+}
+
+// among reports whether a number is in a list such as 3,700, or in a range such as 1-20.
+func among(n int64, list string) bool {
+	for part := range strings.SplitSeq(list, ",") {
+		first, last, isRange := strings.Cut(part, "-")
+		if !isRange {
+			last = first
+		}
+		a, _ := strconv.ParseInt(first, 10, 64)
+		if b, err := strconv.ParseInt(last, 10, 64); err == nil && a <= n && n <= b {
+			return true
+		}
+	}
+	return false
+}
+
+// Pending counts the calls, hides what is not committed yet, and has messages that are forged, or others in the place of lost ones.
+func (s *stage) Pending(ctx context.Context, q string, after int64, limit int) ([]journal.Message, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reads++
+	all, err := s.Memory.Pending(ctx, q, after, 1<<30)
+	for i := range all {
+		all[i].Forged = among(all[i].Sequence, s.store.Named["forged"])
+		if s.store.Words["others"] {
+			all[i].ID, all[i].Key = "other-"+all[i].ID, "other-"+all[i].Key
+		}
+	}
+	all = slices.DeleteFunc(all, func(m journal.Message) bool { return among(m.Sequence, s.store.Named["hidden"]) })
+	return all[:min(len(all), limit)], err
+}
+
+// Lease notes until when a holder has a lease.
+func (s *stage) Lease(ctx context.Context, name, holder string, span time.Duration) (bool, error) {
+	s.mu.Lock()
+	slow, _ := time.ParseDuration(s.store.Named["slow"])
+	defer time.Sleep(slow)
+	defer s.mu.Unlock()
+	if s.store.Words["leaseless"] {
+		return false, errNoAnswer
+	}
+	held, err := s.Memory.Lease(ctx, name, holder, span)
+	if held && err == nil {
+		s.leases[holder] = time.Now().Add(span)
+	}
+	return held, err
+}
+
+func (s *stage) letGo(ctx context.Context, sequences []int64) error {
+	s.mu.Lock()
+	refused := s.store.Words["readonly"]
+	s.mu.Unlock()
+	if refused {
+		return journal.ErrUnavailable
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return s.Transact(ctx, nil, func(head journal.Head, _ []journal.History) *journal.Changes {
+		c := &journal.Changes{Published: sequences}
+		c.Seal(head, time.Now())
+		return c
+	})
+}
+
+// running is a relay that runs.
+type running struct {
+	*outbox.Relay
+	*stage
+	holder     string
+	halt, kill context.CancelFunc
+	done       chan struct{}
+}
+
+func (s *stage) begins(a *golden.Arguments) (string, error) {
+	r := &running{stage: s, holder: a.First, done: make(chan struct{})}
+	r.Relay = outbox.New(queue, r.holder, s, s.letGo, r, s.log)
+	if s.patience.Message > 0 {
+		r.Patience = s.patience
+	}
+	stop, halt := context.WithCancel(context.Background())
+	killed, kill := context.WithCancel(context.Background())
+	r.halt, r.kill = halt, kill
+	go func() { defer close(r.done); r.Run(stop, killed) }()
+	s.relays[r.holder] = r
+	return "", nil
+}
+
+// over ends a relay, and tells how long that took.
+func (s *stage) over(name string, end func(*running)) (string, error) {
+	began := time.Now()
+	end(s.relays[name])
+	<-s.relays[name].done
+	return fmt.Sprintf("after %s\n", time.Since(began)), nil
+}
+
+func (s *stage) stops(a *golden.Arguments) (string, error) {
+	return s.over(a.First, func(r *running) { r.halt() })
+}
+
+func (s *stage) kills(a *golden.Arguments) (string, error) {
+	return s.over(a.First, func(r *running) { r.kill() })
+}
+
+// wakes wakes a relay so often, a millisecond apart.
+func (s *stage) wakes(a *golden.Arguments) (string, error) {
+	for range a.Number("times") {
+		s.relays[a.First].Wake()
+		time.Sleep(time.Millisecond)
+	}
+	return "", nil
+}
+
+// later knows after how long it is worth trying again.
+type later struct{ error }
+
+func (later) Pause() time.Duration { return 5 * time.Minute }
+
+// Publish is the sink: it notices a relay that sends out of order or without a lease.
+func (r *running) Publish(ctx context.Context, m *journal.Message) error {
+	s := r.stage
+	s.mu.Lock()
+	if until := s.leases[r.holder]; !time.Now().Before(until) {
+		s.t.Errorf("%s sends %s after its lease", r.holder, time.Since(until))
+	}
+	if s.onWay[m.Key] {
+		s.t.Errorf("two messages of %s are on their way", m.Key)
+	}
+	s.onWay[m.Key] = true
+	s.most = max(s.most, len(s.onWay))
+	s.tries[m.Sequence]++
+	s.tried[m.Key] = append(s.tried[m.Key], time.Now())
+	s.holders[r.holder]++
+	takes, _ := time.ParseDuration(s.sink.Named["takes"])
+	if s.sink.Words["hangs"] {
+		takes = 1000 * time.Hour
+	}
+	s.mu.Unlock()
+	select {
+	case <-time.After(takes):
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.onWay, m.Key)
+	err := cmp.Or(ctx.Err(), s.answer(m))
+	if err == nil {
+		s.taken = append(s.taken, *m)
+	}
+	return err
+}
+
+// answer is the sink's to a message: as its command says, it refuses all, keys, a number of messages the first times, or those behind a
+// number of taken ones.
+func (s *stage) answer(m *journal.Message) error {
+	a := &s.sink
+	var refused bool
+	switch {
+	case a.Named["keys"] != "":
+		refused = slices.Contains(keys(a.Named["keys"]), m.Key) && (a.Named["times"] == "" || s.tries[m.Sequence] <= int(a.Number("times")))
+	case a.Named["number"] != "":
+		refused = m.Sequence == a.Number("number") && s.tries[m.Sequence] <= int(a.Number("times"))
+	case a.Named["behind"] != "":
+		refused = len(s.taken) >= int(a.Number("behind"))
+	default:
+		refused = a.Words["refuses"]
+	}
+	switch {
+	case refused && a.Words["later"]:
+		return later{errRefused}
+	case refused:
+		return errRefused
+	}
+	return nil
+}
+
+func (s *stage) sinkIs(a *golden.Arguments) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sink = *a
+	return "", nil
+}
+
+func (s *stage) storeIs(a *golden.Arguments) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.store = *a
+	s.SetDown(a.Words["down"])
+	return "", nil
+}
+
+func (s *stage) wait(a *golden.Arguments) (string, error) {
+	d, err := time.ParseDuration(a.First)
+	time.Sleep(d)
+	return "", err
+}
+
+// sent is how many messages were taken, and left how many are in the outbox.
+func (s *stage) sent() (sent, left int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.taken), len(s.Outbox())
+}
+
+// within waits until so many are left, or were sent, or more than now; it says so if that takes longer, or less than least.
+func (s *stage) within(a *golden.Arguments) (string, error) {
+	long, err := time.ParseDuration(a.First)
+	testkit.Must(s.t, err)
+	least, _ := time.ParseDuration(a.Named["least"])
+	began, now := time.Now(), 0
+	now, _ = s.sent()
+	for {
+		sent, left := s.sent()
+		if n, asked := a.Named["left"]; asked && fmt.Sprint(left) == n || a.Named["sent"] == fmt.Sprint(sent) || a.Words["more"] && sent > now {
+			break
+		}
+		if time.Since(began) > long {
+			return fmt.Sprintf("not yet: %d are sent, %d left\n", sent, left), nil
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if took := time.Since(began); took < least {
+		return fmt.Sprintf("after %s already\n", took), nil
+	}
+	return "", nil
+}
+
+// lives has a message come each minute, for so many minutes, of which the relay is told, and says which took longer than two seconds.
+func (s *stage) lives(a *golden.Arguments) (said string, _ error) {
+	for range a.Number("minutes") {
+		_, before := s.sent()
+		s.fill(1, keys(a.Named["keys"]))
+		s.relays[a.First].Wake()
+		late, _ := s.within(&golden.Arguments{First: "2s", Named: map[string]string{"left": fmt.Sprint(before)}})
+		said += late
+		time.Sleep(time.Minute)
+	}
+	return said, nil
+}
+
+// erase takes the messages of a key out of the outbox.
+func (s *stage) erase(a *golden.Arguments) (string, error) {
+	var gone []int64
+	for _, m := range s.Outbox() {
+		if m.Key == a.First {
+			gone = append(gone, m.Sequence)
+		}
+	}
+	return "", s.letGo(s.t.Context(), gone)
+}
+
+// shows tells what was sent, in which order where a few keys are named, and by whom; and how often the outbox and the sink were asked if
+// that is more than it may.
+func (s *stage) shows(a *golden.Arguments) (string, error) {
+	sent, left := s.sent()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	said := ""
+	highest, times, tries := map[string]int64{}, map[int64]int{}, 0
+	order := map[string][]int64{}
+	for _, m := range s.taken {
+		if times[m.Sequence]++; times[m.Sequence] == 1 && m.Sequence < highest[m.Key] {
+			said += fmt.Sprintf("message %d of %s came after %d\n", m.Sequence, m.Key, highest[m.Key])
+		}
+		highest[m.Key] = max(highest[m.Key], m.Sequence)
+		order[m.Key] = append(order[m.Key], m.Sequence)
+	}
+	for _, n := range s.tries {
+		tries += n
+	}
+	said = fmt.Sprintf("%d sent, %d left, the sink was %v\n", len(times), left, s.states) + said
+	if twice := sent - len(times); twice > int(a.Number("twice")) {
+		said += fmt.Sprintf("%d came twice\n", twice)
+	}
+	for key := range strings.SplitSeq(a.Named["keys"], ",") {
+		if key != "" {
+			said += fmt.Sprintf("%s: %v\n", key, order[key])
+		}
+	}
+	for what, n := range map[string]int{"reads": s.reads, "tries": tries} {
+		if a.Named[what] != "" && n > int(a.Number(what)) {
+			said += fmt.Sprintf("%d %s\n", n, what)
+		}
+	}
+	if a.Words["senders"] {
+		said += fmt.Sprintln("by", slices.Sorted(maps.Keys(s.holders)))
+	}
+	if a.Words["together"] {
+		said += fmt.Sprintln("on their way at once:", s.most)
+	}
+	return said, nil
+}
+
+// triesOf holds how often a key was tried, and how far apart from the number-th try on, against bounds.
+func (s *stage) triesOf(a *golden.Arguments) (said string, _ error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.tried[a.First]
+	if n := int64(len(all)); n < a.Number("least") || n > a.Number("most") {
+		said = fmt.Sprintf("%d tries\n", n)
+	}
+	apart, _ := time.ParseDuration(a.Named["apart"])
+	longest, _ := time.ParseDuration(a.Named["longest"])
+	for i := 1; i < len(all); i++ {
+		if gap := all[i].Sub(all[i-1]); i >= int(a.Number("from")) && gap < apart || gap > longest {
+			said += fmt.Sprintf("try %d comes %s after the one before\n", i+1, gap)
+		}
+	}
+	return said, nil
+}
+
+// logged tells the lines of the log: a message so many times.
+func (s *stage) logged(*golden.Arguments) (said string, _ error) {
+	lines := map[string]int{}
+	for _, line := range s.logs.TakeAll() {
+		text := fmt.Sprintf("%s %s", line.Level, line.Message)
+		if err := line.ContextMap()["error"]; err != nil {
+			text += fmt.Sprintf(": %v", err)
+		}
+		lines[text]++
+	}
+	for _, text := range slices.Sorted(maps.Keys(lines)) {
+		said += fmt.Sprintf("%d times: %s\n", lines[text], text)
+	}
+	return said, nil
+}

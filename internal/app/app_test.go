@@ -143,7 +143,7 @@ func TestTLSAndToken(t *testing.T) {
 	}
 	r := serve(t, s)
 	wait.Until(t, "ready", func() bool { return r.ready(t) })
-	if n := idp.Counts().Requests; n != 1 {
+	if n := idp.Requests(); n != 1 {
 		t.Errorf("%d token requests for five loops, want 1", n)
 	}
 	r.stop()

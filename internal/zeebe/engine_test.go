@@ -3,18 +3,25 @@ package zeebe_test
 import (
 	"context"
 	"errors"
+	"net"
 	"reflect"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
 	"retry-worker/internal/worker"
+	"retry-worker/internal/zeebe"
 )
 
 // TestPollAsItIsMeant holds the request and the jobs against the protocol's fields.
@@ -45,40 +52,56 @@ func TestPollAsItIsMeant(t *testing.T) {
 	}
 }
 
-// TestJobsAndErrorTogether: what came before a stream was cut is not thrown away.
-func TestJobsAndErrorTogether(t *testing.T) {
-	g, c := connected(t, gateway.Options{JobsPerMessage: 2})
-	for range 10 {
-		g.AddJob(work())
-	}
-	g.Inject(gateway.Fault{Method: gateway.ActivateJobs, CutStream: true, CutAfter: 6})
-	jobs, err := c.Activate(wait.Context(t), poll(20, time.Second))
-	if len(jobs) != 6 {
-		t.Errorf("got %d jobs, want the 6 that came", len(jobs))
-	}
-	wantKind(t, "the error beside them", err, worker.Ambiguous)
+// streaming is a gateway that answers each poll with these messages, and an error.
+type streaming struct {
+	pb.UnimplementedGatewayServer
+	messages []*pb.ActivateJobsResponse
+	err      error
+	polls    atomic.Int32
 }
 
-// TestActivationTooLarge is told from a gateway that is busy, which has the same code. What is four times what a gateway sends
-// by default is read.
-func TestActivationTooLarge(t *testing.T) {
-	g, c := connected(t, gateway.Options{JobsPerMessage: 1})
-	large := work()
-	large.Variables = `{"claimId":"` + strings.Repeat("x", 15<<20) + `"}`
-	within := g.AddJob(large)
-	large.Variables = `{"claimId":"` + strings.Repeat("x", 17<<20) + `"}`
-	g.AddJob(large)
-	busy := g.Inject(gateway.Fault{Method: gateway.ActivateJobs, Code: codes.ResourceExhausted, Times: 1})
-	_, err := c.Activate(wait.Context(t), poll(2, time.Second))
-	wantKind(t, "a busy gateway", err, worker.NotTaken)
-	if busy.Fired() != 1 {
-		t.Error("the call was made again behind the loop's back")
+func (s *streaming) ActivateJobs(_ *pb.ActivateJobsRequest, to pb.Gateway_ActivateJobsServer) error {
+	s.polls.Add(1)
+	for _, m := range s.messages {
+		if err := to.Send(m); err != nil {
+			return err
+		}
 	}
-	if jobs, err := c.Activate(wait.Context(t), poll(1, time.Second)); err != nil || len(jobs) != 1 || jobs[0].Key != within {
-		t.Fatalf("got %d jobs and %v, want the one below the receive limit", len(jobs), err)
+	return s.err
+}
+
+// TestPollThatIsCutOff: what came before is not thrown away. A job that is too large is told from a gateway that is busy, which has the
+// same code; what is four times what a gateway sends by default is read. No call is made again behind the loop's back.
+func TestPollThatIsCutOff(t *testing.T) {
+	jobs := func(n, size int) *pb.ActivateJobsResponse {
+		variables := `{"claimId":"` + strings.Repeat("x", size) + `"}`
+		return &pb.ActivateJobsResponse{Jobs: slices.Repeat([]*pb.ActivatedJob{{Key: 7, Variables: variables}}, n)}
 	}
-	_, err = c.Activate(wait.Context(t), poll(1, time.Second))
-	wantKind(t, "a job above the receive limit", err, worker.TooLarge)
+	for name, tt := range map[string]struct {
+		streaming *streaming
+		jobs      int
+		want      worker.ErrorKind // -1: no error
+	}{
+		"broken":                  {&streaming{messages: []*pb.ActivateJobsResponse{jobs(2, 1), jobs(4, 1)}, err: status.Error(codes.Unavailable, "")}, 6, worker.Ambiguous},
+		"busy":                    {&streaming{err: status.Error(codes.ResourceExhausted, "")}, 0, worker.NotTaken},
+		"below the receive limit": {&streaming{messages: []*pb.ActivateJobsResponse{jobs(1, 15<<20)}}, 1, -1},
+		"above the receive limit": {&streaming{messages: []*pb.ActivateJobsResponse{jobs(1, 17<<20)}}, 0, worker.TooLarge},
+	} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		testkit.Must(t, err)
+		server := grpc.NewServer()
+		pb.RegisterGatewayServer(server, tt.streaming)
+		go func() { _ = server.Serve(l) }() // ends with Stop
+		t.Cleanup(server.Stop)
+		c := dial(t, zeebe.Options{Address: l.Addr().String(), Plaintext: true, KeepAlive: 45 * time.Second})
+		got, err := c.Activate(wait.Context(t), poll(20, time.Second))
+		if len(got) != tt.jobs || tt.streaming.polls.Load() != 1 || tt.want < 0 && err != nil {
+			t.Errorf("%s: got %d jobs by %d polls, and %v", name, len(got), tt.streaming.polls.Load(), err)
+		}
+		if tt.want >= 0 {
+			wantKind(t, name, err, tt.want)
+		}
+	}
 }
 
 func TestCompleteAndFail(t *testing.T) {

@@ -61,7 +61,7 @@ func TestUnauthenticated(t *testing.T) {
 				t.Fatal("the gateway took a token that was revoked")
 			}
 			wait.Until(t, "a new token", func() bool { return tt.call(wait.Context(t), c) == nil })
-			if n := idp.Counts().Requests; n != 2 {
+			if n := idp.Requests(); n != 2 {
 				t.Errorf("%d token requests, want two", n)
 			}
 		})

@@ -7,10 +7,8 @@ import (
 	"strings"
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"retry-worker/internal/clock"
@@ -20,10 +18,10 @@ import (
 // around takes every call into the records, through the faults, and to its effect.
 func (g *Gateway) around(ctx context.Context, asked any, effect func() error) error {
 	var key int64
-	a := &Answer{from: from(ctx)}
+	a := &Answer{}
 	switch in := asked.(type) {
 	case *pb.ActivateJobsRequest:
-		return g.poll(ctx, in, a.from, effect)
+		return g.poll(ctx, in, effect)
 	case engine.Complete:
 		key, a.Method, a.Variables = in.Key, CompleteJob, in.Variables
 	case engine.Fail:
@@ -44,24 +42,12 @@ func (g *Gateway) around(ctx context.Context, asked any, effect func() error) er
 	return g.answer(ctx, key, a, effect)
 }
 
-// from returns the name of the connection that a call came by; empty if the test makes it itself.
-func from(ctx context.Context) string {
-	if p, ok := peer.FromContext(ctx); ok {
-		return p.Addr.String()
-	}
-	return ""
-}
-
 // poll records a poll, and carries it out.
-func (g *Gateway) poll(ctx context.Context, in *pb.ActivateJobsRequest, from string, effect func() error) error {
+func (g *Gateway) poll(ctx context.Context, in *pb.ActivateJobsRequest, effect func() error) error {
 	p := &Poll{ActivateJobsRequest: in}
-	g.change(func() {
-		p.At = g.Now()
-		g.polls = append(g.polls, p)
-		g.workers[from] = in.Worker
-	})
+	g.change(func() { g.polls = append(g.polls, p) })
 	defer g.change(func() { p.Ended = g.Now() })
-	return g.call(ctx, Call{Method: ActivateJobs, Worker: in.Worker, from: from}, func() error {
+	return g.call(ctx, Call{Method: ActivateJobs, Worker: in.Worker}, func() error {
 		g.change(func() { g.counts.Waiting++ })
 		defer g.change(func() { g.counts.Waiting-- })
 		return effect()
@@ -70,22 +56,13 @@ func (g *Gateway) poll(ctx context.Context, in *pb.ActivateJobsRequest, from str
 
 // answer records any call but a poll, for the job that has the key or whose element has it, and carries it out.
 func (g *Gateway) answer(ctx context.Context, key int64, a *Answer, effect func() error) error {
-	c := Call{Method: a.Method, from: a.from}
+	c := Call{Method: a.Method}
 	var j *job
-	g.change(func() {
-		a.Worker = g.workers[a.from]
-		if j = g.jobs[cmp.Or(g.elements[key], key)]; j == nil {
-			return
-		}
-		// Before its first poll, a connection is taken for that of the worker that holds the job.
-		if c.JobKey = j.Key; a.Worker == "" && a.from != "" && len(j.Activations) > 0 {
-			a.Worker = j.Activations[len(j.Activations)-1].Worker
-		}
-	})
-	c.Worker = a.Worker
+	g.change(func() { j = g.jobs[cmp.Or(g.elements[key], key)] })
 	if j == nil {
 		return g.call(ctx, c, effect)
 	}
+	c.JobKey = j.Key
 	note := func(err error) {
 		a.Code = status.Code(err)
 		j.answers = append(j.answers, a)
@@ -93,7 +70,7 @@ func (g *Gateway) answer(ctx context.Context, key int64, a *Answer, effect func(
 	err := g.call(ctx, c, func() error {
 		g.commands.Lock() // so that the job's changes are this command's
 		defer g.commands.Unlock()
-		a.At, a.Reached = g.Now(), true
+		a.Reached = true
 		err := effect()
 		g.change(func() {
 			a.Settled = err == nil && c.Answers() && j.State.Settled()
@@ -103,7 +80,6 @@ func (g *Gateway) answer(ctx context.Context, key int64, a *Answer, effect func(
 	})
 	g.change(func() {
 		if !a.Reached {
-			a.At = g.Now()
 			note(err)
 		}
 	})
@@ -133,55 +109,17 @@ func (g *Gateway) call(ctx context.Context, c Call, effect func() error) (err er
 			return status.FromContextError(ctx.Err()).Err()
 		}
 	}
-	if last == nil || last.DropAck || last.CutStream {
+	if last == nil || last.DropAck {
 		err = effect()
 	}
 	switch {
 	case last == nil:
 		return err
-	case last.CutStream && err == nil:
-		if s, is := ctx.Value(streamKey{}).(*stream); is {
-			s.cut = last
-			return nil
-		}
 	case last.Hang:
 		<-ctx.Done()
 		return status.FromContextError(ctx.Err()).Err()
 	}
 	return last.err()
-}
-
-type streamKey struct{}
-
-// stream is the answer to a gRPC poll.
-type stream struct {
-	grpc.ServerStream
-	perMessage int
-	cut        *Fault // CutStream; nil: none
-	err        error  // the poll's end
-}
-
-// intercept is gRPC's interceptor of polls.
-func (g *Gateway) intercept(server any, to grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
-	s := &stream{ServerStream: to, perMessage: g.options.JobsPerMessage}
-	return cmp.Or(handler(server, s), s.err)
-}
-
-func (s *stream) Context() context.Context {
-	return context.WithValue(s.ServerStream.Context(), streamKey{}, s)
-}
-
-func (s *stream) SendMsg(m any) error {
-	jobs := m.(*pb.ActivateJobsResponse).Jobs
-	if s.cut != nil {
-		jobs, s.err = jobs[:min(s.cut.CutAfter, len(jobs))], s.cut.err()
-	}
-	for part := range slices.Chunk(jobs, max(1, cmp.Or(s.perMessage, len(jobs)))) {
-		if err := s.ServerStream.SendMsg(&pb.ActivateJobsResponse{Jobs: part}); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // outcome is how a call ended.

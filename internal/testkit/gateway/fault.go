@@ -28,9 +28,9 @@ const (
 type Call struct {
 	Method Method
 	JobKey int64  // of its job; 0 if it has none
-	Worker string // the last that polled by its connection
+	Worker string // that polls
 
-	from, token string // connection's name, empty for the test's own calls; bearer token
+	token string // bearer token
 }
 
 // Answers reports whether the call is a worker's answer to a job.
@@ -53,13 +53,10 @@ type Fault struct {
 	// DropAck lets the call take effect, and then answers with Code (UNAVAILABLE if OK) or hangs. Jobs of such a poll
 	// stay locked until their time-out.
 	DropAck bool
-	// CutStream ends a poll's answer with Code (UNAVAILABLE if OK) after CutAfter jobs; the others stay locked.
-	CutStream bool
-	CutAfter  int
 }
 
 func (f *Fault) answers() bool {
-	return f.Code != codes.OK || f.Hang || f.DropAck || f.CutStream
+	return f.Code != codes.OK || f.Hang || f.DropAck
 }
 
 // err returns the fault's answer.

@@ -33,8 +33,6 @@ type Options struct {
 	REST bool
 	// Tenants, in addition to the default one, turn multi-tenancy on.
 	Tenants []string
-	// JobsPerMessage splits a poll's answer into messages; 0: one message. REST has no messages.
-	JobsPerMessage int
 }
 
 // Version is the gateway's in the topology.
@@ -63,7 +61,6 @@ type Gateway struct {
 	elements  map[int64]int64 // element to its job
 	instances map[int64]scope
 	polls     []*Poll
-	workers   map[string]string // connection to its last poll's worker
 	calls     map[outcome]int
 	counts    Counts
 }
@@ -73,9 +70,9 @@ func New(tb testing.TB, o Options) *Gateway {
 	tb.Helper()
 	g := &Gateway{
 		options: o, network: testkit.NewNetwork(), models: map[string]string{}, changed: make(chan struct{}), jobs: map[int64]*job{},
-		elements: map[int64]int64{}, instances: map[int64]scope{}, workers: map[string]string{}, calls: map[outcome]int{},
+		elements: map[int64]int64{}, instances: map[int64]scope{}, calls: map[outcome]int{},
 	}
-	g.grpc = []grpc.ServerOption{grpc.WaitForHandlers(true), grpc.StreamInterceptor(g.intercept)}
+	g.grpc = []grpc.ServerOption{grpc.WaitForHandlers(true)}
 	var err error
 	g.engine, err = server.Open(server.Options{Version: Version, Tenants: o.Tenants, Happened: g.happened, Around: g.around})
 	testkit.Must(tb, err)

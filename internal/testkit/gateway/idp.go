@@ -18,12 +18,9 @@ type IDP struct {
 	mu     sync.Mutex
 	status int // of the answer instead of a token, with body; 0: none
 	body   string
-	counts IDPCounts
+	asked  int             // for a token
 	tokens map[string]bool // the valid ones
 }
-
-// IDPCounts are an IDP's totals.
-type IDPCounts struct{ Requests, Issued int }
 
 // NewIDP starts an IDP that knows one client, and ends with the test. Its tokens are valid until Revoke.
 func NewIDP(tb testing.TB, client, secret, audience string) *IDP {
@@ -49,10 +46,10 @@ func (p *IDP) Accepts(token string) (valid bool) {
 	return valid
 }
 
-// Counts returns the current totals.
-func (p *IDP) Counts() (c IDPCounts) {
-	p.change(func() { c = p.counts })
-	return c
+// Requests returns how often a token was asked for.
+func (p *IDP) Requests() (n int) {
+	p.change(func() { n = p.asked })
+	return n
 }
 
 func (p *IDP) change(f func()) {
@@ -65,7 +62,7 @@ func (p *IDP) change(f func()) {
 func (p *IDP) serve(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.counts.Requests++
+	p.asked++
 	if p.status != 0 {
 		w.WriteHeader(p.status)
 		_, _ = io.WriteString(w, p.body)
@@ -84,8 +81,7 @@ func (p *IDP) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	body := map[string]any{"error": problem}
 	if problem == "" {
-		p.counts.Issued++
-		token := fmt.Sprintf("token-%d", p.counts.Issued)
+		token := fmt.Sprintf("token-%d", p.asked)
 		p.tokens[token] = true
 		body = map[string]any{"access_token": token, "token_type": "Bearer", "expires_in": 300}
 	}

@@ -59,17 +59,12 @@ type Record struct {
 	Answers     []Answer // in order, with SetVariables of its element and UpdateJobTimeout
 }
 
-// Activation is a worker's receipt of a job.
-type Activation struct {
-	At, Deadline time.Time
-	Worker       string
-}
+// Activation is a worker's receipt of a job, until its deadline.
+type Activation struct{ Deadline time.Time }
 
 // Answer is a command about a job.
 type Answer struct {
-	At        time.Time
 	Method    Method
-	Worker    string // the last that polled by its connection
 	Variables string
 	ErrorCode string
 	Message   string
@@ -78,8 +73,6 @@ type Answer struct {
 	Code      codes.Code // the engine's, or that of the fault that stopped the command
 	Reached   bool       // no fault stopped the command
 	Settled   bool       // it settled the job
-
-	from string // the connection's name
 }
 
 // Accepted reports whether the command took effect.
@@ -88,7 +81,7 @@ func (a *Answer) Accepted() bool { return a.Reached && a.Code == codes.OK }
 // Poll is one ActivateJobs call.
 type Poll struct {
 	*pb.ActivateJobsRequest
-	At, Ended time.Time // Ended is zero while it waits
+	Ended time.Time // zero while it waits
 }
 
 // Counts are totals.
@@ -227,14 +220,13 @@ func (g *Gateway) deployed(tenant, headers string) string {
 // happened records what the engine did, before anybody is answered.
 func (g *Gateway) happened(events []engine.Event) {
 	g.change(func() {
-		at := g.Now()
 		for i := range events {
-			g.record(&events[i], at)
+			g.record(&events[i])
 		}
 	})
 }
 
-func (g *Gateway) record(e *engine.Event, at time.Time) {
+func (g *Gateway) record(e *engine.Event) {
 	v, j := &e.Value, g.jobs[e.Key]
 	switch e.ValueType + " " + e.Intent {
 	case "VARIABLE CREATED", "VARIABLE UPDATED":
@@ -254,7 +246,7 @@ func (g *Gateway) record(e *engine.Event, at time.Time) {
 	case "JOB_BATCH ACTIVATED":
 		for _, key := range v.JobKeys {
 			j := g.jobs[key]
-			j.Activations = append(j.Activations, Activation{At: at, Deadline: time.UnixMilli(v.Deadline), Worker: v.Worker})
+			j.Activations = append(j.Activations, Activation{time.UnixMilli(v.Deadline)})
 			g.counts.HandedOut++
 			g.move(j, Activated)
 		}

@@ -5,10 +5,9 @@ import (
 	"sync"
 
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
 )
 
-// rest serves the engine's REST API. It passes a request's origin and token on to the faults.
+// rest serves the engine's REST API. It passes a request's token on to the faults.
 type rest struct {
 	http.Server
 	running sync.WaitGroup
@@ -19,18 +18,11 @@ func newREST(g *Gateway) *rest {
 	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.running.Add(1)
 		defer s.running.Done()
-		ctx := peer.NewContext(r.Context(), &peer.Peer{Addr: remote(r.RemoteAddr)})
-		ctx = metadata.NewIncomingContext(ctx, metadata.Pairs("authorization", r.Header.Get("Authorization")))
+		ctx := metadata.NewIncomingContext(r.Context(), metadata.Pairs("authorization", r.Header.Get("Authorization")))
 		engine.ServeHTTP(w, r.WithContext(ctx))
 	})
 	return s
 }
-
-// remote is a request's origin.
-type remote string
-
-func (r remote) Network() string { return "tcp" }
-func (r remote) String() string  { return string(r) }
 
 // Stop cuts all connections and returns when no call runs.
 func (s *rest) Stop() {

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -154,10 +155,8 @@ func (t *Tokens) find(secret string) *Token {
 
 // named returns the token of that name; nil if there is none. Names are not secret.
 func (t *Tokens) named(name string) *Token {
-	for i := range t.all {
-		if t.all[i].Name == name {
-			return &t.all[i]
-		}
+	if i := slices.IndexFunc(t.all, func(t Token) bool { return t.Name == name }); i >= 0 {
+		return &t.all[i]
 	}
 	return nil
 }

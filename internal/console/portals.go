@@ -33,13 +33,9 @@ type portalData struct {
 	portalRow
 	Claims []gate.Claim
 	V      *visit
-	Orders []destination.Verb
 	// MayNot says why the reader may order nothing; empty if he may. Done says what he has just ordered.
 	MayNot, Done string
 }
-
-// orders lists what can be ordered.
-var orders = []destination.Verb{destination.HoldClaims, destination.SendCanary, destination.ReleaseAt, destination.TreatAsUp}
 
 func portalURL(name string) string { return "/destinations/" + segment(name) }
 
@@ -153,11 +149,8 @@ func (v *visit) Brief(t time.Time) string {
 func (p *Pages) portal(v *visit, o *open) (*page, error) {
 	found, claims, err := o.Destination(v.r.PathValue("name"))
 	check(err)
-	d := &portalData{V: v, portalRow: v.portalRow(&found), Claims: claims, Orders: orders,
-		MayNot: v.mayNot(access.Order, "", "portal.may_not")}
-	if done := v.r.URL.Query().Get("done"); slices.Contains(orders, destination.Verb(done)) {
-		d.Done = v.T("portal.done." + done)
-	}
+	d := &portalData{V: v, portalRow: v.portalRow(&found), Claims: claims,
+		MayNot: v.mayNot(access.Order, "", "portal.may_not"), Done: v.Or("portal.done."+v.r.URL.Query().Get("done"), "")}
 	return &page{name: "portal", section: "portals", title: d.Name, data: d,
 		summary: d.State.Word + ". " + d.Says}, nil
 }

@@ -77,7 +77,7 @@ func TestStalledReplica(t *testing.T) {
 func playStalled(t *testing.T, timeOut time.Duration, atCommit bool) {
 	const claims = 4
 	url, s := postgres.Database(t), newStub(t, "STALLED")
-	way, through := newProxy(t, url)
+	way, through := postgres.NewProxy(t, url)
 	env := []string{"RETRY_WORKER_JOB_TIMEOUT=" + timeOut.String()}
 	one := serve(t, settings{name: "one", gateway: s.Addr(), url: through, env: env})
 	s.polled()
@@ -89,14 +89,13 @@ func playStalled(t *testing.T, timeOut time.Duration, atCommit bool) {
 	two := serve(t, settings{name: "two", gateway: s.Addr(), url: url, env: env})
 	db := database(t, url)
 	if atCommit {
-		way.arm(func() bool {
+		way.OnCommit(func() {
 			if _, locked := db.Exec("SELECT FROM ledger_head FOR UPDATE NOWAIT"); locked != nil && s.Counts().Held == claims {
-				way.stall() // it has the ledger for itself, until the server takes that away
+				way.Stall() // it has the ledger for itself, until the server takes that away
 			}
-			return true
 		})
 	} else {
-		way.stall()
+		way.Stall()
 	}
 	s.claims(claims)
 	testkit.Must(t, s.WaitFor(wait.Context(t), func(c gateway.Counts) bool { return c.Held == claims }))
@@ -108,10 +107,13 @@ func playStalled(t *testing.T, timeOut time.Duration, atCommit bool) {
 		testkit.Must(t, db.QueryRow("SELECT coalesce(sum(last - first + 1), 0) FROM answered").Scan(&marked))
 		return s.Counts().Settled == claims && marked == claims
 	})
+	if again := s.Counts().HandedOut - claims; again < claims {
+		t.Errorf("%d of %d jobs were given out again, so the replica was not without its database", again, claims)
+	}
 	stalled := time.Since(began)
 	nothing.Remove()
-	way.arm(nil)
-	way.goOn()
+	way.OnCommit(nil)
+	way.GoOn()
 	two.stop()
 	s.claims(claims) // one is as good as before
 	s.settle()

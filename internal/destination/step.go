@@ -207,7 +207,7 @@ func (s *State) isOld(sent time.Time) bool { return !sent.IsZero() && sent.Befor
 // outage.
 func (g *Gate) tests(e *Outcome) bool {
 	if e.Claim == 0 {
-		return !g.now.Before(g.testAt())
+		return !g.isOld(e.Sent) && !g.now.Before(g.testAt())
 	}
 	return e.Sent.IsZero() || !e.Sent.Before(g.Outage.Since)
 }

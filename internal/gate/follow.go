@@ -268,7 +268,7 @@ func outcomeOf(r *journal.Record) (name string, o destination.Outcome) {
 			o.Claim = a.Sent.JobKey
 		}
 	} else if k := r.Entry.Kind; k == journal.OutcomeEntry || k == journal.GateEntry {
-		if sent, err := journal.ReadSent(r.Entry); err == nil && sent.JobKey != 0 {
+		if sent, err := journal.ReadSent(r.Entry); err == nil && sent.Destination != "" {
 			return sent.Destination,
 				destination.Outcome{Tells: destination.TellsAnswered, Claim: sent.JobKey, Sent: sent.At}
 		}

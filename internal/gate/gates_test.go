@@ -371,6 +371,24 @@ func TestFailuresAgainstAdmissions(t *testing.T) {
 	})
 }
 
+// TestSuccessWithoutAGate: claims of a model that has no gate take a portal down, and one that succeeds then takes it up.
+func TestSuccessWithoutAGate(t *testing.T) {
+	inBubble(t, down(0, 0), func(w *world) {
+		w.start()
+		time.Sleep(time.Minute)
+		for i := range 5 {
+			w.job(worker.AnalyzeRetry, fmt.Sprintf("CLM-%d-1", i), w.newKey(nil), map[string]any{"submissionError": "TIMEOUT"})
+		}
+		for _, phase := range []destination.Phase{destination.Down, destination.Up} {
+			time.Sleep(10 * time.Minute)
+			if all, err := w.replicas[0].gates.Destinations(); err != nil || len(all) != 1 || all[0].State.Phase != phase {
+				t.Errorf("told is %+v, %v, want %s", all, err, phase)
+			}
+			w.job(worker.RecordRetryOutcome, "CLM-0-1", w.newKey(nil), map[string]any{})
+		}
+	})
+}
+
 // TestPortalShuts: a portal takes claims until 18:00, and is down from 13:00 to 16:00. Claims that must go that day go
 // before the others; what cannot go is given to a person an hour before the portal shuts; the others go when it opens on
 // the next day, and none while it is shut.

@@ -216,9 +216,16 @@ func ReadGateAnswer(m *Message) (a GateAnswer, err error) {
 	return a, err
 }
 
-// ReadSent returns the claim whose success an outcome's or a gate's record reports; zero if no gate let it through.
+// ReadSent returns the claim whose success an outcome's or a gate's record reports. Its JobKey is 0 if it passed no gate.
 func ReadSent(e *Entry) (SentJob, error) {
-	b, err := BodyOf[struct{ Sent SentJob }](e)
+	b, err := BodyOf[struct {
+		Sent SentJob
+		Dest string
+		At   time.Time
+	}](e)
+	if b.Sent.JobKey == 0 {
+		b.Sent = SentJob{Destination: b.Dest, At: b.At}
+	}
 	return b.Sent, err
 }
 

@@ -70,8 +70,10 @@ type outcomeBody struct {
 	// DeadLetter is the id of the dead letter that a failure creates, Team who must act on it.
 	DeadLetter string        `json:"deadLetterId,omitempty"`
 	Team       decision.Team `json:"responsibleTeam,omitempty"`
-	// Sent is the claim, if a destination's gate let it through and it succeeded.
-	Sent SentJob `json:"sent,omitzero"`
+	// Sent is the claim, if a destination's gate let it through and it succeeded. Destination is that of one that passed no
+	// gate and succeeded at At.
+	Sent        SentJob `json:"sent,omitzero"`
+	Destination string  `json:"dest,omitempty"`
 	// Left is an expired episode, opened at Opened, as its own records will be purged.
 	Left   *Episode  `json:"left,omitempty"`
 	Opened time.Time `json:"opened,omitzero"`
@@ -124,6 +126,9 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 	case !e.State.Open(), o.Accepted == nil && h.Last != nil && earlier(h.Last.Decision.AnalysedAt):
 		return Concluded{Episode: *e}
 	case o.Success, o.Accepted != nil:
+		if (body.Sent == SentJob{}) && h.Last != nil {
+			body.Destination = h.Last.Destination
+		}
 	case e.State == Dead, e.NextRetryTime.After(b.now):
 		return Concluded{Episode: *e}
 	default: // the process gave up by itself

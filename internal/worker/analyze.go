@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"golang.org/x/sync/semaphore"
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
@@ -25,6 +26,8 @@ const (
 const (
 	// maxErrorBytes bounds an error text that is kept or logged, redacted.
 	maxErrorBytes = 1000
+	// longBytes is the size of variables above which a job is long.
+	longBytes = 64 << 10
 	// maxContextBytes bounds one value of a claim's context.
 	maxContextBytes = 200
 	// correctVariable and correctHeader end the rejections (R11). A job in an incident keeps its headers.
@@ -40,6 +43,8 @@ type Analyzer struct {
 
 	useCase
 	now func() time.Time
+	// long bounds the bytes of long jobs that are analysed at once: reading a text takes some 30 times its size.
+	long *semaphore.Weighted
 }
 
 // NewAnalyzer returns the use case of rule under the policies in force. memory recalls and records; now is the clock
@@ -48,7 +53,8 @@ func NewAnalyzer(
 	policies func() decision.Policies, rule decision.BusinessRule, memory *journal.Journal, now func() time.Time,
 	hooks Hooks, log *zap.Logger,
 ) *Analyzer {
-	return &Analyzer{useCase: useCase{policies, rule, memory, hooks, log}, now: now}
+	return &Analyzer{useCase: useCase{policies, rule, memory, hooks, log}, now: now,
+		long: semaphore.NewWeighted(2 * maxVariableBytes)}
 }
 
 // Begin returns an activation under the policies in force.
@@ -58,6 +64,12 @@ func (a *Analyzer) Begin() Activation { return a.begin(decision.Policies.Variabl
 func (a *Analyzer) handle(ctx context.Context, j *Job, policies decision.Policies) Reply {
 	ctx, cancel := context.WithTimeout(ctx, analysisTime[a.rule])
 	defer cancel()
+	if n := int64(min(len(j.Variables), maxVariableBytes)); n > longBytes {
+		if a.long.Acquire(ctx, n) != nil {
+			return a.unrecorded(ctx, j)
+		}
+		defer a.long.Release(n)
+	}
 	received, started := a.now(), time.Now()
 	policy, vs, reply, ok := a.open(ctx, j, policies)
 	if !ok {

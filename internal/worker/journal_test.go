@@ -2,11 +2,14 @@ package worker_test
 
 import (
 	"context"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/zap"
 
+	"retry-worker/internal/decision"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
@@ -36,6 +39,37 @@ func TestStaleDelivery(t *testing.T) {
 				if action != d.action || answers != d.both || records != int64(d.both) {
 					t.Errorf("%s until %d: %s, %d answers and %d records; want %s and %d", jobType, d.until, action, answers, records, d.action, d.both)
 				}
+			}
+		})
+	}
+}
+
+// TestLongJobs: jobs of the largest size are analysed by twos, as their texts take memory; short ones do not wait.
+func TestLongJobs(t *testing.T) {
+	for size, want := range map[int]time.Duration{10: time.Second, 1 << 20: 4 * time.Second} {
+		bubble(t, func(t *testing.T) {
+			ps := policies()
+			ps["tiss-submission"].Stretch = true
+			a := worker.NewAnalyzer(func() decision.Policies { return ps }, decision.RNBIL005,
+				testkit.StartJournal(t, testkit.NewMemory(), time.Now), time.Now, newTally().hooks(), zap.NewNop())
+			a.Expected = func(string) time.Time { // in the midst of an analysis
+				time.Sleep(time.Second)
+				return time.Time{}
+			}
+			j := job(worker.AnalyzeRetry, "{}", claim(`"submissionError":"TIMEOUT"`))
+			j.Variables += strings.Repeat(" ", max(size-len(j.Variables), 0))
+			began := time.Now()
+			var handling sync.WaitGroup
+			for range 8 {
+				handling.Go(func() {
+					if r := a.Begin().Handler(t.Context(), &j); r.Action != worker.Completed {
+						t.Errorf("a job of %d bytes: %+v", size, r)
+					}
+				})
+			}
+			handling.Wait()
+			if took := time.Since(began).Round(time.Second); took != want {
+				t.Errorf("8 jobs of %d bytes took %s, want %s", size, took, want)
 			}
 		})
 	}

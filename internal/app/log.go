@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"io"
 	"net/url"
-	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"google.golang.org/grpc/grpclog"
@@ -196,15 +197,11 @@ func unencrypted(s *config.Settings) (lines []string) {
 
 // mayBePlain reports whether a PostgreSQL address leaves encryption to the server.
 func mayBePlain(address string) bool {
-	_, query, _ := strings.Cut(address, "?")
-	values, _ := url.ParseQuery(query) // the store refuses an invalid one
-	mode := values.Get("sslmode")
-	if mode == "" {
-		mode = os.Getenv("PGSSLMODE")
-	}
-	if mode != "" && mode != "allow" && mode != "prefer" {
+	c, err := pgconn.ParseConfig(address)
+	if err != nil || access.IsLoopback(c.Host) { // the store refuses an invalid one
 		return false
 	}
-	u, err := url.Parse(address)
-	return err != nil || !access.IsLoopback(u.Hostname()) && !strings.HasPrefix(values.Get("host"), "/")
+	return slices.ContainsFunc(c.Fallbacks, func(f *pgconn.FallbackConfig) bool {
+		return (f.TLSConfig == nil) != (c.TLSConfig == nil)
+	})
 }

@@ -153,11 +153,3 @@ func (w *world) send(key string) *notify.Notice {
 	testkit.Must(w.t, json.Unmarshal([]byte(m[0].Body), n))
 	return n
 }
-
-// none fails if a message of the key waits.
-func (w *world) none(key, when string) {
-	w.t.Helper()
-	if m := w.messages(key); len(m) != 0 {
-		w.t.Fatalf("%s: %d messages of %s wait: %s", when, len(m), key, m[0].Body)
-	}
-}

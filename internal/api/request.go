@@ -342,13 +342,14 @@ func (f *Field) expected() string {
 	}
 }
 
-// readInstant reads an instant into at; null changes nothing. It refuses years that have no RFC 3339 form.
+// readInstant reads an instant into at; null changes nothing. It refuses years that have no RFC 3339 form, and the year
+// 1, as programs send an instant that they never set.
 func readInstant(raw json.RawMessage, at *time.Time) error {
 	var text *string
 	err := json.Unmarshal(raw, &text)
 	if text != nil {
 		var ok bool
-		if *at, ok = decision.ParseInstant(*text); !ok || at.Year() < 1 || at.Year() > 9998 {
+		if *at, ok = decision.ParseInstant(*text); !ok || at.Year() < 2 || at.Year() > 9998 {
 			return errors.ErrUnsupported
 		}
 	}

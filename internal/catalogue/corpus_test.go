@@ -41,45 +41,6 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// TestSpecifiedCodes: every code of RN-BIL-005 and RN-BIL-004 has its class and is its own reason, however R3 lets it
-// be written, and whatever stands around it.
-func TestSpecifiedCodes(t *testing.T) {
-	rules := Default().Policies[decision.DefaultPolicy].Rules
-	for class, codes := range map[decision.ErrorClassification][]string{
-		decision.Permanent: {"INVALID_PATIENT_DATA", "INSURANCE_EXPIRED", "AUTHORIZATION_DENIED", "DUPLICATE_CLAIM", "INVALID_PROCEDURE_CODE"},
-		decision.Transient: {"TIMEOUT", "CONNECTION_ERROR", "SERVICE_UNAVAILABLE", "NETWORK_ERROR", "TEMPORARY_ERROR", "RATE_LIMIT", "SERVER_ERROR", "503", "504"},
-	} {
-		for _, code := range codes {
-			for _, message := range spellings(code) {
-				m := rules.Classify(message, 0)
-				if m.Class != class || m.Name != code || string(m.Reason) != code {
-					t.Errorf("%q is %s by %s, reason %s, expected %s by %s", message, m.Class, m.Name, m.Reason, class, code)
-				}
-			}
-		}
-	}
-}
-
-// spellings are ways to write a code that R3 takes for the same.
-func spellings(code string) []string {
-	if strings.Trim(code, "0123456789") == "" {
-		return []string{code, "HTTP " + code, "status=" + code, "[" + code + "]", code + ", later", "x" + code, "protocol 15037 ended " + code + ".", "R$ 1.504,00: " + code}
-	}
-	words := strings.Split(strings.ToLower(code), "_")
-	title := make([]string, len(words))
-	for i, w := range words {
-		title[i] = strings.ToUpper(w[:1]) + w[1:]
-	}
-	var all []string
-	for _, form := range []string{
-		code, strings.ToLower(code), strings.Join(title, " "), strings.Join(words, "-"), strings.Join(words, "."), strings.Join(words, " / "),
-		strings.Join(words, "__"), strings.Join(words, "\n\t"), strings.Join(title, "_"), strings.Join(words, "ç"),
-	} {
-		all = append(all, form, "Portal: "+form+" (lote 15037)", "X"+form+"S", "["+form+"]", "CPF 503.504.111-22 "+form)
-	}
-	return all
-}
-
 // TestHints: whoever gets a dead letter is told what to correct, in one sentence, and by whom.
 func TestHints(t *testing.T) {
 	for _, r := range Default().Policies[decision.DefaultPolicy].Rules.Rules() {

@@ -18,6 +18,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/text"
 )
 
 // Root begins every path.
@@ -162,7 +163,7 @@ func Document() json.RawMessage {
 	for _, status := range slices.Sorted(maps.Keys(Refusals())) {
 		says += "\n\n" + status + ": " + Refusals()[status]
 	}
-	text, err := json.Marshal(object{
+	return text.JSON(object{
 		"openapi": "3.1.0",
 		"info": object{"title": "retry-worker", "version": "v1", "description": About,
 			"summary": "What became of failed submissions, and people's decisions on those that were given up."},
@@ -175,10 +176,6 @@ func Document() json.RawMessage {
 				"description": "The browser's log-in; over TLS the cookie's name begins with `__Host-`."},
 		}},
 	})
-	if err != nil {
-		panic(err) // cannot be: it holds texts and numbers
-	}
-	return text
 }
 
 // document returns the description of one operation.

@@ -99,14 +99,10 @@ func exact(t time.Time) string {
 
 // local returns t as a datetime-local field holds it, in the hospital's zone; empty for the zero time.
 func (v *visit) local(t time.Time) string {
-	switch {
-	case t.IsZero():
+	if t.IsZero() {
 		return ""
-	case t.Truncate(time.Minute).Equal(t):
-		return t.In(v.zone).Format("2006-01-02T15:04")
-	default:
-		return t.In(v.zone).Format("2006-01-02T15:04:05")
 	}
+	return t.In(v.zone).Format("2006-01-02T15:04:05") // browsers leave seconds of 0 out
 }
 
 // address returns path with the fields that have a value.

@@ -33,10 +33,8 @@ func (r Role) String() string {
 
 // ParseRole returns the role of that name: viewer, operator or admin, in lower case.
 func ParseRole(name string) (Role, error) {
-	for role := Viewer; role <= Admin; role++ {
-		if name == role.String() {
-			return role, nil
-		}
+	if role := Role(slices.Index(roleNames[:], name)); role >= Viewer {
+		return role, nil
 	}
 	return 0, fmt.Errorf("%s, expected viewer, operator or admin", shown(name))
 }

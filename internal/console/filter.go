@@ -209,12 +209,7 @@ func (v *visit) place() place {
 func (p place) encoded() string { return url.Values(p).Encode() }
 
 // list returns the address of the list's page, or of the list if p is nil.
-func (p place) list() string {
-	if p == nil {
-		return "/dead-letters"
-	}
-	return "/dead-letters?" + p.encoded()
-}
+func (p place) list() string { return strings.TrimSuffix("/dead-letters?"+p.encoded(), "?") }
 
 // Subject returns the address of a subject's page that carries p, with more fields.
 func (p place) Subject(s journal.Subject, more ...field) string {

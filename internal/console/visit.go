@@ -252,11 +252,11 @@ var unknown = map[journal.Code]string{journal.JobNotFound: "letter_unknown", jou
 
 // problemOf returns the problem that err stands for; without a better one, that the journal could not be read.
 func problemOf(err error) *problem {
+	if denied, is := errors.AsType[*access.Refusal](err); is { // which changed nothing
+		return &problem{denied.Status, "refused." + denied.Code, nil}
+	}
 	if known, is := errors.AsType[*problem](err); is {
 		return known
-	}
-	if denied, is := errors.AsType[*access.Refusal](err); is {
-		return &problem{denied.Status, "refused." + denied.Code, nil}
 	}
 	refusal := journal.RefusalOf(err)
 	switch {
@@ -268,14 +268,8 @@ func problemOf(err error) *problem {
 	return &problem{status: http.StatusServiceUnavailable, key: "unreadable", cause: err}
 }
 
-// unsure returns a problem for a change that may have been made in spite of err. A refusal is returned as it is, because
-// it changed nothing.
-func unsure(key string, err error) error {
-	if _, denied := errors.AsType[*access.Refusal](err); denied {
-		return err
-	}
-	return &problem{status: http.StatusServiceUnavailable, key: key, cause: err}
-}
+// unsure returns a problem for a change that may have been made in spite of err.
+func unsure(key string, err error) error { return &problem{http.StatusServiceUnavailable, key, err} }
 
 // problemData is what the page of a problem shows.
 type problemData struct {

@@ -176,16 +176,6 @@ func (v *visit) advice(c *journal.Cause, learnt journal.Prospects) *advice {
 		May: v.who.Role.May(access.Teach)}
 }
 
-// adviceOn returns the advice on the cause of an open dead letter; nil for none.
-func (v *visit) adviceOn(o *open, d *journal.DeadLetter) *advice {
-	if d.Fingerprint == "" {
-		return nil
-	}
-	c, err := o.Cause(v.r.Context(), d.Fingerprint)
-	check(unlessInvalid(err))
-	return v.advice(&c, o.Prospects(&c)) // nil for an unknown cause
-}
-
 // newCauses returns the causes that were reported as new or as back within the last day.
 func (v *visit) newCauses(o *open) []journal.Cause {
 	f := journal.CauseFilter{Told: v.now.Add(-statistics.Daily)}

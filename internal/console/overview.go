@@ -171,13 +171,8 @@ func (v *visit) waiting(d *overviewData, counts []deadletter.Count) {
 
 // falseFirst compares a and b: false comes before true.
 func falseFirst(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	}
-	return -1
+	rank := map[bool]int{true: 1}
+	return rank[a] - rank[b]
 }
 
 // rowOf returns the row that is wanted, or a new one if there is none.

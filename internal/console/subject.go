@@ -98,7 +98,9 @@ func (p *Pages) subject(v *visit, o *open) (*page, error) {
 	d.Around = v.around(o, letter)
 	if n := len(story.Attempts); n > 0 {
 		last := &story.Attempts[n-1]
-		d.Operate, d.Waits = p.inOperate(last.ProcessInstanceKey), v.waits(o, last.Destination)
+		if d.Waits = v.waits(o, last.Destination); p.Operate != "" && last.ProcessInstanceKey != 0 {
+			d.Operate = p.Operate + "/processes/" + key(last.ProcessInstanceKey)
+		}
 		if d.state.Open() || d.state == journal.Due {
 			d.Error, d.Possibly = last.Error, last.Decision.PossiblyAccepted
 		}
@@ -126,14 +128,6 @@ func (v *visit) waits(o *open, name string) string {
 		state = "closed"
 	}
 	return v.T("form.waits", v.Portal(name), v.T("portal."+state))
-}
-
-// inOperate returns the address of a process instance in Operate; empty if it is not known.
-func (p *Pages) inOperate(instance int64) string {
-	if p.Operate == "" || instance == 0 {
-		return ""
-	}
-	return p.Operate + "/processes/" + key(instance)
 }
 
 var claimPlace = regexp.MustCompile(`\{[^{}]*\}`)
@@ -252,7 +246,12 @@ func (v *visit) letter(o *open, story *journal.Story) *letterData {
 	if d.State != journal.DeadLetterOpen {
 		return l
 	}
-	l.assigned, l.Advice = v.assigned(o, d), v.adviceOn(o, d)
+	l.assigned = v.assigned(o, d)
+	if d.Fingerprint != "" {
+		c, err := o.Cause(v.r.Context(), d.Fingerprint)
+		check(unlessInvalid(err))
+		l.Advice = v.advice(&c, o.Prospects(&c)) // nil for an unknown cause
+	}
 	if d.Later.By == "" {
 		l.Form = v.form(d, story)
 	}

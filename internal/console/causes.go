@@ -9,7 +9,6 @@ import (
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/statistics"
 )
 
 const (
@@ -174,14 +173,6 @@ func (v *visit) advice(c *journal.Cause, learnt journal.Prospects) *advice {
 	}
 	return &advice{Cause: c.ID, Says: v.learnt(learnt), Team: p.LimitTeam,
 		May: v.who.Role.May(access.Teach)}
-}
-
-// newCauses returns the causes that were reported as new or as back within the last day.
-func (v *visit) newCauses(o *open) []journal.Cause {
-	f := journal.CauseFilter{Told: v.now.Add(-statistics.Daily)}
-	causes, _, err := o.ListCauses(v.r.Context(), f, "", mostCauses)
-	check(err)
-	return causes
 }
 
 // teach answers POST /causes/{id}/teach with classification, team and reason, and POST /causes/{id}/forget with reason;

@@ -71,11 +71,14 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	kpis, due := must(o.figures.of(v.r.Context(), o, v.Catalogue.Policies.Names(), v.now)), v.due(o, &all)
 	biggest, _, err := o.Groups(v.r.Context(), own, "", mostCauses)
 	check(err)
+	fresh, _, err := o.ListCauses(v.r.Context(), journal.CauseFilter{Told: v.now.Add(-statistics.Daily)}, "", mostCauses)
+	check(err)
 	recent, _, err := o.Runs(v.r.Context(), "", recentRuns)
 	check(err)
 	d := &overviewData{V: v, AlertAbove: deadletter.AlertAbove, Success: v.success(kpis), Due: due.of(v, all),
 		Reprocessing: sumOf(v.counts(o, again), &again).N, Causes: v.causeRows(biggest, own), Groups: groupsURL(own),
-		New: v.newCauses(o), Runs: each(active(recent), func(r *journal.BulkRun) runRow { return v.runRow(o, r) }), Shortcuts: v.shortcuts(o, own)}
+		New: fresh, Shortcuts: v.shortcuts(o, own),
+		Runs: each(active(recent), func(r *journal.BulkRun) runRow { return v.runRow(o, r) })}
 	v.waiting(d, v.counts(o, all))
 	for i := range d.Teams {
 		d.Teams[i].Due = due.of(v, journal.DeadLetterFilter{Team: d.Teams[i].Team})

@@ -3,6 +3,7 @@ package app_test
 import (
 	"database/sql"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -115,6 +116,10 @@ func TestRecordThatCannotBeRead(t *testing.T) {
 	}
 	if !r.metric(t, "retry_worker_journal_up 1") {
 		t.Error("the journal is down for all")
+	}
+	for _, action := range []string{"completed", "failed"} {
+		line := fmt.Sprintf(`retry_worker_jobs_total{action=%q,job_type="analyze-retry"} 1`, action)
+		wait.Until(t, line, func() bool { return r.metric(t, line) })
 	}
 }
 

@@ -44,8 +44,12 @@ func TestMails(t *testing.T) {
 			err := b.mailer(notify.Plaintext).Send(t.Context(), "id", &notify.Notice{Type: tt.kind, Timestamp: at("2026-11-21T17:03:00Z"), Data: tt.data}, to)
 			testkit.Must(t, err)
 			head, found := parts(t, b.deliveries()[0].message)
-			subject, _ := new(mime.WordDecoder).DecodeHeader(head.Get("Subject"))
-			golden.Check(t, "testdata/"+name+".txt", subject+"\n\n"+strings.ReplaceAll(found["text/plain"], "\r\n", "\n"))
+			told := ""
+			for _, field := range []string{"Subject", "From", "To", "Date", "Message-ID", "Auto-Submitted", "MIME-Version"} {
+				value, _ := new(mime.WordDecoder).DecodeHeader(head.Get(field))
+				told += field + ": " + value + "\n"
+			}
+			golden.Check(t, "testdata/"+name+".txt", told+"\n"+strings.ReplaceAll(found["text/plain"], "\r\n", "\n"))
 			golden.Check(t, "testdata/"+name+".html", strings.ReplaceAll(found["text/html"], "\r\n", "\n"))
 		})
 	}

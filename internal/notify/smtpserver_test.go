@@ -97,15 +97,17 @@ func (b *mailbox) set(change func()) {
 
 // refuse answers with that code to recipients whose addresses begin so, too.
 func (b *mailbox) refuse(prefix string, code int) {
-	b.set(func() {
-		others := b.onRcpt
-		b.onRcpt = func(address string) error {
-			if strings.HasPrefix(address, prefix) {
-				return says(code, "not for "+address+" here")
-			}
-			return others(address)
+	b.set(func() { b.onRcpt = refusing(prefix, code, b.onRcpt) })
+}
+
+// refusing refuses recipients whose addresses begin so, and has others answer the rest.
+func refusing(prefix string, code int, others func(string) error) func(string) error {
+	return func(address string) error {
+		if strings.HasPrefix(address, prefix) {
+			return says(code, "not for "+address+" here")
 		}
-	})
+		return others(address)
+	}
 }
 
 func (b *mailbox) deliveries() []delivery {

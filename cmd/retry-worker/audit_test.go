@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/cryptotest"
 	"testing/synctest"
@@ -110,35 +109,6 @@ func TestProgress(t *testing.T) {
 	silent := &progress{}
 	silent.show(1, 2, 1)
 	silent.end()
-}
-
-// All of them read beside the worker that writes, and after it; what a process said of a person is in none.
-func TestAuditBesideTheWorker(t *testing.T) {
-	url, p := remembered(t,
-		`{"claimId":"CLM-001-1","submissionError":"TIMEOUT CPF 529.982.247-25"}`,
-		`{"claimId":"CLM-529.982.247-25","submissionError":"DUPLICATE_CLAIM","retryCount":"529.982.247-25"}`)
-	for _, when := range []string{"beside the worker", "after it"} {
-		testkit.Environment(t, map[string]string{"RETRY_WORKER_DATABASE_URL": url})
-		if got := retryWorker("audit", "verify").done(t).stdout; !strings.HasPrefix(got, "ok        true\nlinks     2\nrecords   2\n") {
-			t.Errorf("%s: got %q", when, got)
-		}
-		for _, format := range []string{"jsonl", "csv"} {
-			got := retryWorker("audit", "export", "--format", format).done(t).stdout
-			if !strings.Contains(got, "TIMEOUT") || !strings.Contains(got, "INVALID_RETRY_COUNT") || strings.Contains(got, "529.982.247-25") {
-				t.Errorf("%s: got %s", when, got)
-			}
-		}
-		if got := retryWorker("history", "CLM-001-1").done(t).stdout; !strings.Contains(got, "TIMEOUT") || strings.Contains(got, "529.982.247-25") {
-			t.Errorf("%s: got\n%s", when, got)
-		}
-		if got := retryWorker("kpi").done(t).stdout; !strings.Contains(got, "permanent_rate          0 ") {
-			t.Errorf("%s: got\n%s", when, got)
-		}
-		if when == "beside the worker" {
-			testkit.Must(t, p.Signal(syscall.SIGTERM))
-			p.ends(t, 10*time.Second)
-		}
-	}
 }
 
 // kpiAt runs the command at an instant.

@@ -10,9 +10,18 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// What is shown can be put into a file and used: it holds, and decides the same.
+// What is shown can be put into a file and used: it holds, and decides the same. A file that extends the built-in catalogue is shown
+// whole.
 func TestPoliciesShowIsACatalogue(t *testing.T) {
 	testkit.Environment(t, nil)
+	if r := retryWorker("policies", "schema"); r.stdout != string(catalogue.Schema()) || !json.Valid([]byte(r.stdout)) || r.code != exitDone {
+		t.Errorf("exit %d, %d bytes, want the schema", r.code, len(r.stdout))
+	}
+	const extends = "testdata/policies/extends.yaml"
+	effective := retryWorker("policies", "show", "--policies-file", extends).stdout
+	if first, rest, _ := strings.Cut(effective, "\n"); !strings.HasSuffix(first, `, source "`+extends+`"`) || strings.Contains(rest, "extends:") || !strings.Contains(rest, "whatsapp-message:") {
+		t.Errorf("shown\n%s", effective)
+	}
 	shown := retryWorker("policies", "show")
 	if first, _, _ := strings.Cut(shown.stdout, "\n"); first != "# version "+catalogue.Default().Version+`, source "built-in"` {
 		t.Errorf("the first line is %q", first)
@@ -23,23 +32,6 @@ func TestPoliciesShowIsACatalogue(t *testing.T) {
 	a, b, _ := strings.Cut(retryWorker(decide...).stdout, "catalogue ")
 	if copied, _, _ := strings.Cut(retryWorker(append(decide, "--policies-file", file)...).stdout, "catalogue "); copied != a || b == "" {
 		t.Errorf("the copy decides %q, the original %q", copied, a)
-	}
-}
-
-// TestPoliciesEffective: a file that extends the built-in catalogue is shown whole, with its version.
-func TestPoliciesEffective(t *testing.T) {
-	const file = "testdata/policies/extends.yaml"
-	shown := retryWorker("policies", "show", "--policies-file", file).stdout
-	first, _, _ := strings.Cut(shown, "\n")
-	if !strings.HasSuffix(first, `, source "`+file+`"`) || strings.Contains(shown, "extends:") || !strings.Contains(shown, "whatsapp-message:") {
-		t.Errorf("shown\n%s", shown)
-	}
-}
-
-func TestPoliciesSchema(t *testing.T) {
-	r := retryWorker("policies", "schema")
-	if r.stdout != string(catalogue.Schema()) || !json.Valid([]byte(r.stdout)) || r.code != exitDone {
-		t.Errorf("exit %d, %d bytes, want the schema", r.code, len(r.stdout))
 	}
 }
 

@@ -163,10 +163,3 @@ func TestServeOnTheConsole(t *testing.T) {
 	p := start(t, map[string]string{"ZEEBE_ADDRESS": testkit.Nowhere(t), "RETRY_WORKER_LOG_FORMAT": "console"}, "serve")
 	p.waitFor(t, "\tinfo\tserving\t")
 }
-
-func variables(t *testing.T, v map[string]any) string {
-	t.Helper()
-	text, err := json.Marshal(v)
-	testkit.Must(t, err)
-	return string(text)
-}

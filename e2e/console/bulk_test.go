@@ -16,7 +16,7 @@ import (
 func TestManyAreReleasedAtOnceFromTheirCause(t *testing.T) {
 	s := open(t)
 	const n = 10
-	var processes []*instance
+	var processes []instance
 	for i := range n {
 		processes = append(processes, s.submit(t, fmt.Sprintf("CLM-E2E-MANY-11%02d", i), 0, fmt.Sprintf("LoginInvalido: prestador %d bloqueado no portal", 4100+i)))
 	}

@@ -20,10 +20,8 @@ func TestAPersonRetriesADeadLetterAndSeesItRecover(t *testing.T) {
 
 	b := s.visit(t, "pt-BR")
 	b.open("/")
-	b.says("main", "Visão geral", "Faturamento", "Autorização negada")
 	b.click(`.cards a[href="/dead-letters"]`)
 	b.await("the list", `location.pathname === "/dead-letters" && document.querySelector(".row-link")`)
-	b.says("#list", claimID, "CLM-E2E-OTHER-1002")
 
 	b.write("#q", claimID)
 	b.click(".more summary")
@@ -35,7 +33,6 @@ func TestAPersonRetriesADeadLetterAndSeesItRecover(t *testing.T) {
 	b.click(".row-link")
 	b.await("the claim's page", `location.pathname.startsWith("/subjects/")`)
 	b.says("#events", denied, "AUTHORIZATION_DENIED", "O que fazer", "Faturamento", "Erro permanente")
-	b.says("#decision", "processo aguardando", "O que fazer")
 
 	b.says("#retry [data-goes]", "Será reenviada agora; dá para desfazer por 30 segundos.") // by a person who corrected it
 	b.click("#retry .options summary")

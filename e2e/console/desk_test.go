@@ -31,18 +31,11 @@ func TestTheClaimStaysInSight(t *testing.T) {
 		b.unfold()
 		for _, field := range []string{"#retry-reason", "#retry button.primary", "#discard-reason", "#comment-text"} {
 			eval[int](b, fmt.Sprintf(`(document.querySelector(%q).focus(), document.activeElement.scrollIntoView({block: "nearest"}), 1)`, field))
-			if hidden := eval[[]string](b, fmt.Sprintf(inSight, quotedAll("h1.id", "#claim-head .error-line", field))); len(hidden) > 0 {
+			if hidden := eval[[]string](b, fmt.Sprintf(inSight, fmt.Sprintf(`["h1.id", "#claim-head .error-line", %q]`, field))); len(hidden) > 0 {
 				t.Errorf("at %d px, in %s, these are out of sight: %q", width, field, hidden)
 			}
 		}
 	}
-}
-
-func quotedAll(all ...string) string {
-	for i := range all {
-		all[i] = quoted(all[i])
-	}
-	return "[" + strings.Join(all, ", ") + "]"
 }
 
 // TestAListIsDense: its first row is on the screen's first third, rows take little, and the keyboard loses none under the bar.

@@ -144,20 +144,16 @@ func (s *fixture) startEngine(t *testing.T) {
 	}
 }
 
-// instance is a process on the engine that a test waits for.
-type instance struct {
-	mu        sync.Mutex
-	variables map[string]any // when it has ended
-	err       error
-}
+// instance is a process on the engine that a test waits for: its variables when it has ended.
+type instance chan map[string]any
 
 // submit starts SUB_06 for a claim whose submissions fail with these texts, one after the other, and then succeed.
 // retried is how many retries it has had before.
-func (s *fixture) submit(t *testing.T, claimID string, retried int, failures ...string) *instance {
+func (s *fixture) submit(t *testing.T, claimID string, retried int, failures ...string) instance {
 	t.Helper()
 	variables, err := json.Marshal(map[string]any{"claimId": claimID, "failures": failures, "retryCount": retried, "operadora": claimID})
 	testkit.Must(t, err)
-	i := &instance{}
+	i := make(instance, 1)
 	var running sync.WaitGroup
 	ctx, cancel := context.WithCancel(context.Background())
 	running.Go(func() {
@@ -165,10 +161,12 @@ func (s *fixture) submit(t *testing.T, claimID string, retried int, failures ...
 			Request:        &pb.CreateProcessInstanceRequest{BpmnProcessId: "SUB_06", Version: -1, Variables: string(variables)},
 			RequestTimeout: (24 * time.Hour).Milliseconds(), // by the engine's clock, which the tests move
 		})
-		i.mu.Lock()
-		defer i.mu.Unlock()
-		if i.err = err; err == nil {
-			i.err = json.Unmarshal([]byte(r.Variables), &i.variables)
+		if err == nil {
+			var result map[string]any
+			_ = json.Unmarshal([]byte(r.Variables), &result) // the engine's own
+			i <- result
+		} else if ctx.Err() == nil {
+			t.Errorf("%s: %v", claimID, err)
 		}
 	})
 	t.Cleanup(func() {
@@ -179,14 +177,16 @@ func (s *fixture) submit(t *testing.T, claimID string, retried int, failures ...
 }
 
 // ended waits for the end of the process, and returns its variables.
-func (i *instance) ended(t *testing.T) map[string]any {
+func (i instance) ended(t *testing.T) (result map[string]any) {
 	t.Helper()
 	wait.Until(t, "the process's end on the engine", func() bool {
-		i.mu.Lock()
-		defer i.mu.Unlock()
-		return i.variables != nil
-	}, func() string { return fmt.Sprint(i.err) })
-	return i.variables
+		select {
+		case result = <-i:
+		default:
+		}
+		return result != nil
+	})
+	return result
 }
 
 type deadLetter = api.DeadLetter

@@ -9,18 +9,6 @@ import (
 	"retry-worker/internal/access"
 )
 
-// Without tokens, but with a provider, everybody must log in by that.
-func TestProviderAlone(t *testing.T) {
-	h := newHospital(t, nil)
-	w, _ := openedTo(t, h)
-	w.open(nil)
-	if w.get("/login", browser); !w.page.Provider || w.page.Tokens {
-		t.Errorf("the log-in page: %+v", w.page)
-	}
-	w.get("/api/v1/kpis").refused(t, "nobody", http.StatusUnauthorized, "login_required")
-	w.get("/api/v1/kpis", bearer(h.signed(w.now, nil))).refused(t, "a token of the provider's", http.StatusUnauthorized, "token_unknown")
-}
-
 // No cookie but a session of this provider's client lets anybody in.
 func TestProviderSessionsAreSealed(t *testing.T) {
 	h := newHospital(t, map[string]any{"preferred_username": "maria", "roles": "admin"})

@@ -208,15 +208,6 @@ func text(n *html.Node) string {
 	return strings.Join(strings.Fields(b.String()), " ")
 }
 
-func inside(n *html.Node, tag string) bool {
-	for ; n != nil; n = n.Parent {
-		if n.Type == html.ElementNode && n.Data == tag {
-			return true
-		}
-	}
-	return false
-}
-
 // mustBeSound holds what every page must be, whatever is on it.
 func (d *doc) mustBeSound() {
 	d.t.Helper()
@@ -301,8 +292,9 @@ func checkFields(d *doc, bad complain) {
 		}
 		labelled[attr(l, "for")] = true
 	}
+	inLabels := append(d.pick("label/[name]"), d.pick("label/[id]")...)
 	for _, f := range d.tags("input", "select", "textarea") {
-		if attr(f, "type") != "hidden" && !labelled[attr(f, "id")] && !inside(f, "label") {
+		if attr(f, "type") != "hidden" && !labelled[attr(f, "id")] && !slices.Contains(inLabels, f) {
 			bad("the field %s has no label", attr(f, "name"))
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,7 +45,7 @@ func readJournal(ctx context.Context, do func(context.Context, store.Reader) err
 	if err != nil {
 		return &usageError{err}
 	}
-	ctx, cancel := untilSignal(ctx)
+	ctx, cancel := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer cancel()
 	return readStore(ctx, settings.DatabaseURL, do)
 }
@@ -164,7 +166,7 @@ func writesJournal(do func(ctx context.Context, w *journalWriter) error) func(*c
 		if err != nil {
 			return &usageError{err}
 		}
-		ctx, cancel := untilSignal(cmd.Context())
+		ctx, cancel := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 		defer cancel()
 		// Only serve begins a journal: to begin one here would hide that the address is wrong.
 		is := func(context.Context, store.Reader) error { return nil }

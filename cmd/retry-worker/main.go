@@ -10,10 +10,8 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/signal"
 	"runtime"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -88,11 +86,6 @@ type cli struct {
 	begun  bool   // flags and arguments are valid
 	server serverFlags
 	all    bool // print every page of a list
-}
-
-// untilSignal returns a context that also ends when the user interrupts the command.
-func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
-	return signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 }
 
 // usageError is wrong usage or input: exit code 2.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,17 +55,18 @@ func (c *cli) plan(f *planFlags, file string) error {
 		return err
 	}
 	names := from.Policies.Names()
+	if f.policy != "" && from.Policies[f.policy] == nil {
+		return &usageError{fmt.Errorf("the policy is %q, expected one of %s", f.policy, strings.Join(names, ", "))}
+	}
 	if f.policy != "" {
-		names, err = []string{f.policy}, knownPolicy(from, f.policy)
+		names = []string{f.policy}
 	}
-	var at time.Time
-	if err == nil && f.destination+f.at != "" {
-		if at, err = instantOf("--at", f.at); f.at == "" {
-			at = time.Now().Truncate(time.Second)
-		}
-	}
+	at, err := instantOf("--at", f.at)
 	if err != nil {
 		return err
+	}
+	if f.destination != "" && f.at == "" {
+		at = time.Now().Truncate(time.Second)
 	}
 	all := plans{Catalogue: from.Version, Unit: "seconds"}
 	for _, name := range names {

@@ -120,14 +120,6 @@ type shownCatalogue struct {
 	Catalogue any    `json:"catalogue"`
 }
 
-// knownPolicy returns a usageError if a catalogue has no policy of that name.
-func knownPolicy(from *catalogue.Catalogue, name string) error {
-	if from.Policies[name] != nil {
-		return nil
-	}
-	return &usageError{fmt.Errorf("the policy is %q, expected one of %s", name, strings.Join(from.Policies.Names(), ", "))}
-}
-
 // policiesFileVariable names the policies file for the worker and for every command that reads policies.
 const policiesFileVariable = "RETRY_WORKER_POLICIES_FILE"
 

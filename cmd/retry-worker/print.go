@@ -125,12 +125,16 @@ func (c *cli) sheet(v any, columns map[string]string) {
 	walk = func(prefix string, o object) {
 		for _, m := range o {
 			label := inertLine(prefix+" "+worded(m.name), maxCell)
+			value, isText := m.value.(string) // in full
+			if !isText {
+				value = cell(m.value)
+			}
 			if below, is := m.value.(object); is {
 				walk(label, below)
 			} else if list, is := m.value.([]any); is && len(list) > 0 && isObject(list[0]) {
 				lists = append(lists, member{m.name, list})
-			} else if value := whole(m.value); value != "" && (prefix == "" || value != "0" && value != "false") {
-				fmt.Fprintf(w, "%s\t%s\n", label, value)
+			} else if value != "" && (prefix == "" || value != "0" && value != "false") {
+				fmt.Fprintf(w, "%s\t%s\n", label, inertLine(value, maxValue))
 				lines++
 			}
 		}
@@ -143,15 +147,6 @@ func (c *cli) sheet(v any, columns map[string]string) {
 		}
 		c.table(list.value.([]any), columns[list.name], true, maxValue)
 	}
-}
-
-// whole returns a value in full, up to maxValue.
-func whole(v any) string {
-	s, is := v.(string)
-	if !is {
-		s = cell(v)
-	}
-	return inertLine(s, maxValue)
 }
 
 func isObject(v any) bool { _, is := v.(object); return is }

@@ -62,9 +62,9 @@ type parts struct {
 	OIDC         access.Provider
 	SMTPURL      string `group:"Messages to teams" env:"RETRY_WORKER_SMTP_URL" desc:"mail server for what teams are told: smtp://USER@HOST:587 (STARTTLS) or smtps://USER@HOST:465; empty: no e-mail"`
 	SMTP         notify.MailServer
-	MailFrom     string `env:"RETRY_WORKER_MAIL_FROM" desc:"address that e-mail comes from, such as retry-worker@hospital.example"`
-	DigestTime   string `env:"RETRY_WORKER_DIGEST_TIME" default:"07:00" desc:"time of day of the digest: HH:MM"`
-	WebhookAllow string `env:"RETRY_WORKER_WEBHOOK_ALLOW" desc:"addresses beside public ones that webhooks and probes of destinations may go to: networks, addresses or host names, comma-separated"`
+	MailFrom     string   `env:"RETRY_WORKER_MAIL_FROM" desc:"address that e-mail comes from, such as retry-worker@hospital.example"`
+	DigestTime   string   `env:"RETRY_WORKER_DIGEST_TIME" default:"07:00" desc:"time of day of the digest: HH:MM"`
+	WebhookAllow []string `env:"RETRY_WORKER_WEBHOOK_ALLOW" desc:"addresses beside public ones that webhooks and probes of destinations may go to: networks, addresses or host names, comma-separated"`
 
 	Protocol           string `group:"Engine" env:"RETRY_WORKER_ENGINE" default:"auto" of:"auto grpc rest" desc:"grpc, rest, or auto: REST where ZEEBE_REST_ADDRESS is set, else gRPC"`
 	InsecureConnection string `env:"ZEEBE_INSECURE_CONNECTION" desc:"true: no TLS for gRPC; an address with a scheme says it by itself"`
@@ -98,7 +98,8 @@ func Load(only ...string) (Settings, error) {
 	s.TenantIDs = c.tenants(s.TenantIDs, p.TenantID)
 	c.engine(&s.Engine, &p)
 	s.TraceProtocol = c.tracing(&p.Traces)
-	s.WorkerName = cmp.Or(s.WorkerName, defaultWorkerName())
+	host, _ := os.Hostname() // empty if unknown
+	s.WorkerName = cmp.Or(s.WorkerName, strings.TrimSuffix("retry-worker@"+host, "@"))
 	unknown, hints := unread()
 	s.Unread = hints
 	if problems := append(c.about(only), unknown...); len(problems) > 0 {
@@ -106,14 +107,6 @@ func Load(only ...string) (Settings, error) {
 		return Settings{}, problems
 	}
 	return s, nil
-}
-
-func defaultWorkerName() string {
-	host, err := os.Hostname()
-	if err != nil {
-		return "retry-worker"
-	}
-	return "retry-worker@" + host
 }
 
 // claimPlace is where a claim's id or a variable of its context stands in RETRY_WORKER_CLAIM_URL.
@@ -277,9 +270,9 @@ func (c *checker) sender(name, value string) mail.Address {
 
 var hostForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$`)
 
-// destinations parses a list of networks and host names.
-func (c *checker) destinations(name, value string) (allowed web.Allowed) {
-	for _, item := range c.list(name, value) {
+// destinations parses networks and host names.
+func (c *checker) destinations(name string, items []string) (allowed web.Allowed) {
+	for _, item := range items {
 		if p, ok := network(item); ok {
 			allowed.Networks = append(allowed.Networks, p)
 		} else if hostForm.MatchString(item) && net.ParseIP(item) == nil && strings.ContainsFunc(item, unicode.IsLetter) {

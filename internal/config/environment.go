@@ -366,9 +366,6 @@ func (c *checker) retention(name, value string) time.Duration {
 }
 
 func (c *checker) list(name, value string) []string {
-	if value == "" {
-		return nil
-	}
 	items := strings.Split(value, ",")
 	for i, item := range items {
 		items[i] = strings.TrimSpace(item)

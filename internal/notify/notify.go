@@ -15,6 +15,7 @@ import (
 
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/statistics"
 )
 
@@ -156,4 +157,56 @@ type Due struct {
 	Amount string `json:"amount,omitempty"` // what they are worth
 	// Until is when they are due at the latest.
 	Until time.Time `json:"until"`
+}
+
+// Outage is a time in which a destination does not answer.
+type Outage struct {
+	Destination string `json:"destination"`
+	// Label is what people call it, if the catalogue says so.
+	Label string `json:"label,omitempty"`
+	// Cause is why it counts as down: failures (Failed of Admitted claims), probe or person.
+	Cause    string `json:"cause"`
+	Failed   int64  `json:"failed,omitempty"`
+	Admitted int64  `json:"admitted,omitempty"`
+	// Since is when it went down, Until when it was up again.
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until,omitzero"`
+	// Held is how many claims wait for it or, once it is up, waited.
+	Held int64 `json:"held"`
+	// Deadline is the nearest of the waiting claims, NextTest when the next of them is sent ahead.
+	Deadline time.Time `json:"deadline,omitzero"`
+	NextTest time.Time `json:"nextTest,omitzero"`
+}
+
+// KnownCause names a cause without its dead letters.
+type KnownCause struct {
+	ID     string `json:"cause"`
+	Policy string `json:"policy"`
+	Reason string `json:"reason"`
+	// Pattern is as Cause's.
+	Pattern string `json:"pattern,omitempty"`
+	// URL is its page; empty if nobody said where the console is.
+	URL string `json:"url,omitempty"`
+}
+
+// Taught is a cause that a person taught long ago.
+type Taught struct {
+	KnownCause
+	Classification string    `json:"classification"` // as it was taught
+	At             time.Time `json:"at"`
+}
+
+// Advised is a cause of whose Closed retried claims so few Recovered that people had better teach it as permanent.
+type Advised struct {
+	KnownCause
+	Recovered int64 `json:"recovered"`
+	Closed    int64 `json:"closed"`
+}
+
+// NewCause is a cause that was never seen before, or not for 30 days, and failed five times within an hour (R34).
+type NewCause struct {
+	KnownCause
+	journal.News
+	// Label is what people call the destination.
+	Label string `json:"label,omitempty"`
 }

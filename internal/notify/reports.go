@@ -7,6 +7,8 @@ import (
 	"retry-worker/internal/classify"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/destination"
+	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/statistics"
 )
@@ -20,17 +22,6 @@ const (
 	mostCauses = 1000
 )
 
-// KnownCause names a cause without its dead letters.
-type KnownCause struct {
-	ID     string `json:"cause"`
-	Policy string `json:"policy"`
-	Reason string `json:"reason"`
-	// Pattern is as Cause's.
-	Pattern string `json:"pattern,omitempty"`
-	// URL is its page; empty if nobody said where the console is.
-	URL string `json:"url,omitempty"`
-}
-
 // known returns how notices name a cause that cases failures share.
 func (l *look) known(c *journal.Cause, cases int64) KnownCause {
 	k := KnownCause{ID: c.ID, Policy: clean(c.Policy, maxPattern), Reason: clean(string(c.Reason), maxPattern),
@@ -39,28 +30,6 @@ func (l *look) known(c *journal.Cause, cases int64) KnownCause {
 		k.Pattern = clean(c.Pattern, maxPattern)
 	}
 	return k
-}
-
-// Taught is a cause that a person taught long ago.
-type Taught struct {
-	KnownCause
-	Classification string    `json:"classification"` // as it was taught
-	At             time.Time `json:"at"`
-}
-
-// Advised is a cause of whose Closed retried claims so few Recovered that people had better teach it as permanent.
-type Advised struct {
-	KnownCause
-	Recovered int64 `json:"recovered"`
-	Closed    int64 `json:"closed"`
-}
-
-// NewCause is a cause that was never seen before, or not for 30 days, and failed five times within an hour (R34).
-type NewCause struct {
-	KnownCause
-	journal.News
-	// Label is what people call the destination.
-	Label string `json:"label,omitempty"`
 }
 
 // theirs returns the causes that match a filter and that a team acts on.
@@ -144,3 +113,52 @@ func (l *look) advised(team decision.Team) (all []Advised) {
 	}
 	return all
 }
+
+// outageOf returns the outage of a destination that is, or was, down.
+func outageOf(d *gate.Destination) *Outage {
+	of := &d.State.Outage
+	o := &Outage{Destination: clean(d.Name, maxPattern), Label: clean(d.Settings.Label.String(), maxWord),
+		Cause: string(of.Cause), Failed: int64(of.Failed), Admitted: int64(of.Admitted), Since: second(of.Since)}
+	if d.State.Phase == destination.Up {
+		o.Until, o.Held = second(d.State.Since), int64(of.Held)
+		return o
+	}
+	o.Held, o.Deadline = int64(d.Held), second(d.Deadline)
+	if d.State.Phase == destination.Down {
+		o.NextTest = second(d.State.NextTest)
+	}
+	return o
+}
+
+// outage makes a notice of a destination that went down, or that is up again after an outage that was told, and
+// reports whether there is one. The team must act when a policy with a destination gives up. An outage soon after
+// another is told once Interval has passed since that one began, if it lasts so long.
+func (l *look) outage(r Receiver) bool {
+	acts := func(p *decision.Policy) bool { return p.Destination != nil && p.LimitTeam == r.Team }
+	policies := l.Catalogue().Policies
+	if !slices.ContainsFunc(policies.Names(), func(name string) bool { return acts(policies[name]) }) {
+		return false
+	}
+	for i := range l.destinations {
+		d := &l.destinations[i]
+		from := l.watermark(r, deadletter.OutageNotice+deadletter.NoticeKind(d.Name))
+		to, kind := from, TypeDown
+		to.At, to.Record = d.State.Outage.Since.Truncate(time.Millisecond), downTold
+		told, phase := !from.At.IsZero() && to.At.Equal(from.At), d.State.Phase
+		switch {
+		case d.Unrecorded: // told once it is recorded
+			continue
+		case !told && (phase == destination.Down || phase == destination.Testing) && !l.lately(from.At):
+		case told && from.Record == downTold && phase == destination.Up:
+			to.Record, kind = upTold, TypeUp
+		default:
+			continue
+		}
+		l.tell(r, from, to, kind, func(data *Data) { data.Outage, data.URL = outageOf(d), l.page("/destinations") })
+		return true
+	}
+	return false
+}
+
+// The Records of an outage's watermark.
+const downTold, upTold = 0, 1

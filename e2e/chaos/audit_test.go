@@ -29,14 +29,11 @@ var newURL = map[string]func(*testing.T) string{
 var stores = []string{"SQLite", "PostgreSQL"}
 
 // database opens what is at the URL beside the product, to look at its tables.
-func database(t *testing.T, url string) *sql.DB { return opened(t, url, "mode=ro") }
-
-// opened is database with these options of a SQLite file.
-func opened(t *testing.T, url, options string) *sql.DB {
+func database(t *testing.T, url string) *sql.DB {
 	t.Helper()
 	driver, source := "pgx", url
 	if path, ok := strings.CutPrefix(url, "sqlite:"); ok {
-		driver, source = "sqlite", "file:"+path+"?"+options
+		driver, source = "sqlite", "file:"+path+"?mode=ro"
 	}
 	db, err := sql.Open(driver, source)
 	testkit.Must(t, err)

@@ -129,8 +129,6 @@ func counted(c engine.Counters, name string) int {
 	switch name {
 	case "processes completed":
 		return c.Elements("PROCESS", "completed")
-	case "timers triggered":
-		return c.Elements("INTERMEDIATE_CATCH_EVENT", "completed")
 	case "incidents pending":
 		return c.PendingIncidents()
 	default: // an action of analyses

@@ -48,7 +48,12 @@ func (s *stub) claims(n int) {
 func (s *stub) settle() {
 	s.t.Helper()
 	before, deadline := -1, time.Now().Add(wait.Limit)
-	for s.soon(time.Second, func(c gateway.Counts) bool { return c.Settled >= len(s.keys) }) != nil {
+	settled := func() bool {
+		ctx, cancel := context.WithTimeout(s.t.Context(), time.Second)
+		defer cancel()
+		return s.WaitFor(ctx, func(c gateway.Counts) bool { return c.Settled >= len(s.keys) }) == nil
+	}
+	for !settled() {
 		now := s.Counts().Settled
 		if time.Now().After(deadline) {
 			s.t.Fatalf("jobs are stuck: %+v", s.Counts())
@@ -58,13 +63,6 @@ func (s *stub) settle() {
 		}
 		before = now
 	}
-}
-
-// soon waits for something a short while only.
-func (s *stub) soon(d time.Duration, met func(gateway.Counts) bool) error {
-	ctx, cancel := context.WithTimeout(context.Background(), d)
-	defer cancel()
-	return s.WaitFor(ctx, met)
 }
 
 // said are the different answers of one kind that the gateway received for a job, whether or not they took
@@ -82,12 +80,10 @@ func said(record gateway.Record, of gateway.Method) (different []string) {
 	return different
 }
 
-// answers is what holdAgainst found.
-type answers struct{ attempts int }
-
 // holdAgainst compares what the engine got with what the journal holds: one attempt for each job, one answer
-// that it took, and every other one that was sent for it the same word for word, the time of the retry included.
-func (s *stub) holdAgainst(a *audit) (found answers) {
+// that it took, and every other one that was sent for it the same word for word, the time of the retry included. It returns how many
+// attempts there are.
+func (s *stub) holdAgainst(a *audit) (found int) {
 	s.t.Helper()
 	if c := s.Counts(); c.Held > 0 || c.Settled != len(s.keys) {
 		s.t.Errorf("jobs are stuck: %+v", c)
@@ -99,7 +95,7 @@ func (s *stub) holdAgainst(a *audit) (found answers) {
 			s.t.Errorf("the job %d has %d attempts, want one", key, len(attempts))
 			continue
 		}
-		found.attempts++
+		found++
 		for _, of := range []gateway.Method{gateway.CompleteJob, gateway.ThrowError, gateway.SetVariables} {
 			if different := said(record, of); len(different) > 1 {
 				s.t.Errorf("the job %d was answered differently by %v: %q", key, of, different)
@@ -107,8 +103,8 @@ func (s *stub) holdAgainst(a *audit) (found answers) {
 		}
 		s.holdOutputs(&record, &attempts[0])
 	}
-	if n := a.kinds[journal.AttemptEntry]; found.attempts != n {
-		s.t.Errorf("%d jobs have attempts, the journal holds %d", found.attempts, n)
+	if n := a.kinds[journal.AttemptEntry]; found != n {
+		s.t.Errorf("%d jobs have attempts, the journal holds %d", found, n)
 	}
 	return found
 }

@@ -43,7 +43,7 @@ func TestFrozenReplica(t *testing.T) {
 	a := look(t, url)
 	found := s.holdAgainst(a)
 	a.oneAttemptPerCount(false)
-	report(t, "a frozen replica, one PostgreSQL", "%d jobs lay unread while another answered; %d attempts", claims, found.attempts)
+	report(t, "a frozen replica, one PostgreSQL", "%d jobs lay unread while another answered; %d attempts", claims, found)
 }
 
 // polled waits until a replica waits for jobs.
@@ -123,5 +123,5 @@ func playStalled(t *testing.T, timeOut time.Duration, atCommit bool) {
 	found := s.holdAgainst(a)
 	a.oneAttemptPerCount(false)
 	report(t, "a stalled replica, one PostgreSQL", "%s: %.1f s without its database; %d attempts, one answer each; %d of its answers came too late",
-		t.Name(), stalled.Seconds(), found.attempts, late)
+		t.Name(), stalled.Seconds(), found, late)
 }

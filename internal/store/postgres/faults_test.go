@@ -25,19 +25,6 @@ func ownServer(t *testing.T) (*realserver.Server, string) {
 	return s, url
 }
 
-// wantKind checks an error of the store: its kind, and that a person can read it.
-func wantKind(t testing.TB, err error, kind journal.Kind, says string) {
-	t.Helper()
-	e, ok := errors.AsType[*journal.StoreError](err)
-	if !ok || e.Kind != kind {
-		t.Errorf("got %v, expected a StoreError of kind %d", err, kind)
-		return
-	}
-	if text := err.Error(); strings.ContainsAny(text, "\n\r") || !strings.Contains(text, says) {
-		t.Errorf("got %q, expected one line with %q", text, says)
-	}
-}
-
 func TestAServerThatIsStoppedAndStartedUnderLoadLosesNothing(t *testing.T) {
 	for _, end := range []struct {
 		name string

@@ -15,6 +15,7 @@ func ask(id, job string) journal.Lookup {
 }
 
 var (
-	record = storetest.Record
-	decide = storetest.Decide
+	record   = storetest.Record
+	decide   = storetest.Decide
+	wantKind = storetest.WantKind
 )

@@ -79,7 +79,7 @@ func testRebuild(t *testing.T, d *Database) {
 	exec("UPDATE sums SET n = 7")
 	ctx, cancel := context.WithCancel(t.Context())
 	cut := func(*journal.Happening) []journal.Message { cancel(); return nil }
-	wantKind(t, audit.Rebuild(ctx, s, at(9), false, cut, nil), journal.Unavailable)
+	WantKind(t, audit.Rebuild(ctx, s, at(9), false, cut, nil), journal.Unavailable)
 	if _, err := audit.Verify(t.Context(), s, audit.VerifyOptions{}, nil); err == nil {
 		t.Error("a rebuild that was cut off before its last step mended the sums")
 	}

@@ -324,7 +324,7 @@ func testPurgeCut(t *testing.T, s Store) {
 	}
 	testkit.Must(t, purge(ctx, 4))
 	cancel()
-	wantKind(t, purge(ctx, 0), journal.Unavailable)
+	WantKind(t, purge(ctx, 0), journal.Unavailable)
 	for _, want := range []int{4, 4, 3, 0} {
 		testkit.Must(t, purge(t.Context(), want))
 	}

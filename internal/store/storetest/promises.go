@@ -39,7 +39,7 @@ func testInvalid(t *testing.T, s Store) {
 			t.Fatalf("%s was saved", name)
 		}
 		t.Run(name, func(t *testing.T) {
-			wantKind(t, err, journal.Invalid)
+			WantKind(t, err, journal.Invalid)
 			now, histories := recall(t, s, journal.Lookup{Subject: known, Identity: first}, journal.Lookup{Subject: sound})
 			wantSame(t, "the head after it", now, head)
 			wantSame(t, "the history of a subject beside it", histories[1], journal.History{})
@@ -73,10 +73,10 @@ func testCancelled(t *testing.T, s Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	err := transact(ctx, s, []journal.Lookup{{Subject: subject("CLM-3-1")}}, func(x *transaction) { x.fail(0, identity()) })
-	wantKind(t, err, journal.Unavailable)
-	wantKind(t, s.Probe(ctx), journal.Unavailable)
+	WantKind(t, err, journal.Unavailable)
+	WantKind(t, s.Probe(ctx), journal.Unavailable)
 	_, _, err = s.Story(ctx, subject("CLM-3-1"))
-	wantKind(t, err, journal.Unavailable)
+	WantKind(t, err, journal.Unavailable)
 	// A context that ends while the transaction is decided saves nothing either, and does not block.
 	during, cancel := context.WithCancel(t.Context())
 	err = transact(during, s, []journal.Lookup{{Subject: subject("CLM-3-1")}}, func(x *transaction) {
@@ -150,8 +150,8 @@ func testClosed(t *testing.T, s Store) {
 	failure(t, s, subject("CLM-13-1"), identity())
 	testkit.Must(t, s.Close())
 	err := transact(t.Context(), s, nil, func(*transaction) {})
-	wantKind(t, err, journal.Unavailable)
-	wantKind(t, s.Probe(t.Context()), journal.Unavailable)
+	WantKind(t, err, journal.Unavailable)
+	WantKind(t, s.Probe(t.Context()), journal.Unavailable)
 	_, _, err = s.Story(t.Context(), subject("CLM-13-1"))
-	wantKind(t, err, journal.Unavailable)
+	WantKind(t, err, journal.Unavailable)
 }

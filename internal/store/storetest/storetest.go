@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -291,15 +292,18 @@ func difference(got, want any) string {
 	return cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(journal.History{}))
 }
 
-// wantKind fails unless err is a store's error of that kind, in one line.
-func wantKind(t testing.TB, err error, kind journal.Kind) {
+// WantKind fails unless err is a store's error of that kind, in one line that says all this.
+func WantKind(t testing.TB, err error, kind journal.Kind, says ...string) {
 	t.Helper()
-	var e *journal.StoreError
-	if !errors.As(err, &e) {
-		t.Fatalf("the error is %T (%v), want a *journal.StoreError", err, err)
+	e, ok := errors.AsType[*journal.StoreError](err)
+	if !ok || e.Kind != kind {
+		t.Errorf("got %v, expected a StoreError of kind %d", err, kind)
+		return
 	}
-	if e.Kind != kind {
-		t.Errorf("the error's kind is %v (%v), want %v", e.Kind, err, kind)
+	for _, s := range says {
+		if !strings.Contains(err.Error(), s) {
+			t.Errorf("got %q, expected one line with %q", err, s)
+		}
 	}
 	wantOneLine(t, err)
 }

@@ -40,7 +40,7 @@ func testUnreadable(t *testing.T, d *Database) {
 		}
 		err = transact(t.Context(), s, []journal.Lookup{{Subject: subject("CLM-2-1")}, {Subject: subject("CLM-1-1"), Identity: identity()}},
 			func(*transaction) { t.Error("what cannot be read is decided on") })
-		wantKind(t, err, journal.Invalid)
+		WantKind(t, err, journal.Invalid)
 		for _, other := range []string{"CLM-1-1", "CLM-2-1"} {
 			_, err := w.analyze(other, int64(10+i), "DUPLICATE_CLAIM", 0)
 			if refused := errors.Is(err, journal.ErrInvalid) && errors.Is(err, journal.ErrUnreadable); refused != (other == "CLM-1-1") || !refused && err != nil {
@@ -55,7 +55,7 @@ func testUnreadable(t *testing.T, d *Database) {
 	testkit.Must(t, err)
 	d.exec(t, "UPDATE dead_letters SET body = '7'")
 	_, _, err = s.DeadLetter(t.Context(), first[0].Attempt.DeadLetter)
-	if wantKind(t, err, journal.Invalid); !errors.Is(err, journal.ErrUnreadable) {
+	if WantKind(t, err, journal.Invalid); !errors.Is(err, journal.ErrUnreadable) {
 		t.Errorf("a dead letter that cannot be read: %v", err)
 	}
 	if all, _, err := s.DeadLetterPage(t.Context(), journal.DeadLetterFilter{}, "", 10); err == nil {

@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strconv"
@@ -220,7 +221,11 @@ func (p *Pages) assign(v *visit, o *open) (*page, error) {
 		a = *has
 	}
 	a.Assignee = form.Get("assignee")
-	if _, err := o.Assign(v.r.Context(), item.ID, a); err != nil {
+	a.Record = has.Record
+	switch _, err := o.Assign(v.r.Context(), item.ID, a); {
+	case errors.Is(err, journal.ErrReassigned):
+		return v.formAgain(&item, sent{Wrong: v.T("form.wrong.assigned"), Status: http.StatusConflict}), nil
+	case err != nil:
 		return v.undecided(&item, err)
 	}
 	return &page{redirect: v.place().Subject(item.Subject) + "#decision"}, nil

@@ -32,14 +32,14 @@ func (s *Service) Note(ctx context.Context, c Command, verb journal.NoteVerb) (I
 }
 
 // Assign says who takes care of an open dead letter (R35). It reads Assignee, FollowUpAt, By and Text, which may be
-// empty, of a. Its errors are Decide's. The caller checks permissions.
+// empty, of a, and Record, which is that of the assignment that the caller saw, or 0. Its errors are Decide's. The caller checks permissions.
 func (s *Service) Assign(ctx context.Context, id string, a journal.Assignment) (Item, error) {
 	said, err := CheckReason(a.Text)
 	if journal.CodeOf(err) == ReasonTooLong {
 		return Item{}, journal.Refuse(ReasonTooLong, "the note has more than %d characters; say it in fewer", MaxReason)
 	}
 	return s.note(ctx, id, &journal.Note{Verb: journal.Assign, Text: said, By: a.By, Assignee: a.Assignee,
-		FollowUpAt: a.FollowUpAt})
+		FollowUpAt: a.FollowUpAt, Replaces: a.Record})
 }
 
 // note records n about the dead letter with that id.

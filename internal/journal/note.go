@@ -44,9 +44,11 @@ type Note struct {
 	When  string
 	// Undoes is the record of the decision that Undo undoes; 0 for the current one.
 	Undoes int64
-	// Assignee and FollowUpAt belong to Assign.
+	// Assignee and FollowUpAt belong to Assign, and so does Replaces: the record of the assignment that it replaces; 0 for
+	// the current one.
 	Assignee   string
 	FollowUpAt time.Time
+	Replaces   int64
 }
 
 type noteBody struct {
@@ -126,6 +128,8 @@ func (b *batch) note(n *Note, h *History) (DeadLetter, error) {
 		n.Verb == d.Later.Verb && n.By == d.Later.By && body.RetryOptions == d.Later.RetryOptions,
 		n.Verb == Assign && d.Assigned.is(body):
 		return *d, nil
+	case n.Replaces != 0 && n.Replaces != d.Assigned.Record:
+		return DeadLetter{}, ErrReassigned
 	case n.Verb.later() && d.Later != Later{}:
 		return DeadLetter{}, d.Later.decided()
 	case n.Verb == RetryLater:

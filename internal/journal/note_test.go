@@ -1,6 +1,7 @@
 package journal_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -25,6 +26,24 @@ func TestUndoIsOfItsDecision(t *testing.T) {
 		if left := note(journal.Note{Verb: journal.Undo, Undoes: undoes.record}); left.Record != undoes.stands {
 			t.Errorf("what undoes %d leaves %d, want %d", undoes.record, left.Record, undoes.stands)
 		}
+	}
+}
+
+// TestAssignmentReplacesTheOneSeen: who gives away what another has taken since is told so.
+func TestAssignmentReplacesTheOneSeen(t *testing.T) {
+	f := testkit.New(t)
+	id := f.DieWaiting("tiss-submission", "CLM-1-1", "DUPLICATE_CLAIM", 0)
+	assign := func(to string, replaces int64) (journal.Assignment, error) {
+		d, err := f.Journal.Note(t.Context(), &journal.Note{Subject: testkit.Subject("tiss-submission", "CLM-1-1"), DeadLetter: id,
+			Verb: journal.Assign, By: "ana", Assignee: to, Replaces: replaces})
+		return d.Assigned, err
+	}
+	seen, err := assign("bia", 0)
+	testkit.Must(t, err)
+	_, err = assign("caio", 0)
+	testkit.Must(t, err)
+	if _, err := assign("davi", seen.Record); !errors.Is(err, journal.ErrReassigned) {
+		t.Errorf("got %v, want that somebody else has it", err)
 	}
 }
 

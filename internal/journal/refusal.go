@@ -62,6 +62,9 @@ func CodeOf(err error) Code {
 var (
 	ErrDeadLetterUnknown = Refuse(JobNotFound, "there is no dead letter of this id; the list has their ids")
 	ErrBulkRunUnknown    = Refuse(RunNotFound, "there is no bulk run of this id; the list has their ids")
+	// ErrReassigned refuses an assignment in place of one that is no longer there.
+	ErrReassigned = Refuse(InvalidRetryState, "somebody took the dead letter, passed it on or gave it back meanwhile; look "+
+		"at it again")
 	// ErrNotListed is why a dead letter cannot be closed as accepted (R33).
 	ErrNotListed = Refuse(InvalidRetryState, "the process could do nothing with the answer accepted: the header decisions "+
 		"of its review task does not list it; discard it, or use a newer model")

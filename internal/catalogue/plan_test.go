@@ -67,19 +67,24 @@ func TestPlans(t *testing.T) {
 }
 
 // TestPlanOfADestination: a plan is for the destination that a claim would have, which is the policy's own where none is
-// given, and none where the policy has none.
+// given, and none where the policy has none. The spread of an opening ends with the total limit.
 func TestPlanOfADestination(t *testing.T) {
-	c, err := catalogue.Parse("policies.yaml", []byte("extends: built-in\ndestinations:\n  tiss: {calendar: {windows: [{hours: 10:00-11:00}]}}\n"))
+	c, err := catalogue.Parse("policies.yaml", []byte("extends: built-in\npolicies: {tiss-submission: {totalLimit: 5m}}\n"+
+		"destinations:\n  tiss: {calendar: {windows: [{hours: 10:00-11:00}]}}\n"))
 	testkit.Must(t, err)
 	at := time.Date(2026, 3, 4, 15, 0, 0, 0, time.UTC)
-	for _, tt := range []struct{ policy, name, destination, closed string }{
-		{"tiss-submission", "", "tiss", "outside 10:00-11:00"},
-		{"tiss-submission", "amil", "amil", ""},
-		{"whatsapp-message", "tiss", "", ""},
+	for _, tt := range []struct {
+		policy, name, destination, closed string
+		late                              bool
+	}{
+		{"tiss-submission", "", "tiss", "outside 10:00-11:00", false},
+		{"tiss-submission", "amil", "amil", "", true},
+		{"whatsapp-message", "tiss", "", "", false},
 	} {
 		p := catalogue.PlanAt(c.Policies[tt.policy], decision.OwnPolicy{}, tt.name, at)
-		if p.Destination != tt.destination || p.Retries[0].Why != tt.closed {
-			t.Errorf("%s to %q: the plan is for %q, closed at first: %q", tt.policy, tt.name, p.Destination, p.Retries[0].Why)
+		if r := p.Retries[0]; p.Destination != tt.destination || r.Why != tt.closed || r.MayPassLimit != tt.late {
+			t.Errorf("%s to %q: the plan is for %q, closed at first: %q, beyond the limit: %t", tt.policy, tt.name, p.Destination, r.Why,
+				r.MayPassLimit)
 		}
 	}
 }

@@ -148,7 +148,7 @@ func jsonOf(s Schema) object { return object{"application/json": object{"schema"
 func Document() json.RawMessage {
 	components, paths, described := schemas{}, map[string]object{}, []object{}
 	failure := components.object(fieldsOf(reflect.TypeFor[Failure]()))
-	failure["properties"].(map[string]Schema)["error"]["enum"] = slices.Sorted(maps.Keys(statuses()))
+	failure["properties"].(map[string]Schema)["error"]["enum"] = slices.Sorted(maps.Keys(codes()))
 	components["Error"] = failure
 	for _, t := range tags() {
 		described = append(described, object{"name": t.name, "description": t.says})

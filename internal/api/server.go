@@ -237,17 +237,16 @@ func (r *Refused) Error() string {
 //go:embed codes.txt
 var codesText string
 
-// statuses returns the HTTP status of each error code.
-var statuses = sync.OnceValue(func() map[string]int {
-	all := map[string]int{}
-	for code, status := range pairsOf(codesText) {
-		all[code], _ = strconv.Atoi(status)
-	}
-	return all
-})
+// codes returns the HTTP status of each error code.
+var codes = sync.OnceValue(func() map[string]string { return pairsOf(codesText) })
+
+func statusOf(code string) int {
+	status, _ := strconv.Atoi(codes()[code])
+	return status
+}
 
 func refused(code, format string, args ...any) *Refused {
-	return &Refused{Status: statuses()[code], Failure: Failure{code, fmt.Sprintf(format, args...)}}
+	return &Refused{Status: statusOf(code), Failure: Failure{code, fmt.Sprintf(format, args...)}}
 }
 
 // refusalOf returns err as a refusal; nil if it means that the journal could not be reached.
@@ -289,7 +288,7 @@ func (s *API) refuse(w http.ResponseWriter, r *http.Request, o *Operation, err e
 }
 
 func (s *API) fail(w http.ResponseWriter, code, message string) {
-	s.write(w, statuses()[code], Failure{code, message})
+	s.write(w, statusOf(code), Failure{code, message})
 }
 
 func (s *API) write(w http.ResponseWriter, status int, body any) {

@@ -198,7 +198,7 @@ func (p *Pages) export(v *visit, o *open) (*page, error) {
 	if format == audit.CSV {
 		kind = "text/csv; charset=utf-8"
 	}
-	name := "audit-" + v.now.Format("20060102-150405") + "." + string(format)
+	name := "audit-" + v.Now.Format("20060102-150405") + "." + string(format)
 	return nil, p.download(v, "the audit", kind, name, func(to io.Writer) error {
 		_, err := audit.Export(v.r.Context(), o, to, s, format, nil)
 		return err

@@ -220,8 +220,8 @@ func (v *visit) due(o *open, f *journal.DeadLetterFilter) due {
 	if searched(f) {
 		return nil
 	}
-	late := journal.DeadLetterFilter{Context: f.Context, DueUntil: v.now}
-	today := journal.DeadLetterFilter{Context: f.Context, DueSince: v.now, DueUntil: deadletter.EndOfDay(v.zone, v.now)}
+	late := journal.DeadLetterFilter{Context: f.Context, DueUntil: v.Now}
+	today := journal.DeadLetterFilter{Context: f.Context, DueSince: v.Now, DueUntil: deadletter.EndOfDay(v.zone, v.Now)}
 	return due{{"due.late", v.counts(o, late)}, {"due.today", v.counts(o, today)}}
 }
 

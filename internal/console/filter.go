@@ -24,7 +24,7 @@ func (v *visit) filterOf(q url.Values) (f journal.DeadLetterFilter, wrong string
 			return contextQuery(q)
 		}
 		return plain(q.Get(name), maxQueryBytes)
-	}).By(v.who.Name, v.zone, v.now), v.zone, v.now)
+	}).By(v.who.Name, v.zone, v.Now), v.zone, v.Now)
 	if field := deadletter.FieldOf(journal.CodeOf(err)); slices.Contains([]string{"since", "until", "followUp", "state"}, field) {
 		wrong = field
 	}
@@ -41,7 +41,7 @@ func (v *visit) filterOf(q url.Values) (f journal.DeadLetterFilter, wrong string
 }
 
 // instant parses a field's time in the hospital's zone, and reports whether it can. An empty field is the zero time.
-func (v *visit) instant(s string) (time.Time, bool) { return deadletter.ParseInstant(s, v.zone, v.now) }
+func (v *visit) instant(s string) (time.Time, bool) { return deadletter.ParseInstant(s, v.zone, v.Now) }
 
 // wrongFilter says what is wrong with a filter, by the field that filterOf names.
 func (v *visit) wrongFilter(field string, q url.Values) string {

@@ -238,24 +238,24 @@ func (v *visit) moment(t time.Time, kind, text string) Moment {
 func (v *visit) At(t time.Time) Moment { return v.moment(t, "at", v.Clock(t)) }
 
 // Ago returns how long ago t was.
-func (v *visit) Ago(t time.Time) Moment { return v.moment(t, "ago", v.ago(v.now.Sub(t))) }
+func (v *visit) Ago(t time.Time) Moment { return v.moment(t, "ago", v.ago(v.Now.Sub(t))) }
 
 // For returns how long something has lasted since t.
 func (v *visit) For(t time.Time) Moment {
-	if v.now.Sub(t) < time.Minute {
+	if v.Now.Sub(t) < time.Minute {
 		return v.Ago(t)
 	}
-	return v.moment(t, "for", v.T("time.for", v.span(v.now.Sub(t))))
+	return v.moment(t, "for", v.T("time.for", v.span(v.Now.Sub(t))))
 }
 
 // In returns how long it is until t.
-func (v *visit) In(t time.Time) Moment { return v.moment(t, "in", v.in(t.Sub(v.now))) }
+func (v *visit) In(t time.Time) Moment { return v.moment(t, "in", v.in(t.Sub(v.Now))) }
 
 // Due returns how long it is until a deadline, or by how much it is overdue.
 func (v *visit) Due(t time.Time) Moment {
-	m := v.moment(t, "due", v.in(t.Sub(v.now)))
+	m := v.moment(t, "due", v.in(t.Sub(v.Now)))
 	if v.Past(t) && m.Set() {
-		m.Text, m.Late = v.T("time.overdue", v.span(v.now.Sub(t))), true
+		m.Text, m.Late = v.T("time.overdue", v.span(v.Now.Sub(t))), true
 	}
 	return m
 }
@@ -266,20 +266,20 @@ func (v *visit) Expires(t time.Time) Moment {
 	switch {
 	case v.Past(t):
 		return v.Due(t)
-	case day(t) == day(v.now):
+	case day(t) == day(v.Now):
 		return v.moment(t, "at", v.T("due.on.today"))
-	case day(t) == day(v.now.In(v.zone).AddDate(0, 0, 1)):
+	case day(t) == day(v.Now.In(v.zone).AddDate(0, 0, 1)):
 		return v.moment(t, "at", v.T("due.on.tomorrow"))
 	}
 	return v.moment(t, "at", v.T("due.on", v.shortDay(t)))
 }
 
 // Past reports whether t has come.
-func (v *visit) Past(t time.Time) bool { return !t.After(v.now) }
+func (v *visit) Past(t time.Time) bool { return !t.After(v.Now) }
 
 // Clock returns date and time to the second, with the word today for today's date.
 func (v *visit) Clock(t time.Time) string {
-	local, today := t.In(v.zone), v.now.In(v.zone)
+	local, today := t.In(v.zone), v.Now.In(v.zone)
 	if local.Year() == today.Year() && local.YearDay() == today.YearDay() {
 		return v.T("time.today", local.Format("15:04:05"))
 	}

@@ -336,7 +336,7 @@ func (p *Pages) exportLetters(v *visit, o *open) (*page, error) {
 	if wrong != "" {
 		return nil, &problem{status: http.StatusUnprocessableEntity, key: "export"}
 	}
-	name := v.T("list.file") + "-" + v.now.In(v.zone).Format("20060102-1504") + ".csv"
+	name := v.T("list.file") + "-" + v.Now.In(v.zone).Format("20060102-1504") + ".csv"
 	return nil, p.download(v, "dead letters", "text/csv; charset=utf-8", name,
 		func(to io.Writer) error { return v.writeLetters(o, f, to) })
 }

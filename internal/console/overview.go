@@ -68,10 +68,10 @@ func (v *visit) Waiting(t decision.Team, r decision.Reason) string {
 func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	all, own := journal.DeadLetterFilter{}, journal.DeadLetterFilter{Team: v.mine}
 	again := journal.DeadLetterFilter{State: string(journal.DeadLetterReprocessing)}
-	kpis, due := must(o.figures.of(v.r.Context(), o, v.Catalogue.Policies.Names(), v.now)), v.due(o, &all)
+	kpis, due := must(o.figures.of(v.r.Context(), o, v.Catalogue.Policies.Names(), v.Now)), v.due(o, &all)
 	biggest, _, err := o.Groups(v.r.Context(), own, "", mostCauses)
 	check(err)
-	fresh, _, err := o.ListCauses(v.r.Context(), journal.CauseFilter{Told: v.now.Add(-statistics.Daily)}, "", mostCauses)
+	fresh, _, err := o.ListCauses(v.r.Context(), journal.CauseFilter{Told: v.Now.Add(-statistics.Daily)}, "", mostCauses)
 	check(err)
 	recent, _, err := o.Runs(v.r.Context(), "", recentRuns)
 	check(err)

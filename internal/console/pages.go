@@ -206,7 +206,7 @@ func (p *Pages) tag(v *visit) string {
 	health, hash := p.Health(), sha256.New()
 	tell := func(of ...any) { _, _ = fmt.Fprintf(hash, "%q\n", of) }
 	tell(assetVersion, v.r.URL.RequestURI(), v.Lang, v.mine, v.who, access.FormToken(v.r.Context()), v.Catalogue.Version,
-		v.now.Truncate(time.Minute))
+		v.Now.Truncate(time.Minute))
 	tell(health.Rejection, health.Journal.Up, health.Engine.Up, len(health.Notices))
 	if o := p.open.Load(); o != nil {
 		head, err := o.Head(v.r.Context())

@@ -65,7 +65,7 @@ func (v *visit) portalRow(d *gate.Destination) portalRow {
 	switch {
 	case s.Phase == destination.Down && s.Outage.Cause == destination.CausePerson:
 		row.State = Badge{"warn", v.T("portal.held")}
-	case s.Phase == destination.Up && !d.Settings.Calendar.IsOpen(v.now):
+	case s.Phase == destination.Up && !d.Settings.Calendar.IsOpen(v.Now):
 		row.State = Badge{"off", v.T("portal.closed")}
 	}
 	return row
@@ -73,8 +73,8 @@ func (v *visit) portalRow(d *gate.Destination) portalRow {
 
 // portalSays says how a destination is and why, how many claims wait, and what comes next.
 func (v *visit) portalSays(d *gate.Destination) string {
-	s, waiting, opens := &d.State, v.queueSays(d), d.Settings.Calendar.Next(v.now)
-	shut := opens.After(v.now)
+	s, waiting, opens := &d.State, v.queueSays(d), d.Settings.Calendar.Next(v.Now)
+	shut := opens.After(v.Now)
 	if shut && (s.Phase == destination.Down || s.Phase == destination.Testing) {
 		return v.downSays(d) + " " + v.T("portal.shut", v.Brief(opens)) + " " + waiting + "."
 	}
@@ -84,11 +84,11 @@ func (v *visit) portalSays(d *gate.Destination) string {
 	case s.Phase == destination.Up && !s.UpUntil.IsZero():
 		return v.T("portal.up.ordered", v.Brief(s.UpUntil))
 	case s.Phase == destination.Up && d.Held > 0:
-		return v.T("portal.up.queue", v.short(s.PerMinute(&d.Settings, v.now), 1)) + " " + waiting + "."
+		return v.T("portal.up.queue", v.short(s.PerMinute(&d.Settings, v.Now), 1)) + " " + waiting + "."
 	case s.Phase == destination.Up:
 		return v.T("portal.up.says")
 	case s.Phase == destination.Ramping:
-		says, pace := v.T("portal.ramping.says", v.Portal(d.Name), v.Brief(s.Since)), s.PerMinute(&d.Settings, v.now)
+		says, pace := v.T("portal.ramping.says", v.Portal(d.Name), v.Brief(s.Since)), s.PerMinute(&d.Settings, v.Now)
 		if d.Held > 0 && pace > 0 {
 			last := time.Duration(float64(d.Held) / pace * float64(time.Minute))
 			takes := v.lasting(max(last, time.Minute))
@@ -140,7 +140,7 @@ func (v *visit) downSays(d *gate.Destination) string {
 // Brief returns the time of day of t, with its date unless that is today.
 func (v *visit) Brief(t time.Time) string {
 	clock := t.In(v.zone).Format("15:04")
-	if v.Day(t) != v.Day(v.now) {
+	if v.Day(t) != v.Day(v.Now) {
 		return v.shortDay(t) + " " + clock
 	}
 	return clock

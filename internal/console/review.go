@@ -244,7 +244,7 @@ func (p *Pages) handover(v *visit, o *open) (*page, error) {
 // shortcuts returns links to the filter's open dead letters that the reader has, that nobody has, and whose follow-up
 // is today. If the filter has a search, they have no counts: these would cost another one.
 func (v *visit) shortcuts(o *open, f journal.DeadLetterFilter) []viewLink {
-	all, ends := f, deadletter.EndOfDay(v.zone, v.now)
+	all, ends := f, deadletter.EndOfDay(v.zone, v.Now)
 	all.Assignee, all.FollowUp = "", time.Time{}
 	mine, nobodys, today := all, all, all
 	mine.Assignee, nobodys.Assignee, today.FollowUp = v.who.Name, journal.Nobody, ends

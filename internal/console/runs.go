@@ -156,15 +156,12 @@ func (f *planForm) command() journal.BulkCommand {
 	return c
 }
 
-// needs returns the permission that it takes to start what f asks for.
-func (f *planForm) needs() access.Action { return access.Bulk.Anew(f.command().Fresh) }
-
 // mayNotStart says why the reader may not start what f asks for; empty if he may.
 func (v *visit) mayNotStart(f *planForm) string {
-	switch {
-	case v.who.May(f.needs(), string(f.filter.Team)):
+	switch start := access.Bulk.Anew(f.command().Fresh); {
+	case v.who.May(start, string(f.filter.Team)):
 		return ""
-	case !v.who.Role.May(f.needs()), v.who.Teams == "", v.who.Teams == access.NoTeam:
+	case !v.who.Role.May(start), v.who.Teams == "", v.who.Teams == access.NoTeam:
 		return v.T("plan.may_not", v.Role())
 	default:
 		return v.T("plan.may_not.team", v.ownTeams())
@@ -336,7 +333,7 @@ func (v *visit) pacing(d *runData, r *journal.BulkRun) {
 	d.Lasts = v.lasting(lasts)
 	if r.State == journal.BulkRunning && !r.Held {
 		// To the minute: a page that changed every second would be sent every second.
-		d.Ends = v.Brief(v.now.Add(lasts).Add(30 * time.Second).Truncate(time.Minute))
+		d.Ends = v.Brief(v.Now.Add(lasts).Add(30 * time.Second).Truncate(time.Minute))
 	}
 }
 

@@ -99,7 +99,7 @@ func (v *visit) chapters(story *journal.Story) (all []chapter) {
 	said := map[int64]string{} // of episodes' states
 	for i := range story.Episodes {
 		e := &story.Episodes[i]
-		said[e.Number] = v.T("state.word." + string(e.StateAt(v.now)))
+		said[e.Number] = v.T("state.word." + string(e.StateAt(v.Now)))
 	}
 	for _, e := range events {
 		if n := len(all); n == 0 || e.episode != 0 && all[n-1].Number != e.episode {
@@ -299,7 +299,7 @@ func (v *visit) steps(story *journal.Story, chapters []chapter) (steps []step) {
 	}
 	if n := len(story.Episodes); n > 0 {
 		e := &story.Episodes[n-1]
-		if state := e.StateAt(v.now); state == journal.Scheduled || state == journal.Reprocessing {
+		if state := e.StateAt(v.Now); state == journal.Scheduled || state == journal.Reprocessing {
 			add(markNext, "", e.NextRetryTime)
 		}
 	}
@@ -318,8 +318,8 @@ func (v *visit) steps(story *journal.Story, chapters []chapter) (steps []step) {
 func (v *visit) setWait(s, next *step) {
 	until := next.at
 	switch s.Held = s.Mark == markHeld; {
-	case s.Held && until.After(v.now):
-		until = v.now
+	case s.Held && until.After(v.Now):
+		until = v.Now
 	case s.Mark != markHeld && s.Mark != markRetry && s.Mark != markReview, next.Mark == markDeadline:
 		return
 	default:

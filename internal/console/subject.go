@@ -122,7 +122,7 @@ func (v *visit) waits(o *open, name string) string {
 	}
 	state := string(d.State.Phase)
 	if d.State.Phase == destination.Up {
-		if d.Settings.Calendar.IsOpen(v.now) {
+		if d.Settings.Calendar.IsOpen(v.Now) {
 			return ""
 		}
 		state = "closed"
@@ -218,7 +218,7 @@ func (v *visit) standing(story *journal.Story) (s standing) {
 }
 
 func (v *visit) lastEpisode(s *standing, e *journal.Episode) {
-	s.state, s.Retries = e.StateAt(v.now), v.Number(e.Retries)
+	s.state, s.Retries = e.StateAt(v.Now), v.Number(e.Retries)
 	s.Status, s.Means = v.badge("status", s.state.Status()), v.T("state."+string(s.state))
 	switch s.state {
 	case journal.Dead:
@@ -227,7 +227,7 @@ func (v *visit) lastEpisode(s *standing, e *journal.Episode) {
 		s.NextIs, s.Next = v.T("state.next"), v.In(e.NextRetryTime)
 	case journal.Due:
 		s.NextIs = v.T("state.next_due")
-		if s.Next = v.Ago(e.NextRetryTime); v.now.Sub(e.NextRetryTime) > overdue {
+		if s.Next = v.Ago(e.NextRetryTime); v.Now.Sub(e.NextRetryTime) > overdue {
 			s.Status.Tone, s.Means = "warn", v.T("state.overdue")
 		}
 	}

@@ -36,7 +36,7 @@ type visit struct {
 	who access.Identity
 	Lang
 	zone      *time.Location
-	now       time.Time
+	Now       time.Time
 	Catalogue *catalogue.Catalogue
 	tag       string // Pages.tag
 	// Sent is the form that the page shows again.
@@ -49,9 +49,9 @@ type visit struct {
 
 func (p *Pages) visit(w http.ResponseWriter, r *http.Request) *visit {
 	lang, chosen := langOf(r)
-	v := &visit{w: w, r: r, who: access.From(r.Context()), Lang: lang, zone: p.Zone, now: p.Now().UTC(),
+	v := &visit{w: w, r: r, who: access.From(r.Context()), Lang: lang, zone: p.Zone, Now: p.Now().UTC(),
 		Catalogue: p.Catalogue(), patterns: map[string]string{}, Sent: sentOf(r)}
-	w.Header().Set("Date", v.now.Format(http.TimeFormat)) // ages in the browser go by it
+	w.Header().Set("Date", v.Now.Format(http.TimeFormat)) // ages in the browser go by it
 	if chosen {
 		v.keep(langCookie, string(lang), aYear)
 	}
@@ -61,8 +61,6 @@ func (p *Pages) visit(w http.ResponseWriter, r *http.Request) *visit {
 
 // Token returns the token that protects the reader's forms.
 func (v *visit) Token() string { return access.FormToken(v.r.Context()) }
-
-func (v *visit) Now() time.Time { return v.now }
 
 func (v *visit) Reader() string { return v.who.Name }
 

@@ -73,7 +73,11 @@ func (v *visit) portalRow(d *gate.Destination) portalRow {
 
 // portalSays says how a destination is and why, how many claims wait, and what comes next.
 func (v *visit) portalSays(d *gate.Destination) string {
-	s, waiting, opens := &d.State, v.queueSays(d), d.Settings.Calendar.Next(v.Now)
+	s, opens := &d.State, d.Settings.Calendar.Next(v.Now)
+	waiting := v.Count("portal.waiting", int64(d.Held))
+	if worth := v.Money(d.Cents); worth != "" {
+		waiting += " (" + worth + ")"
+	}
 	shut := opens.After(v.Now)
 	if shut && (s.Phase == destination.Down || s.Phase == destination.Testing) {
 		return v.downSays(d) + " " + v.T("portal.shut", v.Brief(opens)) + " " + waiting + "."
@@ -106,15 +110,6 @@ func (v *visit) portalSays(d *gate.Destination) string {
 		next = v.T("portal.test.probe", v.Brief(s.NextProbe))
 	}
 	return v.downSays(d) + " " + waiting + "; " + next
-}
-
-// queueSays says how many claims wait, and what they are worth.
-func (v *visit) queueSays(d *gate.Destination) string {
-	says := v.Count("portal.waiting", int64(d.Held))
-	if worth := v.Money(d.Cents); worth != "" {
-		says += " (" + worth + ")"
-	}
-	return says
 }
 
 // downSays says since when a destination is down, why, and when it is expected back.

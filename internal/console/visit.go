@@ -178,8 +178,7 @@ func (p *Pages) write(v *visit, pg *page) {
 		p.broken(v, err)
 		return
 	}
-	f := v.frame(pg, body.Bytes())
-	f.Health, f.Down = p.Health(), p.down(v, pg.section)
+	f := p.frame(v, pg, body.Bytes())
 	if err := templates[v.Lang]().ExecuteTemplate(&whole, "frame", f); err != nil {
 		p.broken(v, err)
 		return
@@ -203,17 +202,15 @@ func (p *Pages) broken(v *visit, err error) {
 	http.Error(v.w, v.T("problem.broken.text"), http.StatusInternalServerError)
 }
 
-func (v *visit) frame(pg *page, body []byte) *frame {
+func (p *Pages) frame(v *visit, pg *page, body []byte) *frame {
+	other := map[Lang]Lang{Portuguese: English, English: Portuguese}[v.Lang]
 	f := &frame{
 		V: v, Title: pg.title, Section: pg.section, Summary: pg.summary, Body: template.HTML(body),
 		Zone: v.zone.String(), ZoneName: v.Or("zone."+v.zone.String(), v.zone.String()),
+		OtherLang: other, OtherURL: v.otherURL(other), Ends: exact(access.SessionEnds(v.r.Context())),
 		Bare: v.who.Role == 0, Admin: v.who.Role == access.Admin, Rows: pg.name == "dead-letters" && pg.status == 0,
+		Health: p.Health(), Down: p.down(v, pg.section), Mine: v.Waiting(v.mine, ""),
 	}
-	f.Ends, f.Mine = exact(access.SessionEnds(v.r.Context())), v.Waiting(v.mine, "")
-	if f.OtherLang = English; v.Lang == English {
-		f.OtherLang = Portuguese
-	}
-	f.OtherURL = v.otherURL(f.OtherLang)
 	if !pg.fixed && pg.status == 0 {
 		f.Version = v.tag
 	}

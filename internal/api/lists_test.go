@@ -29,7 +29,7 @@ func (c *fixture) pages(path string) (pages [][]map[string]any) {
 	}
 }
 
-// What a record holds is compared with the journal by TestAWorkerSaysWhatItsJournalSays (cmd/retry-worker).
+// TestAuditPages: the records of a subject come in their order, a hundred on a page.
 func TestAuditPages(t *testing.T) {
 	const claim, all = "CLM-001-1", 205
 	c := open(t)

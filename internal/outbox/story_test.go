@@ -233,20 +233,24 @@ func (s *stage) begins(a *golden.Arguments) (string, error) {
 	return "", nil
 }
 
-// over ends a relay, and tells how long that took.
-func (s *stage) over(name string, end func(*running)) (string, error) {
-	began := time.Now()
-	end(s.relays[name])
-	<-s.relays[name].done
-	return fmt.Sprintf("after %s\n", time.Since(began)), nil
+// over ends a relay, and tells how long that took if it is longer than within.
+func (s *stage) over(a *golden.Arguments, end func(*running)) (string, error) {
+	within, _ := time.ParseDuration(a.Named["within"])
+	began, r := time.Now(), s.relays[a.First]
+	end(r)
+	<-r.done
+	if took := time.Since(began); took > within {
+		return fmt.Sprintf("after %s\n", took), nil
+	}
+	return "", nil
 }
 
 func (s *stage) stops(a *golden.Arguments) (string, error) {
-	return s.over(a.First, func(r *running) { r.halt() })
+	return s.over(a, func(r *running) { r.halt() })
 }
 
 func (s *stage) kills(a *golden.Arguments) (string, error) {
-	return s.over(a.First, func(r *running) { r.kill() })
+	return s.over(a, func(r *running) { r.kill() })
 }
 
 // wakes wakes a relay so often, a millisecond apart.
@@ -346,7 +350,9 @@ func (s *stage) wait(a *golden.Arguments) (string, error) {
 func (s *stage) sent() (sent, left int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.taken), len(s.Outbox())
+	waiting, err := s.Backlog(context.Background())
+	testkit.Must(s.t, err)
+	return len(s.taken), int(waiting[queue])
 }
 
 // within waits until so many are left, or were sent, or more than now; it says so if that takes longer, or less than least.

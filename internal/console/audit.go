@@ -20,8 +20,6 @@ import (
 	"retry-worker/internal/journal"
 )
 
-const auditPage = 50 // records on a page
-
 // auditData is one page of the audit's records.
 type auditData struct {
 	Policies           []option
@@ -108,10 +106,10 @@ func (v *visit) recordFilter(d *auditData) (f journal.RecordFilter) {
 // forward returns a page of the records that f selects, the oldest first, from after the cursor on.
 func (v *visit) forward(o *open, d *auditData, f journal.RecordFilter) []journal.Record {
 	after, _ := strconv.ParseInt(v.r.URL.Query().Get("after"), 10, 64) // without a cursor: the first page
-	records := must(o.Records(v.r.Context(), f, max(after, 0), auditPage+1))
-	if len(records) > auditPage {
-		records = records[:auditPage]
-		d.Next = v.here(field{"after", key(records[auditPage-1].Number())})
+	records := must(o.Records(v.r.Context(), f, max(after, 0), pageRows+1))
+	if len(records) > pageRows {
+		records = records[:pageRows]
+		d.Next = v.here(field{"after", key(records[pageRows-1].Number())})
 	}
 	return records
 }
@@ -124,13 +122,13 @@ func (v *visit) latest(o *open, d *auditData) []journal.Record {
 	}
 	// between returns the records above from and below before, one more than a page at most.
 	between := func(from int64) []journal.Record {
-		all := must(o.Records(v.r.Context(), journal.RecordFilter{}, from, auditPage+1))
+		all := must(o.Records(v.r.Context(), journal.RecordFilter{}, from, pageRows+1))
 		return slices.DeleteFunc(all, func(r journal.Record) bool { return r.Number() >= before })
 	}
-	from := max(before-auditPage-1, 0)
+	from := max(before-pageRows-1, 0)
 	records := between(from)
-	if len(records) < auditPage && from > 0 { // numbers are missing: look further down
-		from = int64(sort.Search(int(from), func(from int) bool { return len(between(int64(from))) <= auditPage }))
+	if len(records) < pageRows && from > 0 { // numbers are missing: look further down
+		from = int64(sort.Search(int(from), func(from int) bool { return len(between(int64(from))) <= pageRows }))
 		records = between(from)
 	}
 	slices.Reverse(records)

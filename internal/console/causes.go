@@ -11,10 +11,7 @@ import (
 	"retry-worker/internal/journal"
 )
 
-const (
-	groupPage  = 50 // causes on a page
-	mostCauses = 5  // on the overview
-)
+const mostCauses = 5 // on the overview
 
 // groupsData is one page of the open dead letters by their causes.
 type groupsData struct {
@@ -50,7 +47,7 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 		pg.status = http.StatusUnprocessableEntity
 		return pg, nil
 	}
-	groups, next, err := o.Groups(v.r.Context(), f, q.Get("cursor"), groupPage)
+	groups, next, err := o.Groups(v.r.Context(), f, q.Get("cursor"), pageRows)
 	check(unlessInvalid(err))
 	d.Causes = v.causeRows(groups, f)
 	due := v.due(o, &f)

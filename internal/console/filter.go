@@ -225,7 +225,7 @@ func (v *visit) next(o *open, at place, id string, more ...field) (to, next, num
 		return "", "", ""
 	}
 	begin := url.Values(at).Get("cursor")
-	items, cursor, err := o.List(v.r.Context(), f, begin, listPage)
+	items, cursor, err := o.List(v.r.Context(), f, begin, pageRows)
 	if journal.RefusalOf(err) != nil { // the cursor is not of this list
 		return "", "", ""
 	}
@@ -241,7 +241,7 @@ func (v *visit) next(o *open, at place, id string, more ...field) (to, next, num
 	if n == len(items) && cursor != "" {
 		at = maps.Clone(at)
 		at["cursor"] = []string{cursor}
-		items, _, err = o.List(v.r.Context(), f, cursor, listPage)
+		items, _, err = o.List(v.r.Context(), f, cursor, pageRows)
 		check(err)
 		n = 0
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	listPage = 50 // dead letters on a page
+	pageRows = 50 // dead letters, causes or records on a page
 	// maxQueryBytes bounds a search and the other fields of the filter.
 	maxQueryBytes = 200
 )
@@ -127,7 +127,7 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 		pg.status = http.StatusUnprocessableEntity
 		return pg, nil
 	}
-	items, next, err := o.List(v.r.Context(), f, q.Get("cursor"), listPage)
+	items, next, err := o.List(v.r.Context(), f, q.Get("cursor"), pageRows)
 	check(unlessInvalid(err))
 	d.Rows = items
 	d.Why = slices.ContainsFunc(items, func(i deadletter.Item) bool { return i.Cents > 0 || !i.Deadline.IsZero() })
@@ -191,7 +191,8 @@ func (p *Pages) search(v *visit, o *open) (*page, error) {
 // listed returns the list's page with its filter, without rows.
 func (v *visit) listed(o *open, f journal.DeadLetterFilter) *listData {
 	d := &listData{V: v, Filter: f, Filtered: narrowed(f), Since: v.local(f.Since), Until: v.local(f.Until),
-		Here: v.listPlace(), Views: v.views("list", f), Chips: v.chips(o, &f), File: exportURL(f),
+		Here: v.listPlace(), Views: v.views("list", f), Chips: v.chips(o, &f),
+		File:  strings.Replace(listURL(f), "/dead-letters", "/dead-letters.csv", 1),
 		Reset: listURL(journal.DeadLetterFilter{State: f.State})}
 	v.choices(o, d)
 	if (f.Context != "" || f.Fingerprint != "") && f.State == states[0] && !searched(&f) {
@@ -323,11 +324,6 @@ func (p *Pages) deadLetter(v *visit, o *open) (*page, error) {
 
 // mostExported bounds the dead letters in one file: nobody looks through more.
 const mostExported = 20_000
-
-// exportURL returns the address of the list as a CSV file.
-func exportURL(f journal.DeadLetterFilter) string {
-	return strings.Replace(listURL(f), "/dead-letters", "/dead-letters.csv", 1)
-}
 
 // exportLetters answers GET /dead-letters.csv with the dead letters that the list's fields select, written for a
 // spreadsheet in the reader's language.

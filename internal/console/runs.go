@@ -292,8 +292,6 @@ func (l Lang) lasting(d time.Duration) string {
 	return l.fine(d.Round(time.Second))
 }
 
-const itemPage = 50 // dead letters of a run on a page
-
 // runData is one bulk run: how far it is, what became of each, and what can be done.
 type runData struct {
 	runRow
@@ -349,11 +347,11 @@ func (v *visit) items(o *open, d *runData, r *journal.BulkRun) {
 		d.Outcome = outcome
 	}
 	after, _ := strconv.ParseInt(q.Get("after"), 10, 64) // without a number: the first page
-	d.Items = must(o.Items(v.r.Context(), r.ID, d.Outcome, max(after, 0), itemPage+1))
+	d.Items = must(o.Items(v.r.Context(), r.ID, d.Outcome, max(after, 0), pageRows+1))
 	next := int64(0)
-	if len(d.Items) > itemPage {
-		d.Items = d.Items[:itemPage]
-		next = d.Items[itemPage-1].Number
+	if len(d.Items) > pageRows {
+		d.Items = d.Items[:pageRows]
+		next = d.Items[pageRows-1].Number
 	}
 	d.pager = v.pager("after", key(next), "#items")
 }

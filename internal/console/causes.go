@@ -193,19 +193,6 @@ func (p *Pages) teach(v *visit, o *open) (*page, error) {
 	return v.refused(err, causeURL(id)+"#result", "form.wrong.", "unordered")
 }
 
-// teachingEvent completes e with what was taught about a cause.
-func (v *visit) teachingEvent(e *event, from *journal.Entry) {
-	b, _ := journal.BodyOf[journal.TeachingBody](from) // an unreadable body has no class
-	switch {
-	case b.Forgotten:
-		e.Title = v.T("event.teaching.forgotten")
-	case b.Class == decision.Permanent:
-		e.Title = v.T("event.teaching.PERMANENT", v.team(b.Team))
-	case b.Class == decision.Transient:
-		e.Title = v.T("event.teaching.TRANSIENT")
-	}
-}
-
 // due counts the open dead letters whose deadline has passed, and those whose deadline passes before the day ends.
 type due []struct {
 	key    string // of its text

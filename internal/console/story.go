@@ -57,24 +57,27 @@ type fact struct{ Name, Value string }
 
 // entryBody has the fields of all kinds of audit entries; those that a kind lacks are empty.
 type entryBody struct {
-	Decision   journal.DeadLetterState `json:"decision"`
-	Reason     string                  `json:"reason"`
-	By         string                  `json:"by"`
-	Episode    int64                   `json:"episode"`
-	RetryCount int64                   `json:"retryCount"`
-	Outcome    string                  `json:"outcome"`
-	Accepted   journal.Acceptance      `json:"accepted"`
-	Rejection  string                  `json:"rejection"`
-	Delivery   string                  `json:"delivery"`
-	Fresh      bool                    `json:"fresh"`
-	Message    string                  `json:"message"`
-	Run        string                  `json:"bulkRun"`
-	Verb       journal.BulkVerb        `json:"verb"`
-	Note       journal.NoteVerb        `json:"note"`
-	Action     journal.GateAction      `json:"action"`
-	Deadline   time.Time               `json:"submissionDeadline"`
-	Assignee   string                  `json:"assignee"`
-	FollowUpAt time.Time               `json:"followUpAt"`
+	Decision   journal.DeadLetterState      `json:"decision"`
+	Reason     string                       `json:"reason"`
+	By         string                       `json:"by"`
+	Episode    int64                        `json:"episode"`
+	RetryCount int64                        `json:"retryCount"`
+	Outcome    string                       `json:"outcome"`
+	Accepted   journal.Acceptance           `json:"accepted"`
+	Rejection  string                       `json:"rejection"`
+	Delivery   string                       `json:"delivery"`
+	Fresh      bool                         `json:"fresh"`
+	Message    string                       `json:"message"`
+	Run        string                       `json:"bulkRun"`
+	Verb       journal.BulkVerb             `json:"verb"`
+	Note       journal.NoteVerb             `json:"note"`
+	Action     journal.GateAction           `json:"action"`
+	Class      decision.ErrorClassification `json:"errorClassification"`
+	Team       decision.Team                `json:"responsibleTeam"`
+	Forgotten  bool                         `json:"forgotten"`
+	Deadline   time.Time                    `json:"submissionDeadline"`
+	Assignee   string                       `json:"assignee"`
+	FollowUpAt time.Time                    `json:"followUpAt"`
 }
 
 // chapters returns the episodes in order, each with its events in the order of their records. An event of no episode
@@ -179,7 +182,8 @@ func (v *visit) entry(from *journal.Entry) event {
 	kind := string(from.Kind)
 	what := map[journal.EntryKind]string{journal.OutcomeEntry: b.Outcome, journal.ReviewEntry: string(b.Decision),
 		journal.DeliveryEntry: b.Delivery, journal.BulkEntry: string(b.Verb), journal.NoteEntry: string(b.Note),
-		journal.GateEntry: string(b.Action), journal.RejectionEntry: b.Rejection}[from.Kind]
+		journal.GateEntry: string(b.Action), journal.RejectionEntry: b.Rejection,
+		journal.TeachingEntry: string(b.Class)}[from.Kind]
 	of := "event." + kind + "." + what
 	e := event{Record: from.Record, episode: b.Episode, Mark: cmp.Or(entryMarks[kind+"."+what], markNote), At: v.At(from.At), at: from.At,
 		Title: v.Or(of, v.Or("event.kind."+kind, kind)), Text: v.Or(of+".text", ""), By: b.By, Words: b.Reason}
@@ -192,8 +196,10 @@ func (v *visit) entry(from *journal.Entry) event {
 	switch {
 	case from.Kind == journal.DestinationEntry:
 		v.portalEvent(&e, from)
-	case from.Kind == journal.TeachingEntry:
-		v.teachingEvent(&e, from)
+	case from.Kind == journal.TeachingEntry && b.Forgotten:
+		e.Title = v.T("event.teaching.forgotten")
+	case from.Kind == journal.TeachingEntry && b.Class == decision.Permanent:
+		e.Title = v.T(of, v.team(b.Team))
 	case what == "" && (from.Kind != journal.ErasureEntry || b.By == ""):
 		e.Facts = []fact{{"body", string(from.Told())}}
 	case from.Kind == journal.RejectionEntry:

@@ -152,7 +152,7 @@ func namesOfSets() []string {
 		named([]journal.BulkVerb{journal.BulkStart, journal.BulkPause, journal.BulkResume, journal.BulkCancel}, "event.bulk.*"),
 		named([]string{string(journal.BulkFinish), "refuse"}, "event.bulk.*"),
 		named(slices.Collect(maps.Keys(entryMarks)), "event.*"),
-		[]string{"filter.wrong.ids", "event.outcome.failure.text", "event.review.reprocessing.text", "event.gate.held.text"},
+		[]string{"event.teaching.PERMANENT", "event.teaching.TRANSIENT", "filter.wrong.ids", "event.outcome.failure.text", "event.review.reprocessing.text", "event.gate.held.text"},
 		named(catalogue.Default().Policies.Names(), "policy.*"),
 		named(marks, "mark.*"),
 		named([]string{"PERMANENT", "UNKNOWN", "TIME_LIMIT", "DEADLINE", "limit"}, "event.final.*"),

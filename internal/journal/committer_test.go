@@ -236,45 +236,6 @@ func TestOnlyTheBadItemIsRefused(t *testing.T) {
 	})
 }
 
-func TestMarks(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		first := b.recorded(b.ask(t.Context(), failure(claim(1), 1))[0]).recorded
-		b.journal.Answered(&first)
-		b.journal.Answered(&first) // told twice
-		if synctest.Wait(); b.memory.Answered(1) {
-			t.Error("a mark costs a commit of its own at once")
-		}
-		// It goes with the next commit.
-		second := b.recorded(b.ask(t.Context(), failure(claim(2), 2))[0]).recorded
-		if !b.memory.Answered(1) || b.memory.Answered(2) {
-			t.Error("the mark did not go with the next commit")
-		}
-		// Or within a second without traffic.
-		b.journal.Answered(&second)
-		time.Sleep(time.Second)
-		if synctest.Wait(); !b.memory.Answered(2) {
-			t.Error("the mark was not written within a second")
-		}
-		// A decision that is another job's, or marked already, is not marked.
-		other := failure(claim(2), 3)
-		other.ProcessInstanceKey = 101
-		duplicate := b.recorded(b.ask(t.Context(), other)[0]).recorded
-		b.journal.Answered(&duplicate)
-		b.journal.Answered(&journal.Recorded{})
-		n := len(b.memory.Transactions())
-		time.Sleep(time.Minute)
-		if got := len(b.memory.Transactions()); got != n || duplicate.How != journal.Replayed {
-			t.Errorf("%d transactions while nothing waits; the duplicate was %s", got-n, duplicate.How)
-		}
-		third := b.recorded(b.ask(t.Context(), failure(claim(3), 4))[0]).recorded
-		b.journal.Answered(&third)
-		b.stop()
-		if <-b.ran; !b.memory.Answered(3) {
-			t.Error("the mark was not written at the end")
-		}
-	})
-}
-
 // TestMarksOfWhatAFailoverLost: the database that goes on lacks a record that was answered, and gives its number to another.
 func TestMarksOfWhatAFailoverLost(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
@@ -314,37 +275,6 @@ func TestCommitsAreShared(t *testing.T) {
 		}
 		if n := len(b.memory.Transactions()) - before; n > 60 {
 			t.Errorf("200 decisions in %d commits, want some five in each", n)
-		}
-	})
-}
-
-func TestMarksOutliveFailedCommits(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		var all []journal.Recorded
-		for _, c := range b.ask(t.Context(), failures(1, 9)...) {
-			all = append(all, b.recorded(c).recorded)
-		}
-		mark := func(records ...int) {
-			for _, i := range records {
-				b.journal.Answered(&all[i-1])
-			}
-		}
-		mark(3, 1, 2, 7)
-		b.memory.Fail(1, testkit.Fault{Kind: journal.Ambiguous, After: true})
-		b.memory.Fail(2, testkit.Fault{Kind: journal.Unavailable})
-		time.Sleep(1500 * time.Millisecond) // the first failed
-		mark(4, 9)
-		b.memory.Fail(3, testkit.Fault{Kind: journal.Unavailable})
-		if a := <-b.ask(t.Context(), failure(claim(20), 20))[0]; a.err == nil {
-			t.Fatal("the commit that should fail did not")
-		}
-		b.memory.Heal()
-		mark(5)
-		time.Sleep(5 * time.Second)
-		for i := int64(1); i <= 9; i++ {
-			if want := i != 6 && i != 8; b.memory.Answered(i) != want {
-				t.Errorf("record %d is marked: %t", i, !want)
-			}
 		}
 	})
 }

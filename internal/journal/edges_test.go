@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -105,31 +104,6 @@ func TestWhoWaitsForHisTurnIsToldToo(t *testing.T) {
 	})
 }
 
-// TestMarksAreGathered: neighbours into one run, and not too many at once.
-func TestMarksAreGathered(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		var all []journal.Recorded
-		for _, a := range failures(1, 6) {
-			all = append(all, b.analyze(a))
-		}
-		for _, i := range []int{5, 0, 1, 2} {
-			b.journal.Answered(&all[i])
-		}
-		for range 5000 {
-			b.journal.Answered(&all[3])
-		}
-		time.Sleep(3 * time.Second)
-		synctest.Wait()
-		var runs []int
-		for _, tx := range b.memory.Transactions()[6:] {
-			runs = append(runs, tx.Answered)
-		}
-		if !slices.Equal(runs, []int{2, 1}) { // 1 to 4 and 6; then what was left of the many
-			t.Errorf("written as %v runs", runs)
-		}
-	})
-}
-
 // TestRecoveryIsToldOnce: not a failure, and not what was told before.
 func TestRecoveryIsToldOnce(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
@@ -164,27 +138,4 @@ func TestSumsBoundWhatAProcessClaims(t *testing.T) {
 			t.Errorf("%s of %d comes to %d", s.Name, s.Bucket, s.N)
 		}
 	}
-}
-
-// TestEveryDecisionNamesItsCatalogue: the one it was made by, though another is in force when it is told again.
-func TestEveryDecisionNamesItsCatalogue(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		older, newer := *tiss, *tiss
-		older.Catalogue, newer.Catalogue = "aaaaaaaaaaaa", "bbbbbbbbbbbb"
-		ask := func(p *decision.Policy, job int64, want string) {
-			a := failure(claim(1), job)
-			a.Policy = p
-			if r := b.analyze(a); r.Attempt.Decision.Catalogue != want || r.Decision.Catalogue != want || r.Decision.MatchedText != "TIMEOUT" {
-				t.Errorf("job %d is told %q by %q (recorded %q), want %q", job, r.Decision.MatchedText, r.Decision.Catalogue, r.Attempt.Decision.Catalogue, want)
-			}
-		}
-		ask(&older, 1, "aaaaaaaaaaaa")
-		ask(&newer, 1, "aaaaaaaaaaaa") // replayed
-		time.Sleep(10 * time.Minute)
-		ask(&newer, 1, "aaaaaaaaaaaa") // re-based
-		time.Sleep(72 * time.Hour)
-		ask(&newer, 1, "bbbbbbbbbbbb") // ended, by the limit that is in force
-		ask(&newer, 2, "bbbbbbbbbbbb")
-		testkit.Must(t, verifyLedger(b.memory))
-	})
 }

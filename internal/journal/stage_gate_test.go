@@ -18,6 +18,8 @@ func (s *stage) policy(a *arguments) (string, error) {
 	for name, value := range a.Named {
 		var err error
 		switch name {
+		case "catalogue":
+			p.Catalogue = value
 		case "retries":
 			p.MaxRetries = a.Number(name)
 		case "limit":

@@ -23,9 +23,11 @@ type stage struct {
 	memory  *testkit.Memory
 	journal *journal.Journal
 	now     time.Time
-	last    journal.Recorded         // what the last analysis came to
-	letters map[string]string        // short names of dead letters by id
-	stories map[string]journal.Story // as they were last shown
+	last    journal.Recorded            // what the last analysis came to
+	asked   map[string]journal.Recorded // what each claim's last analysis came to
+	shown   int                         // transactions so far, at `marks`
+	letters map[string]string           // short names of dead letters by id
+	stories map[string]journal.Story    // as they were last shown
 
 	policies    map[string]*decision.Policy
 	claims, job int64 // made by many
@@ -41,7 +43,7 @@ func newStage(t *testing.T) *stage {
 func (s *stage) anew(*arguments) (string, error) {
 	*s = stage{
 		t: s.t, memory: testkit.NewMemory(), now: time.Date(2025, 1, 12, 10, 0, 0, 0, time.UTC),
-		letters: map[string]string{}, stories: map[string]journal.Story{}, policies: policies, job: 1000,
+		asked: map[string]journal.Recorded{}, letters: map[string]string{}, stories: map[string]journal.Story{}, policies: policies, job: 1000,
 	}
 	s.journal = testkit.StartJournal(s.t, s.memory, func() time.Time { return s.now })
 	return "", nil
@@ -67,7 +69,7 @@ func (s *stage) play(command string) string {
 		"review": coded(s.review), "seen": coded(s.seen), "delivered": s.delivered, "answers": s.answers, "letters": s.list, "history": s.history,
 		"pending": s.pending, "fault": s.fault, "audit": s.audit, "anew": s.anew, "policy": s.policy, "hold": s.hold,
 		"depart": s.depart, "many": s.many, "figures": s.figures, "causes": s.causes,
-		"bulk": coded(s.bulk), "run": s.run, "reject": s.reject, "purge": s.purge,
+		"bulk": coded(s.bulk), "run": s.run, "reject": s.reject, "purge": s.purge, "mark": s.mark, "marks": s.marks,
 	})
 }
 
@@ -150,7 +152,7 @@ func (s *stage) analyze(a *arguments) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	s.last = r
+	s.last, s.asked[a.First] = r, r
 	changes := s.changes(subject)
 	return s.tellRecorded(&r) + changes, nil
 }
@@ -163,6 +165,40 @@ func (s *stage) answered(*arguments) (string, error) {
 		return "record " + strconv.FormatInt(a.Record, 10) + " is marked\n", nil
 	}
 	return "nothing is marked\n", nil
+}
+
+// mark marks the last analysis of each named claim, so many times.
+func (s *stage) mark(a *arguments) (string, error) {
+	for range max(a.Number("times"), 1) {
+		for _, id := range strings.Split(a.First, ",") {
+			r := s.asked[id]
+			s.journal.Answered(&r)
+		}
+	}
+	return "", nil
+}
+
+// marks shows, after so long, which records are marked, and what was written for that since it last showed so.
+func (s *stage) marks(a *arguments) (string, error) {
+	if in := a.Named["after"]; in != "" {
+		d, err := time.ParseDuration(in)
+		if time.Sleep(d); err != nil {
+			return "", err
+		}
+	}
+	synctest.Wait()
+	said, all := "", s.memory.Transactions()
+	for n := int64(1); n <= s.memory.End().Record; n++ {
+		if s.memory.Answered(n) {
+			said += fmt.Sprintf(" %d", n)
+		}
+	}
+	said += ";"
+	for _, tx := range all[s.shown:] {
+		said += fmt.Sprintf(" %d runs beside %d subjects", tx.Answered, len(tx.Subjects))
+	}
+	s.shown = len(all)
+	return "marked" + said + "\n", nil
 }
 
 func (s *stage) outcome(a *arguments) (string, error) {
@@ -215,7 +251,7 @@ func (s *stage) fault(a *arguments) (string, error) {
 	if a.Words["ambiguous"] {
 		f.Kind = journal.Ambiguous
 	}
-	s.memory.Fail(1, f)
+	s.memory.Fail(max(1, int(a.Number("times"))), f)
 	return "", nil
 }
 

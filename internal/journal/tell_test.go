@@ -46,6 +46,9 @@ func (s *stage) tellRecorded(r *journal.Recorded) string {
 	if d.PossiblyAccepted {
 		text += " possibly accepted"
 	}
+	if d.Catalogue != "" {
+		text += fmt.Sprintf(" %q by catalogue %s, recorded %s", d.MatchedText, d.Catalogue, r.Attempt.Decision.Catalogue)
+	}
 	return text + "\n"
 }
 

@@ -58,7 +58,10 @@ func (a *App) newService() *service {
 	s.memory.Learner = s.learner
 	s.gates = gate.New(gate.Options{
 		Store: a.store, Memory: s.memory, Engine: a.engine, Clock: a.clock, Zone: a.settings.Notify.Zone, Log: a.log,
-		Hooks: a.metrics.GateHooks(), Settings: a.gateSettings,
+		Hooks: a.metrics.GateHooks(), Settings: func() gate.Settings {
+			c := a.catalogue()
+			return gate.Settings{Version: c.Version, Destinations: c.Destinations, Policies: c.Policies}
+		},
 		Probe: web.NewProber(web.NewClient(a.settings.Notify.Webhooks, a.version), a.log).OK,
 	})
 	sink := worker.NewReviewSink(a.engine, a.store, s.memory, a.clock.Now, a.metrics.Hooks(), a.log)
@@ -209,24 +212,16 @@ func (s *service) subscriptions(hooks worker.Hooks) []worker.Subscription {
 // workerHooks returns the metrics' hooks, which also show whether the engine answers.
 func (a *App) workerHooks() worker.Hooks {
 	hooks := a.metrics.Hooks()
-	var seen sync.Once
 	count := hooks.EngineUp
 	hooks.EngineUp = func(up bool) {
 		count(up)
 		a.health.set(&a.health.shown.Engine, up)
-		if up {
-			seen.Do(func() { // a later loss raises an alert, but the service stays ready
-				a.metrics.Readiness.Note(metrics.AboutEngine, "engine: "+a.settings.Engine.String())
-				a.metrics.Readiness.Ready(metrics.AboutEngine)
-			})
+		if up { // a later loss raises an alert, but the service stays ready
+			a.metrics.Readiness.Note(metrics.AboutEngine, "engine: "+a.settings.Engine.String())
+			a.metrics.Readiness.Ready(metrics.AboutEngine)
 		}
 	}
 	return hooks
-}
-
-func (a *App) gateSettings() gate.Settings {
-	c := a.catalogue()
-	return gate.Settings{Version: c.Version, Destinations: c.Destinations, Policies: c.Policies}
 }
 
 // destinationLabel returns a destination's name in metrics and events.

@@ -231,25 +231,23 @@ func (c *checker) encryption(name string, u *url.URL, s *notify.MailServer) noti
 	query := u.Query()
 	asked := notify.Encryption(query.Get("tls"))
 	query.Del("tls")
-	known := []notify.Encryption{"", notify.RequiredTLS, notify.Plaintext}
-	local := access.IsLoopback(s.Host)
+	implicit, local := strings.EqualFold(u.Scheme, "smtps"), access.IsLoopback(s.Host)
 	switch {
-	case len(query) > 0 || !slices.Contains(known, asked):
+	case len(query) > 0 || asked != "" && asked != notify.RequiredTLS && asked != notify.Plaintext:
 		c.add(name, "a URL with "+strconv.Quote("?"+u.RawQuery),
 			"nothing behind the port but ?tls=required or ?tls=none")
-	case strings.EqualFold(u.Scheme, "smtps"):
-		if asked != "" {
-			c.add(name, "smtps:// with ?tls=", "smtps:// alone, which is TLS from the first byte on")
-		}
+	case implicit && asked != "":
+		c.add(name, "smtps:// with ?tls=", "smtps:// alone, which is TLS from the first byte on")
+	case asked == notify.Plaintext && s.User != "" && !local:
+		c.add(name, "a URL with a user and ?tls=none", "?tls=required: a password is not sent in the clear")
+	}
+	switch {
+	case implicit:
 		return notify.ImplicitTLS
-	case s.User != "" && !local && asked != "" && asked != notify.RequiredTLS:
-		c.add(name, "a URL with a user and ?tls="+string(asked), "?tls=required: a password is not sent in the clear")
 	case asked == "" && local && s.User == "":
 		return notify.Plaintext
-	case asked == "":
-		return notify.RequiredTLS
 	}
-	return asked
+	return cmp.Or(asked, notify.RequiredTLS)
 }
 
 func (c *checker) sender(name, value string) mail.Address {

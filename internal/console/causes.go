@@ -60,16 +60,6 @@ func (p *Pages) groups(v *visit, o *open) (*page, error) {
 	return pg, nil
 }
 
-// causeRow returns the row of a group. Its links keep f, the filter that found it.
-func (v *visit) causeRow(g *deadletter.Group, f journal.DeadLetterFilter) causeRow {
-	f.Fingerprint = g.Cause.ID
-	row := causeRow{Group: g, Name: v.causeName(g), Show: listURL(f)}
-	if v.who.May(access.Bulk, string(f.Team)) {
-		row.Act = planURL(f)
-	}
-	return row
-}
-
 // causeName returns a cause's reason in words. If it has none, the name says why a dead letter was given up, unless
 // that is only the limit of retries or of time.
 func (v *visit) causeName(g *deadletter.Group) string {
@@ -102,8 +92,17 @@ func (v *visit) pattern(o *open, fingerprint string) string {
 	return v.patterns[fingerprint]
 }
 
+// causeRows returns the rows of groups. Their links keep f, the filter that found them.
 func (v *visit) causeRows(groups []deadletter.Group, f journal.DeadLetterFilter) []causeRow {
-	return each(groups, func(g *deadletter.Group) causeRow { return v.causeRow(g, f) })
+	may := v.who.May(access.Bulk, string(f.Team))
+	return each(groups, func(g *deadletter.Group) causeRow {
+		f.Fingerprint = g.Cause.ID
+		row := causeRow{Group: g, Name: v.causeName(g), Show: listURL(f)}
+		if may {
+			row.Act = planURL(f)
+		}
+		return row
+	})
 }
 
 // causeData is the page of a cause: what it is, what became of its retries, and what people taught.

@@ -287,14 +287,12 @@ func (v *visit) around(o *open, id string) around {
 		return a
 	}
 	check(err)
-	d := &done{Subject: before.Subject, URL: at.Subject(before.Subject)}
-	switch {
-	case before.Later.By == v.who.Name:
-		d.Text, d.Undo = v.T("review.later."+string(before.Later.Verb)), "/dead-letters/"+before.ID+"/undo"+a.Place
-		d.Record, a.Done = before.Later.Record, d
+	switch later := &before.Later; {
+	case later.By == v.who.Name:
+		a.Done = &done{before.Subject, at.Subject(before.Subject), v.T("review.later." + string(later.Verb)),
+			"/dead-letters/" + before.ID + "/undo" + a.Place, later.Record}
 	case before.Review.By == v.who.Name && before.State != journal.DeadLetterOpen:
-		d.Text = v.T("review.done." + v.Did(&before.Review))
-		a.Done = d
+		a.Done = &done{Subject: before.Subject, URL: at.Subject(before.Subject), Text: v.T("review.done." + v.Did(&before.Review))}
 	}
 	return a
 }

@@ -11,24 +11,15 @@ import (
 	"retry-worker/internal/text"
 )
 
-// policiesData is the page of the catalogue in force.
-type policiesData struct {
-	V *visit
-	// Policies are sorted by name, the default one first.
-	Policies []*decision.Policy
-}
-
+// policies answers GET /policies with the catalogue in force: the default policy first, the others by name.
 func (p *Pages) policies(v *visit) (*page, error) {
-	c := v.Catalogue
-	d := &policiesData{V: v}
-	for _, name := range c.Policies.Names() {
-		d.Policies = append(d.Policies, c.Policies[name])
-	}
-	slices.SortStableFunc(d.Policies, func(a, b *decision.Policy) int {
-		return falseFirst(a.Name != decision.DefaultPolicy, b.Name != decision.DefaultPolicy)
+	names := v.Catalogue.Policies.Names()
+	slices.SortStableFunc(names, func(a, b string) int {
+		return falseFirst(a != decision.DefaultPolicy, b != decision.DefaultPolicy)
 	})
-	return &page{name: "policies", section: "policies", title: v.T("policies.title"), data: d,
-		summary: v.T("policies.summary", c.Version)}, nil
+	all := each(names, func(name *string) *decision.Policy { return v.Catalogue.Policies[*name] })
+	return &page{name: "policies", section: "policies", title: v.T("policies.title"),
+		data: map[string]any{"V": v, "Policies": all}, summary: v.T("policies.summary", v.Catalogue.Version)}, nil
 }
 
 // Backoff says how long the waits of a policy's retries are.

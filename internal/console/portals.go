@@ -23,11 +23,6 @@ type portalRow struct {
 	Says string
 }
 
-type portalsData struct {
-	V    *visit
-	Rows []portalRow
-}
-
 // portalData is one destination: how it is, what waits, and what may be done.
 type portalData struct {
 	portalRow
@@ -44,15 +39,14 @@ func (p *Pages) portals(v *visit, o *open) (*page, error) {
 	all := must(o.Destinations.Destinations())
 	isUp := func(d *gate.Destination) bool { return d.State.Phase == destination.Up }
 	slices.SortStableFunc(all, func(a, b gate.Destination) int { return cmp.Or(falseFirst(isUp(&a), isUp(&b)), b.Held-a.Held) })
-	d, bad := &portalsData{V: v}, int64(0)
+	bad := int64(0)
 	for i := range all {
-		d.Rows = append(d.Rows, v.portalRow(&all[i]))
 		if !isUp(&all[i]) {
 			bad++
 		}
 	}
-	return &page{name: "portals", section: "portals", title: v.T("portals.title"), data: d,
-		summary: v.Count("portals.not_up", bad)}, nil
+	return &page{name: "portals", section: "portals", title: v.T("portals.title"),
+		data: map[string]any{"V": v, "Rows": each(all, v.portalRow)}, summary: v.Count("portals.not_up", bad)}, nil
 }
 
 func (v *visit) portalRow(d *gate.Destination) portalRow {

@@ -180,7 +180,7 @@ func writesJournal(do func(ctx context.Context, w *journalWriter) error) func(*c
 		defer s.Close() // everything is committed
 		w := &journalWriter{Store: s, retention: settings.Retention}
 		if settings.EventsURL != "" {
-			w.publish = events.Publisher(events.Source, destination.Configured{}.Label)
+			w.publish = events.Publisher(destination.Configured{}.Label)
 		}
 		return do(ctx, w)
 	}

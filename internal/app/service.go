@@ -52,7 +52,7 @@ func (a *App) newService() *service {
 	s := &service{App: a, learner: statistics.NewLearner(a.store)}
 	var publish journal.Publisher
 	if a.sink != nil {
-		publish = events.Publisher(events.Source, a.destinationLabel)
+		publish = events.Publisher(a.destinationLabel)
 	}
 	s.memory = journal.New(a.store, a.clock.Now, publish, journal.Hooks{Committed: s.committed, Open: a.journalOpen})
 	s.memory.Learner = s.learner

@@ -23,8 +23,8 @@ import (
 // Queue is the outbox's queue of events.
 const Queue = "events"
 
-// Source is the CloudEvents source of a worker's events.
-const Source = "/retry-worker"
+// source is the CloudEvents source of a worker's events.
+const source = "/retry-worker"
 
 // The contract's types of events, except those of decisions, which decision.Event names.
 const (
@@ -49,14 +49,13 @@ func Subject(eventType string) string {
 	return eventSubjects + eventType
 }
 
-// Publisher returns a journal.Publisher that makes a record's domain event, if it has one, and AuditRecorded. source is
-// the CloudEvents source, a URI reference that is not empty, such as /retry-worker. label returns a destination's name
-// in events, from a closed set. The result is safe for concurrent use.
+// Publisher returns a journal.Publisher that makes a record's domain event, if it has one, and AuditRecorded. label
+// returns a destination's name in events, from a closed set. The result is safe for concurrent use.
 //
 // An event's id is a name-based UUID over the record's digest and the event's type, so that a repeated event has the
 // same id. A re-based decision makes no domain event, as counters and domain events are about fresh decisions (R16),
 // unless it ends its episode because the retry can no longer be made in time (R20).
-func Publisher(source string, label func(destination string) string) journal.Publisher {
+func Publisher(label func(destination string) string) journal.Publisher {
 	return func(h *journal.Happening) []journal.Message {
 		key := h.Subject.OutboxKey()
 		h = withCleanID(h)
@@ -67,11 +66,11 @@ func Publisher(source string, label func(destination string) string) journal.Pub
 				subject = label(subject)
 			}
 		}
-		messages := []journal.Message{message(source, h, key, h.Subject.ID, AuditRecorded, auditRecord(h))}
-		if data != nil {
-			messages = slices.Insert(messages, 0, message(source, h, key, subject, kind, data))
+		recorded := message(h, key, h.Subject.ID, AuditRecorded, auditRecord(h))
+		if data == nil {
+			return []journal.Message{recorded}
 		}
-		return messages
+		return []journal.Message{message(h, key, subject, kind, data), recorded}
 	}
 }
 
@@ -120,7 +119,7 @@ type cloudEvent struct {
 	Data   any    `json:"data"`
 }
 
-func message(source string, h *journal.Happening, key, subject, eventType string, data any) journal.Message {
+func message(h *journal.Happening, key, subject, eventType string, data any) journal.Message {
 	e := cloudEvent{SpecVersion: "1.0", ID: idOf(h.Digest, eventType), Source: source, Type: eventType, Subject: subject,
 		Time: decision.Instant(instantOf(h)), DataContentType: "application/json",
 		Tenant: h.Subject.Tenant, Policy: h.Subject.Policy, Data: data}

@@ -19,7 +19,7 @@ import (
 var (
 	claim   = journal.Subject{Tenant: journal.DefaultTenant, Policy: "tiss-submission", ID: "CLM-001-1234567890"}
 	noon    = time.Date(2025, 1, 12, 12, 0, 0, 0, time.UTC)
-	publish = events.Publisher("/retry-worker", func(string) string { return "other" })
+	publish = events.Publisher(func(string) string { return "other" })
 )
 
 // attempt is a decision as the journal records it.

@@ -63,7 +63,7 @@ type Options struct {
 	Settings
 	// Retention is how long records are kept; 0 is for ever.
 	Retention time.Duration
-	// Destinations returns the state of the destinations (gate.Gates.Destinations); nil: nobody is told of outages.
+	// Destinations returns the state of the destinations (gate.Gates.Destinations).
 	Destinations func() ([]gate.Destination, error)
 	// Learner says what came of a cause's retries; nil: no digest gives advice.
 	Learner journal.Learner
@@ -174,9 +174,7 @@ func (g *Gatherer) begin(ctx context.Context) *look {
 	}) {
 		l.waiting[m.Key] = true
 	}
-	if l.Destinations != nil {
-		l.destinations, _ = l.Destinations() // none before the journal is read
-	}
+	l.destinations, _ = l.Destinations() // none before the journal is read
 	return l
 }
 

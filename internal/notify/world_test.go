@@ -17,6 +17,7 @@ import (
 	"retry-worker/internal/clock"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/notify"
 	"retry-worker/internal/redact"
@@ -67,7 +68,7 @@ func play(t *testing.T, lines map[string]string, test func(w *world)) {
 		w := &world{Fixture: testkit.New(t), t: t, catalogue: teams(t, lines), logs: logs, log: zap.New(core)}
 		w.options = notify.Options{Store: w.Memory, Catalogue: w.inForce, Clock: clock.Machine{},
 			Settings: notify.Settings{Interval: 15 * time.Minute, DigestHour: 7, Zone: time.FixedZone("-03", -3*3600), PublicURL: "https://retry.hospital.example",
-				SMTP: &notify.MailServer{}}, Made: func() {}, Log: w.log}
+				SMTP: &notify.MailServer{}}, Destinations: func() ([]gate.Destination, error) { return nil, nil }, Made: func() {}, Log: w.log}
 		defer func() {
 			for _, end := range w.ends {
 				end()

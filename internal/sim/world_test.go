@@ -312,7 +312,7 @@ func (s *sim) start(n int) {
 		}
 		r.gates.Recorded(all)
 	}
-	publisher := events.Publisher("sim", func(portal string) string { return portal })
+	publisher := events.Publisher(func(portal string) string { return portal })
 	hooks.Open = func(open bool, _ error) {
 		if r.life.Err() != nil { // others go on at the same instant, in an order that the seed does not decide
 			return

@@ -29,7 +29,8 @@ import (
 	"retry-worker/internal/zeebe"
 )
 
-// TestReviewStories plays testdata/reviews/*.txt: processes wait for people's decisions on their dead letters, and get them.
+// TestReviewStories plays testdata/reviews/*.txt: processes wait for people's decisions on their dead letters, and
+// get them.
 func TestReviewStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/reviews/*.txt")
 	testkit.Must(t, err)
@@ -71,9 +72,11 @@ func withReviews(t *testing.T, test func(r *reviews)) {
 	t.Helper()
 	testkit.Bubble(t, func(t *testing.T, f *testkit.Fixture) {
 		core, logs := observer.New(zapcore.DebugLevel)
-		r := &reviews{Fixture: f, t: t, logs: logs, log: zap.New(core), gateway: gateway.New(t, gateway.Options{InMemory: true, Tenants: []string{anotherTenant}})}
+		r := &reviews{Fixture: f, t: t, logs: logs, log: zap.New(core),
+			gateway: gateway.New(t, gateway.Options{InMemory: true, Tenants: []string{anotherTenant}})}
 		var err error
-		r.client, err = zeebe.Dial(zeebe.Options{Address: r.gateway.Addr(), Plaintext: true, KeepAlive: time.Minute, Dialer: r.gateway.Dial}, r.log)
+		o := zeebe.Options{Address: r.gateway.Addr(), Plaintext: true, KeepAlive: time.Minute, Dialer: r.gateway.Dial}
+		r.client, err = zeebe.Dial(o, r.log)
 		testkit.Must(t, err)
 		t.Cleanup(func() { _ = r.client.Close() })
 		_, _ = r.renew(nil)
@@ -83,9 +86,10 @@ func withReviews(t *testing.T, test func(r *reviews)) {
 
 func (r *reviews) play(command string) string {
 	text := golden.Play(command, map[string]func(*golden.Arguments) (string, error){
-		"new": r.renew, "dead": r.dies, "comes": r.comes, "odd": r.odd, "begin": r.begins, "behind": r.isBehind, "stop": r.stops, "die": r.killed,
-		"wait": r.wait, "advance": r.advance, "delivered": r.delivered, "decide": r.decides, "cancel": r.cancels, "ends": r.processEnds, "fault": r.fault,
-		"heal": r.heal, "store": r.storeIs, "shows": r.shows, "handed": r.handed, "counted": r.counted, "logged": r.logged,
+		"new": r.renew, "dead": r.dies, "comes": r.comes, "odd": r.odd, "begin": r.begins, "behind": r.isBehind, "stop": r.stops,
+		"die": r.killed, "wait": r.wait, "advance": r.advance, "delivered": r.delivered, "decide": r.decides, "cancel": r.cancels,
+		"ends": r.processEnds, "fault": r.fault, "heal": r.heal, "store": r.storeIs, "shows": r.shows, "handed": r.handed,
+		"counted": r.counted, "logged": r.logged,
 	})
 	for name, l := range r.letters {
 		text = strings.ReplaceAll(text, l.id, name)
@@ -140,7 +144,8 @@ func (r *reviews) comes(a *golden.Arguments) (string, error) {
 // odd has a process of nobody's come with those variables, in which ID is the dead letter's id, and tells the incident.
 func (r *reviews) odd(a *golden.Arguments) (string, error) {
 	id := r.letters["a"].id
-	variables := strings.NewReplacer("'", `"`, "ID", id, "CAPITALS", strings.ToUpper(id), "LONG", strings.Repeat("x", 1<<20)).Replace(a.Named["variables"])
+	spell := strings.NewReplacer("'", `"`, "ID", id, "CAPITALS", strings.ToUpper(id), "LONG", strings.Repeat("x", 1<<20))
+	variables := spell.Replace(a.Named["variables"])
 	key := r.gateway.AddJob(gateway.Job{Type: worker.RetryReview, Variables: variables, TenantID: a.Named["tenant"]})
 	r.within(10*time.Second, func() bool { return r.job(key).State == gateway.Incident })
 	return r.job(key).Answers[0].Message + "\n", nil
@@ -271,7 +276,8 @@ func (r *reviews) cancels(a *golden.Arguments) (string, error) {
 	return "", nil
 }
 
-// processEnds has a claim succeed after all, be found at the portal, or be refused once more, by its process or as a person says.
+// processEnds has a claim succeed after all, be found at the portal, or be refused once more, by its process or as a
+// person says.
 func (r *reviews) processEnds(a *golden.Arguments) (string, error) {
 	i := r.Item(r.letters[a.First].id)
 	o := &journal.Outcome{Subject: i.Subject, ProcessInstanceKey: i.ProcessInstanceKey, Success: a.Words["well"]}
@@ -293,7 +299,8 @@ func (r *reviews) processEnds(a *golden.Arguments) (string, error) {
 func (r *reviews) fault(a *golden.Arguments) (string, error) {
 	var code codes.Code
 	err := code.UnmarshalJSON([]byte(`"` + a.Named["code"] + `"`))
-	r.faults = append(r.faults, r.gateway.Inject(gateway.Fault{Method: gateway.Method(a.Named["method"]), Code: code, Times: int(a.Number("times")), DropAck: a.Words["lost"]}))
+	r.faults = append(r.faults, r.gateway.Inject(gateway.Fault{Method: gateway.Method(a.Named["method"]), Code: code,
+		Times: int(a.Number("times")), DropAck: a.Words["lost"]}))
 	return "", err
 }
 
@@ -369,8 +376,8 @@ func (r *reviews) handed(a *golden.Arguments) (string, error) {
 	return "", nil
 }
 
-// counted tells what jobs were counted as; with calls, how often the engine was asked to complete, hold or tell of one since
-// that was told last, with records, what was recorded since.
+// counted tells what jobs were counted as; with calls, how often the engine was asked to complete, hold or tell of
+// one since that was told last, with records, what was recorded since.
 func (r *reviews) counted(a *golden.Arguments) (string, error) {
 	said := fmt.Sprintf("%v, %d in flight at most", r.actions(), r.highest)
 	calls, records := 0, r.Memory.End().Record
@@ -401,8 +408,8 @@ func (r *reviews) logged(*golden.Arguments) (said string, _ error) {
 	return said, nil
 }
 
-// TestManyReviewJobs are taken in small numbers, however many wait: none stays in the worker. A stop while people decide on them
-// lets arrive what is on its way, and that is recorded; the rest waits for the next.
+// TestManyReviewJobs are taken in small numbers, however many wait: none stays in the worker. A stop while people
+// decide on them lets arrive what is on its way, and that is recorded; the rest waits for the next.
 func TestManyReviewJobs(t *testing.T) {
 	const many, decided = 500, 200
 	withReviews(t, func(r *reviews) {
@@ -415,11 +422,13 @@ func TestManyReviewJobs(t *testing.T) {
 		_, _ = r.comes(all)
 		p := r.begin("a")
 		time.Sleep(time.Minute)
-		if i := slices.IndexFunc(names, func(name string) bool { return r.Item(r.letters[name].id).ReviewJobKey == 0 }); i >= 0 {
+		unknown := func(name string) bool { return r.Item(r.letters[name].id).ReviewJobKey == 0 }
+		if i := slices.IndexFunc(names, unknown); i >= 0 {
 			t.Errorf("after a minute the process of dead letter %d is not known to wait", i)
 		}
 		for _, p := range r.gateway.Polls(worker.RetryReview) {
-			if p.MaxJobsToActivate > 64 || !slices.Contains(p.FetchVariable, worker.DeadLetterVariable) || !slices.Contains(p.FetchVariable, "claimId") {
+			if p.MaxJobsToActivate > 64 || !slices.Contains(p.FetchVariable, worker.DeadLetterVariable) ||
+				!slices.Contains(p.FetchVariable, "claimId") {
 				t.Errorf("asked with %v", p.ActivateJobsRequest)
 			}
 		}
@@ -428,7 +437,8 @@ func TestManyReviewJobs(t *testing.T) {
 		}
 		r.Memory.Delay(20 * time.Millisecond)
 		for _, name := range names[:decided] {
-			_, err := r.DeadLetters.Decide(r.t.Context(), deadletter.Command{Action: journal.BulkDiscard, ID: r.letters[name].id, Reason: "duplicada", By: "maria"})
+			c := deadletter.Command{Action: journal.BulkDiscard, ID: r.letters[name].id, Reason: "duplicada", By: "maria"}
+			_, err := r.DeadLetters.Decide(r.t.Context(), c)
 			testkit.Must(t, err)
 		}
 		p.stop()

@@ -70,20 +70,22 @@ func (s *streaming) ActivateJobs(_ *pb.ActivateJobsRequest, to pb.Gateway_Activa
 	return s.err
 }
 
-// TestPollThatIsCutOff: what came before is not thrown away. A job that is too large is told from a gateway that is busy, which has the
-// same code; what is four times what a gateway sends by default is read. No call is made again behind the loop's back.
+// TestPollThatIsCutOff: what came before is not thrown away. A job that is too large is told from a gateway that is
+// busy, which has the same code; what is four times what a gateway sends by default is read. No call is made again
+// behind the loop's back.
 func TestPollThatIsCutOff(t *testing.T) {
 	jobs := func(n, size int) *pb.ActivateJobsResponse {
 		variables := `{"claimId":"` + strings.Repeat("x", size) + `"}`
 		return &pb.ActivateJobsResponse{Jobs: slices.Repeat([]*pb.ActivatedJob{{Key: 7, Variables: variables}}, n)}
 	}
+	away, busy := status.Error(codes.Unavailable, ""), status.Error(codes.ResourceExhausted, "")
 	for name, tt := range map[string]struct {
 		streaming *streaming
 		jobs      int
 		want      worker.ErrorKind // -1: no error
 	}{
-		"broken":                  {&streaming{messages: []*pb.ActivateJobsResponse{jobs(2, 1), jobs(4, 1)}, err: status.Error(codes.Unavailable, "")}, 6, worker.Ambiguous},
-		"busy":                    {&streaming{err: status.Error(codes.ResourceExhausted, "")}, 0, worker.NotTaken},
+		"broken":                  {&streaming{messages: []*pb.ActivateJobsResponse{jobs(2, 1), jobs(4, 1)}, err: away}, 6, worker.Ambiguous},
+		"busy":                    {&streaming{err: busy}, 0, worker.NotTaken},
 		"below the receive limit": {&streaming{messages: []*pb.ActivateJobsResponse{jobs(1, 15<<20)}}, 1, -1},
 		"above the receive limit": {&streaming{messages: []*pb.ActivateJobsResponse{jobs(1, 17<<20)}}, 0, worker.TooLarge},
 	} {

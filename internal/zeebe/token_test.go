@@ -120,7 +120,8 @@ func (p *provider) serve(ctx context.Context) (*oauth2.Token, error) {
 	return token, nil
 }
 
-// told tells what there was to a command, how long it took, the requests that came meanwhile or before, and what is logged.
+// told tells what there was to a command, how long it took, the requests that came meanwhile or before, and what is
+// logged.
 func (p *provider) told(began time.Time, said ...string) (string, error) {
 	p.t.Helper()
 	took := time.Since(began)

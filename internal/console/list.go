@@ -339,7 +339,7 @@ func (p *Pages) exportLetters(v *visit, o *open) (*page, error) {
 
 func (v *visit) writeLetters(o *open, f journal.DeadLetterFilter, to io.Writer) error {
 	items, next, err := o.List(v.r.Context(), f, "", deadletter.MostItems)
-	if err != nil {
+	if unlessInvalid(err) != nil {
 		return err
 	}
 	out, fields := audit.NewCSV(to), v.otherFields(f.Policy)

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
@@ -74,6 +75,19 @@ func TestLongJobs(t *testing.T) {
 		})
 	}
 }
+
+// TestGateOfAnotherEngine: an engine that does not know the process has given the job's key to another, which is left alone.
+func TestGateOfAnotherEngine(t *testing.T) {
+	e := newEngine()
+	a := &journal.GateAnswer{GateBody: journal.GateBody{Action: journal.GateReleased, HeldJob: journal.HeldJob{JobKey: 7, ProcessInstanceKey: 5}}}
+	if action := worker.AnswerGate(t.Context(), another{e}, a, nil, nopLog); action != worker.Superseded || len(e.told()) > 0 {
+		t.Errorf("the answer was %s, and the engine was told %+v", action, e.told())
+	}
+}
+
+type another struct{ *engine }
+
+func (another) Runs(context.Context, int64) (bool, error) { return false, nil }
 
 // TestGate: while the journal is closed no loop asks for jobs, and at once when it is open again.
 func TestGate(t *testing.T) {

@@ -80,13 +80,9 @@ type Sink struct {
 	Log   *zap.Logger
 
 	mu sync.Mutex
-	// failed holds the last failure by a message's key. One message waits for each key. A failure says nothing of the
-	// next message, as another replica may have sent this one.
-	failed map[string]trouble
+	// failed holds the last failure by a message's id. The few that another replica sends afterwards stay.
+	failed map[string]string
 }
-
-// trouble is why the message id could not be sent.
-type trouble struct{ id, text string }
 
 // Publish sends a message of deadletter.NoticeQueue. Its error is a *Failure.
 func (s *Sink) Publish(ctx context.Context, m *journal.Message) (err error) {
@@ -131,12 +127,11 @@ func (s *Sink) note(m *journal.Message, failure string) (news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failed == nil {
-		s.failed = map[string]trouble{}
+		s.failed = map[string]string{}
 	}
-	now := trouble{m.ID, failure}
-	news = s.failed[m.Key] != now
-	if s.failed[m.Key] = now; failure == "" {
-		delete(s.failed, m.Key)
+	news = s.failed[m.ID] != failure
+	if s.failed[m.ID] = failure; failure == "" {
+		delete(s.failed, m.ID)
 	}
 	return news
 }
@@ -166,10 +161,7 @@ func (s *Sink) Waiting(ctx context.Context, box interface {
 	for i := range all {
 		m := &all[i]
 		r := receiverOf(m.Key)
-		waiting[i] = Waiting{Team: r.Team, Channel: r.Channel, Type: m.Type, Since: m.At}
-		if t := s.failed[m.Key]; t.id == m.ID {
-			waiting[i].Failure = t.text
-		}
+		waiting[i] = Waiting{Team: r.Team, Channel: r.Channel, Type: m.Type, Since: m.At, Failure: s.failed[m.ID]}
 	}
 	slices.SortStableFunc(waiting, func(a, b Waiting) int { return a.Since.Compare(b.Since) })
 	return waiting, nil

@@ -15,12 +15,13 @@ const later = `\b(?:aguarde|mais tarde|later|at th(?:is|e) (?:time|moment))\b|\b
 var (
 	// holds make any refusal a passing fault.
 	holds = regexp.MustCompile(`\btemporariamente\b|\btemporarily\b|\btempo limite\b|\blimite de tempo\b|\btime limit\b` +
-		`|\btempo maximo (?:de|para) (?:processamento|resposta|espera|execucao|consulta)\b` +
+		`|\block (?:table|wait|request)\b|\btempo maximo (?:de|para) (?:processamento|resposta|espera|execucao|consulta)\b` +
 		`|\b(?:em uso|bloquead[oa]s?|travad[oa]s?|abert[oa]s?)\b.{0,30}\bpor outr[oa] ` +
 		`(?:usuario|processo|programa|operador|terminal|sessao|transacao|instancia)\b` +
 		`|\b(?:in use|used|locked|held) by (?:another|other|a different) (?:user|process|program|session|transaction)`)
 	// requests do so only for momentary refusals: a wrong CPF stays wrong.
-	requests = regexp.MustCompile(`\b(?:tente|tentar) (?:novamente|de novo)\b|\b(?:repita|retry|try again)\b|` + later)
+	requests = regexp.MustCompile(`\b(?:tente|tentar) (?:novamente|de novo|apos|depois|daqui|em \d)` +
+		`|\b(?:repita|retry|try again)\b|` + later)
 	// momentary matches the first word of a refusal that may be for the moment.
 	momentary = regexp.MustCompile(`^(?:bloque|trava|exced|ultrapass|esgot|lock|block|exceed)`)
 	// delays do so for turnedDown, the first word of a refusal that a mere courtesy leaves as it is (R25).

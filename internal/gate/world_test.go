@@ -261,7 +261,7 @@ func (r *replica) Throw(ctx context.Context, j *worker.Job, e worker.BPMNError) 
 	return r.answer(ctx, j.Key, answer{true, e.Variables})
 }
 
-func (*replica) Runs(context.Context, int64) (bool, error) { return true, nil }
+func (*replica) Ended(context.Context, int64) bool { return false }
 
 func (r *replica) answer(ctx context.Context, key int64, a answer) error {
 	time.Sleep(5 * time.Millisecond)

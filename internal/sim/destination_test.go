@@ -41,9 +41,7 @@ func (s *sim) checkDestination(r *journal.Record) {
 }
 
 // canaryOf returns the gate's job of the claim that a portal is tested with; nil where there is none.
-func (s *sim) canaryOf(b *destination.State) *job {
-	return s.jobs[b.Canary.Claim]
-}
+func (s *sim) canaryOf(b *destination.State) *job { return s.jobs[b.Canary.Claim] }
 
 // checkOutage: an outage goes on until its portal is up, and a pause as long as that asked for.
 func (s *sim) checkOutage(name string, now *destination.State) {

@@ -76,14 +76,17 @@ func (r *replica) Hold(_ context.Context, given *worker.Job, long time.Duration)
 	return err
 }
 
-// Runs implements worker.Waiters.
-func (r *replica) Runs(_ context.Context, key int64) (bool, error) {
+// Ended implements worker.ReviewEngine.
+func (r *replica) Ended(_ context.Context, key int64) bool {
 	r.port(fmt.Sprint(r.name, " runs ", key))
-	return slices.ContainsFunc(r.processes, func(p *process) bool {
+	return !slices.ContainsFunc(r.processes, func(p *process) bool {
 		_, err := r.core.Apply(engine.SetVariables{Key: p.instance}, time.Now())
 		return p.key == key && err == nil
-	}), nil
+	})
 }
+
+// Runs implements worker.ReviewEngine.
+func (r *replica) Runs(ctx context.Context, key int64) (bool, error) { return !r.Ended(ctx, key), nil }
 
 // Activate implements worker.Engine.
 func (*replica) Activate(context.Context, worker.ActivateRequest) ([]worker.Job, error) {

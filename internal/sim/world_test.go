@@ -325,8 +325,7 @@ func (s *sim) start(n int) {
 	told := gate.NoHooks()
 	told.Admitted = r.admitted
 	r.gates = gate.New(gate.Options{Store: r.store, Memory: memory{r.journal, r}, Engine: r, Clock: r, Zone: time.UTC, Hooks: told,
-		Log: written, Probe: r.probe,
-		Settings: func() gate.Settings { return get(&s.mu, &s.settings) }})
+		Log: written, Probe: r.probe, Settings: func() gate.Settings { return get(&s.mu, &s.settings) }})
 	up := func() time.Time {
 		away := get(&s.mu, &s.away)
 		if time.Now().Before(away) {

@@ -108,7 +108,8 @@ func gateOutputs(held time.Duration, reason string, canary bool) string {
 type GateEngine interface {
 	Complete(ctx context.Context, j *Job, variables string) error
 	Throw(ctx context.Context, j *Job, e BPMNError) error
-	instances
+	// Ended is ReviewEngine's.
+	Ended(ctx context.Context, processInstanceKey int64) bool
 }
 
 // AnswerGate answers once a process that waits at a gate. policy is its claim's; nil if it is gone. The result Released
@@ -116,7 +117,7 @@ type GateEngine interface {
 func AnswerGate(ctx context.Context, engine GateEngine, a *journal.GateAnswer, policy *decision.Policy, log *zap.Logger) Action {
 	j, action := &Job{Key: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,
 		Type: SubmissionGate, TenantID: a.Subject.Tenant}, Completed
-	if ended(ctx, engine, a.ProcessInstanceKey) {
+	if engine.Ended(ctx, a.ProcessInstanceKey) {
 		return Superseded
 	}
 	var err error

@@ -87,7 +87,7 @@ func TestGateOfAnotherEngine(t *testing.T) {
 
 type another struct{ *engine }
 
-func (another) Runs(context.Context, int64) (bool, error) { return false, nil }
+func (another) Ended(context.Context, int64) bool { return true }
 
 // TestGate: while the journal is closed no loop asks for jobs, and at once when it is open again.
 func TestGate(t *testing.T) {

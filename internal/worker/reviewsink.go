@@ -44,23 +44,11 @@ type result struct {
 type ReviewEngine interface {
 	// Complete ends the job; variables is a JSON object that goes to the process.
 	Complete(ctx context.Context, j *Job, variables string) error
-	instances
-}
-
-// instances is the part of an engine that knows its process instances.
-type instances interface {
 	// Runs reports whether a process instance has not ended.
 	Runs(ctx context.Context, processInstanceKey int64) (bool, error)
-}
-
-// ended reports whether a process that waited is known to have ended. Its job is then not to be answered: an engine that
-// lost its data gives the job's key to another process. The key 0 is of no process.
-func ended(ctx context.Context, e instances, processInstanceKey int64) bool {
-	if processInstanceKey == 0 {
-		return false
-	}
-	runs, err := e.Runs(ctx, processInstanceKey)
-	return err == nil && !runs
+	// Ended reports whether a process instance is known to have ended. Its job is then not to be answered: an engine
+	// that lost its data gives the job's key to another process.
+	Ended(ctx context.Context, processInstanceKey int64) bool
 }
 
 // DeliveryRecorder records what became of an answer (journal.Journal does).
@@ -160,7 +148,7 @@ func (s *ReviewSink) update(ctx context.Context, m *journal.Message, a *journal.
 // a worker that was killed before it could record it.
 func (s *ReviewSink) send(ctx context.Context, a *journal.Answer, tried bool) (Action, error) {
 	err := error(&EngineError{Gone, errors.New("the process has ended")})
-	if !ended(ctx, s.engine, a.ProcessInstanceKey) {
+	if !s.engine.Ended(ctx, a.ProcessInstanceKey) {
 		err = s.engine.Complete(ctx, &Job{Key: a.JobKey, Type: RetryReview, TenantID: a.Subject.Tenant}, string(a.Variables))
 	}
 	switch {

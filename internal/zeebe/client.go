@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
@@ -82,6 +83,8 @@ type Client struct {
 	conn        connection
 	tokens      *tokenSource
 	plainErrors bool
+	// knowsInstances is set once the engine has said of a process instance that it runs.
+	knowsInstances atomic.Bool
 }
 
 // Dial prepares a connection; the engine may be down. It fails only on options that can never work.
@@ -95,7 +98,7 @@ func Dial(o Options, log *zap.Logger) (*Client, error) {
 		return nil, err
 	}
 	tokens := o.tokens(log)
-	return &Client{pb.NewGatewayClient(shown{conn, tokens}), conn, tokens, o.PlainErrors}, nil
+	return &Client{gateway: pb.NewGatewayClient(shown{conn, tokens}), conn: conn, tokens: tokens, plainErrors: o.PlainErrors}, nil
 }
 
 // shown is a connection that sends a token with each command.

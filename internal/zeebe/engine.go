@@ -99,7 +99,20 @@ func (c *Client) Runs(ctx context.Context, processInstanceKey int64) (bool, erro
 	if err != nil && kindOf(err) == worker.Gone {
 		return false, nil
 	}
+	if err == nil {
+		c.knowsInstances.Store(true)
+	}
 	return err == nil, replyError(err)
+}
+
+// Ended implements worker.ReviewEngine. It believes the engine once that has said of another instance that it runs: an
+// engine that cannot answer the question says that none does. The key 0 is of no process.
+func (c *Client) Ended(ctx context.Context, processInstanceKey int64) bool {
+	if processInstanceKey == 0 {
+		return false
+	}
+	runs, err := c.Runs(ctx, processInstanceKey)
+	return err == nil && !runs && c.knowsInstances.Load()
 }
 
 // replyError classifies an error of an answer; nil stays nil.

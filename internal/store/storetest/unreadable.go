@@ -116,4 +116,4 @@ func (e *gateEngine) Complete(_ context.Context, j *worker.Job, _ string) error 
 }
 
 func (*gateEngine) Throw(context.Context, *worker.Job, worker.BPMNError) error { return nil }
-func (*gateEngine) Runs(context.Context, int64) (bool, error)                  { return true, nil }
+func (*gateEngine) Ended(context.Context, int64) bool                          { return false }

@@ -3,16 +3,28 @@
 package mail
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	_ "embed"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"mime/quotedprintable"
 	"net"
+	"net/mail"
+	"net/textproto"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
-	"slices"
-	"strconv"
+	"strings"
+	"syscall"
 	"testing"
+	"text/template"
 	"time"
 
 	"retry-worker/e2e/harness"
@@ -22,10 +34,8 @@ import (
 )
 
 const (
-	// startTime bounds a start, which takes 30 ms on an idle machine. pollEvery is the pause between two looks at the
-	// inbox.
+	// startTime bounds a start, which takes 30 ms on an idle machine.
 	startTime = 30 * time.Second
-	pollEvery = 10 * time.Millisecond
 	// stopTime is how long a stop may take before the server is killed.
 	stopTime = 5 * time.Second
 )
@@ -43,13 +53,18 @@ var program = &fetch.Program{
 	Packages: []string{"exim4-daemon-light"}, Unless: []string{"/usr/sbin/sendmail", fetch.Services},
 }
 
+// settings are Exim's: nothing of the machine's, everything in one folder, as a user without rights.
+//
+//go:embed exim.conf.tmpl
+var settings string
+
 // Server is a running Exim on 127.0.0.1 that takes all mail into one inbox and sends none. Its methods may be called
 // by several goroutines, except those that start and end it.
 type Server struct {
 	install   fetch.Install
 	folder    *harness.Folder
 	authority *tlstest.Authority
-	ports     []int // STARTTLS, implicit TLS
+	address   string
 	process   *harness.Process
 }
 
@@ -65,20 +80,31 @@ func Open(t *testing.T) *Server {
 		if t.Failed() {
 			t.Log(s.Log())
 		}
-		testkit.Must(t, s.stop(context.Background()))
+		testkit.Must(t, s.folder.Remove())
 	})
-	s.authority.Issue(t, s.path(certificate), s.path(privateKey), "correio.teste")
-	testkit.Must(t, errors.Join(harness.GiveToNobody(s.folder.Path), harness.GiveToNobody(s.path(certificate)), harness.GiveToNobody(s.path(privateKey))))
-	s.ports, err = harness.Ports(2)
+	ports, err := harness.Ports(1)
 	testkit.Must(t, err)
-	testkit.Must(t, errors.Join(s.configure(), s.Restart(t.Context())))
+	s.address = testkit.Loopback(ports[0])
+	certificate, key, configuration := s.folder.Join("certificate.pem"), s.folder.Join("key.pem"), s.folder.Join("exim.conf")
+	s.authority.Issue(t, certificate, key, "correio.teste")
+	account := cmp.Or(harness.Nobody(), &syscall.Credential{Uid: uint32(os.Getuid()), Gid: uint32(os.Getgid())})
+	var text bytes.Buffer
+	testkit.Must(t, template.Must(template.New("").Delims("<<", ">>").Parse(settings)).Execute(&text, map[string]any{
+		"Dir": s.folder.Path, "User": account.Uid, "Group": account.Gid, "Name": user, "Password": Password, "Port": ports[0],
+	}))
+	testkit.Must(t, os.WriteFile(configuration, text.Bytes(), 0o600))
+	for _, path := range []string{s.folder.Path, certificate, key, configuration} {
+		testkit.Must(t, harness.GiveToNobody(path))
+	}
+	testkit.Must(t, s.Restart(t.Context()))
+	t.Cleanup(func() { testkit.Must(t, s.process.Stop(context.Background(), stopTime)) })
 	return s
 }
 
-// Restart starts a server that was stopped or killed, with the same ports, inbox and queue.
+// Restart starts a server that was killed, with the same port, inbox and queue.
 func (s *Server) Restart(ctx context.Context) error {
 	p, err := harness.StartServer(ctx, startTime, harness.Command{
-		Path: s.install.Path, Args: []string{"-C", s.path(configuration), "-bdf", "-q1m"},
+		Path: s.install.Path, Args: []string{"-C", s.folder.Join("exim.conf"), "-bdf", "-q1m"},
 		Env: []string{"PATH=/usr/bin:/bin", "TZ=UTC"}, Dir: s.folder.Path, User: harness.Nobody(),
 	}, s.listens)
 	if err != nil {
@@ -88,17 +114,14 @@ func (s *Server) Restart(ctx context.Context) error {
 	return nil
 }
 
-// listens reports whether both ports can be connected to.
 func (s *Server) listens(*harness.Process) bool {
-	return !slices.ContainsFunc(s.ports, func(port int) bool {
-		c, err := net.DialTimeout("tcp", testkit.Loopback(port), startTime)
-		return err != nil || c.Close() != nil
-	})
+	c, err := net.DialTimeout("tcp", s.address, startTime)
+	return err == nil && c.Close() == nil
 }
 
 // URL returns the server's address with STARTTLS, without the password: "smtp://user@127.0.0.1:…".
 func (s *Server) URL() string {
-	u := url.URL{Scheme: "smtp", User: url.User(user), Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(s.ports[0]))}
+	u := url.URL{Scheme: "smtp", User: url.User(user), Host: s.address}
 	return u.String()
 }
 
@@ -109,13 +132,83 @@ func (s *Server) CertificateFile() string { return s.authority.File }
 // Kill ends the server at once. Its inbox and queue stay for Restart.
 func (s *Server) Kill() { s.process.Kill() }
 
-// stop ends the server and removes its folder.
-func (s *Server) stop(ctx context.Context) error {
-	var err error
-	if s.process != nil {
-		err = s.process.Stop(ctx, stopTime)
-	}
-	return errors.Join(err, s.folder.Remove())
+// Log returns what the server wrote about connections and deliveries.
+func (s *Server) Log() string {
+	text, _ := os.ReadFile(s.folder.Join("main.log")) // no file before the first connection
+	return string(text)
 }
 
-func (s *Server) path(name string) string { return s.folder.Join(name) }
+// Defer makes the server answer 451 to each mail until Accept.
+func (s *Server) Defer() error { return os.WriteFile(s.folder.Join("deferring"), nil, 0o644) }
+
+// Accept ends Defer.
+func (s *Server) Accept() error { return os.Remove(s.folder.Join("deferring")) }
+
+// Message is a mail in the server's inbox.
+type Message struct {
+	// To are the addresses of its envelope, From is the sender's.
+	To   []*mail.Address
+	From string
+	// Subject is decoded.
+	Subject string
+	// Text is that of all its parts, decoded.
+	Text string
+	// Raw is the mail as it was received, headers included.
+	Raw []byte
+}
+
+// Messages returns the mails in the inbox, in no order.
+func (s *Server) Messages() (all []Message, err error) {
+	files, err := filepath.Glob(s.folder.Join("inbox", "new", "*"))
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("read the inbox: %w", err)
+		}
+		m, err := parse(raw)
+		if err != nil {
+			return nil, fmt.Errorf("read the mail %s: %w", file, err)
+		}
+		all = append(all, m)
+	}
+	return all, err
+}
+
+func parse(raw []byte) (Message, error) {
+	m, err := mail.ReadMessage(bytes.NewReader(raw))
+	if err != nil {
+		return Message{}, err
+	}
+	subject, wrong := new(mime.WordDecoder).DecodeHeader(m.Header.Get("Subject"))
+	to, err := m.Header.AddressList("Envelope-To")
+	var text strings.Builder
+	err = errors.Join(wrong, err, decode(&text, textproto.MIMEHeader(m.Header), m.Body))
+	return Message{To: to, From: strings.Trim(m.Header.Get("Return-Path"), "<>"), Subject: subject, Text: text.String(), Raw: raw}, err
+}
+
+// decode adds the text of a body, or of all its parts.
+func decode(text *strings.Builder, header textproto.MIMEHeader, body io.Reader) error {
+	switch strings.ToLower(header.Get("Content-Transfer-Encoding")) {
+	case "quoted-printable":
+		body = quotedprintable.NewReader(body)
+	case "base64":
+		body = base64.NewDecoder(base64.StdEncoding, body)
+	}
+	kind, parameters, err := mime.ParseMediaType(header.Get("Content-Type"))
+	if err != nil || !strings.HasPrefix(kind, "multipart/") {
+		_, err = io.Copy(text, body)
+		return err
+	}
+	for parts := multipart.NewReader(body, parameters["boundary"]); ; {
+		part, err := parts.NextRawPart()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = decode(text, part.Header, part)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

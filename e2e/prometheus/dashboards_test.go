@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"math"
+	"net/url"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -12,7 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"retry-worker/e2e/harness/prometheus"
+	"github.com/prometheus/common/model"
+
 	"retry-worker/internal/statistics"
 	"retry-worker/internal/testkit"
 )
@@ -172,20 +174,20 @@ func TestEveryQueryHasData(t *testing.T) {
 func (s *scene) values(t *testing.T, expr string, instant bool) (values []float64) {
 	t.Helper()
 	expr = s.substitute(expr)
-	var series []prometheus.Series
-	var err error
+	begin := s.begun
 	if instant {
-		series, err = s.Query(t.Context(), expr, s.ended)
-	} else {
-		series, err = s.QueryRange(t.Context(), expr, s.begun, s.ended, time.Second)
+		begin = s.ended
 	}
-	if err != nil {
+	var data struct{ Result model.Matrix }
+	if err := s.Ask(t.Context(), "query_range", url.Values{
+		"query": {expr}, "start": {begin.Format(time.RFC3339Nano)}, "end": {s.ended.Format(time.RFC3339Nano)}, "step": {"1s"},
+	}, &data); err != nil {
 		t.Errorf("%s: %v", expr, err)
 	}
-	for _, one := range series {
-		for _, sample := range append(one.Values, one.Value) {
-			if !sample.At.IsZero() && !math.IsNaN(sample.Value) {
-				values = append(values, sample.Value)
+	for _, series := range data.Result {
+		for _, sample := range series.Values {
+			if v := float64(sample.Value); !math.IsNaN(v) {
+				values = append(values, v)
 			}
 		}
 	}
@@ -206,7 +208,8 @@ func TestVariablesHaveChoices(t *testing.T) {
 		"retry_worker_build_info": "job", `retry_worker_build_info{job=~"retry-worker"}`: "instance",
 		`error_classification_distribution{job=~"retry-worker"}`: "policy", "zeebe_job_events_total": "job",
 	} {
-		if values, err := s.LabelValues(t.Context(), label, selector); err != nil || len(values) == 0 {
+		var values []string
+		if err := s.Ask(t.Context(), "label/"+label+"/values", url.Values{"match[]": {selector}}, &values); err != nil || len(values) == 0 {
 			t.Errorf("label_values(%s, %s): %v (%v)", selector, label, values, err)
 		}
 	}
@@ -222,7 +225,7 @@ func TestRulesOnARealRun(t *testing.T) {
 			Rules      []struct{ Name, Health, LastError, State string }
 		}
 	}
-	testkit.Must(t, s.Ask(t.Context(), "/api/v1/rules", nil, &answer))
+	testkit.Must(t, s.Ask(t.Context(), "rules", nil, &answer))
 	states, recorded := map[string]string{}, 0
 	for _, g := range answer.Groups {
 		for _, r := range g.Rules {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
+	"github.com/prometheus/common/model"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -36,11 +37,10 @@ const workerJob, engineJob = "retry-worker", "zeebe"
 // scene is one real run that all tests look at: the engine, NATS, the worker, and a Prometheus with the shipped rules that
 // scrapes them every second while the demo plays and a thousand more failures are analysed.
 type scene struct {
-	dir               string
-	engine            *engine.Engine
-	nats              *nats.Server
-	worker            *harness.Process
-	httpAddr, opsAddr string
+	dir    string
+	engine *engine.Engine
+	nats   *nats.Server
+	worker *harness.Worker
 	*prometheus.Server
 	begun, ended time.Time
 	environment  []string
@@ -67,11 +67,11 @@ func played(t *testing.T) *scene {
 	s.analyse(t)                    // first: the demo moves the engine's clock, which ends what waits for an answer
 	s.holds(t, "retry_worker_outbox_pending > 100")
 	testkit.Must(t, s.nats.Resume())
-	bulk := s.start(t, "dead-letters", "discard", "--filter", "q=vencida", "--reason", "prova do painel", "--yes", "--per-minute", "100",
-		"--server", s.httpAddr)
+	bulk := s.run(t, s.binary, "dead-letters", "discard", "--filter", "q=vencida", "--reason", "prova do painel", "--yes", "--per-minute", "100",
+		"--server", s.worker.API)
 	dev, err := harness.DevBinary()
 	testkit.Must(t, err)
-	demo := s.run(t, dev, "--samples-only", "--api-url", "http://"+s.httpAddr, "--clock-url", s.engine.ControlURL())
+	demo := s.run(t, dev, "--samples-only", "--api-url", "http://"+s.worker.API, "--clock-url", s.engine.ControlURL())
 	if err := demo.Err(); err != nil { // a machine with much else to do is too slow for its clock; most of its samples have ended all the same
 		t.Logf("the demo: %v; it said:\n%s", err, strings.Join(demo.Lines(), "\n"))
 	}
@@ -100,16 +100,14 @@ func (s *scene) open(t *testing.T) {
 	s.nats, err = nats.Start(t.Context(), nats.Settings{Dir: filepath.Join(s.dir, "nats")})
 	testkit.Must(t, err)
 	harness.AtEnd(func() error { return s.nats.Stop(context.Background()) })
-	s.environment = []string{
-		"ZEEBE_ADDRESS=" + s.engine.GatewayAddress(), "ZEEBE_INSECURE_CONNECTION=true", "PATH=" + os.Getenv("PATH"),
-		"RETRY_WORKER_HTTP_ADDR=127.0.0.1:0", "RETRY_WORKER_OPS_ADDR=127.0.0.1:0", "RETRY_WORKER_EVENTS_URL=" + s.nats.URL(),
-		"RETRY_WORKER_DATABASE_URL=sqlite:" + filepath.Join(s.dir, "journal.db"), "RETRY_WORKER_POLICIES_FILE=" + s.policies(t),
-		"RETRY_WORKER_WEBHOOK_ALLOW=127.0.0.1", "RETRY_WORKER_NOTIFY_INTERVAL=1s",
+	s.environment = harness.Settings(s.engine.GatewayAddress(), s.dir, "PATH="+os.Getenv("PATH"),
+		"RETRY_WORKER_EVENTS_URL="+s.nats.URL(), "RETRY_WORKER_POLICIES_FILE="+s.policies(t),
+		"RETRY_WORKER_WEBHOOK_ALLOW=127.0.0.1", "RETRY_WORKER_NOTIFY_INTERVAL=1s")
+	if said, code := harness.RunCommand(t, s.binary, s.environment, "deploy"); code != 0 {
+		t.Fatalf("deploy the models: %d: %s", code, said)
 	}
-	if deploy := s.start(t, "deploy"); deploy.Err() != nil {
-		t.Fatalf("deploy the models: %v: %s", deploy.Err(), deploy.LastLine())
-	}
-	s.serve(t)
+	s.worker = harness.RunWorker(t, s.binary, s.environment)
+	harness.AtEnd(func() error { return s.worker.Stop(context.Background(), harness.StopTime) })
 	s.watch(t)
 }
 
@@ -129,33 +127,12 @@ func (s *scene) policies(t *testing.T) (path string) {
 	return path
 }
 
-// start runs the worker's program, or a command of it.
-func (s *scene) start(t *testing.T, args ...string) *harness.Process {
-	t.Helper()
-	return s.run(t, s.binary, args...)
-}
-
+// run starts a program in the environment of the worker.
 func (s *scene) run(t *testing.T, binary string, args ...string) *harness.Process {
 	t.Helper()
 	p, err := harness.Start(harness.Command{Path: binary, Args: args, Env: s.environment, Dir: s.dir})
 	testkit.Must(t, err)
 	return p
-}
-
-// serve starts the worker and waits until it is ready.
-func (s *scene) serve(t *testing.T) {
-	t.Helper()
-	s.worker = s.start(t, "serve")
-	harness.AtEnd(func() error { return s.worker.Stop(context.Background(), harness.StopTime) })
-	wait.Until(t, "the worker ready", func() bool {
-		s.httpAddr, s.opsAddr = addresses(s.worker)
-		answer, err := http.Get("http://" + s.opsAddr + "/readyz")
-		if err != nil {
-			return false
-		}
-		_ = answer.Body.Close() // only the status is looked at
-		return answer.StatusCode == http.StatusOK
-	}, s.worker.LastLine)
 }
 
 // watch starts Prometheus with the shipped rules, all of which it evaluates each second: what has an hour's interval too.
@@ -176,7 +153,7 @@ scrape_configs:
   - job_name: %s
     metrics_path: /actuator/prometheus
     static_configs: [{targets: [%q]}]
-`, dir+"/*.rules.yaml", workerJob, s.opsAddr, engineJob, strings.TrimPrefix(s.engine.ControlURL(), "http://")))
+`, dir+"/*.rules.yaml", workerJob, s.worker.Ops, engineJob, strings.TrimPrefix(s.engine.ControlURL(), "http://")))
 	testkit.Must(t, err)
 	s.Server = server
 	harness.AtEnd(func() error { return server.Stop(context.Background()) })
@@ -188,7 +165,7 @@ scrape_configs:
 // holds waits until an expression has a value.
 func (s *scene) holds(t *testing.T, expr string) {
 	t.Helper()
-	var series []prometheus.Series
+	var series model.Vector
 	var err error
 	wait.Until(t, expr, func() bool {
 		series, err = s.Query(t.Context(), expr, time.Now())
@@ -301,32 +278,18 @@ func (s *scene) settle(t *testing.T) {
 // differences between the figures of Prometheus and of the command, and how many were compared.
 func (s *scene) differences(t *testing.T) (found []string, compared int) {
 	t.Helper()
-	var out bytes.Buffer
-	p, err := harness.Start(harness.Command{Path: s.binary, Args: []string{"kpi", "-o", "json"}, Env: s.environment, Dir: s.dir, Screen: &out})
-	testkit.Must(t, err)
-	testkit.Must(t, p.Err())
+	out, _ := harness.RunCommand(t, s.binary, s.environment, "kpi", "-o", "json")
 	var answer struct{ KPIs []statistics.KPI }
-	testkit.Must(t, json.Unmarshal(out.Bytes(), &answer))
+	testkit.Must(t, json.Unmarshal([]byte(out), &answer))
 	for i := range answer.KPIs {
 		k := &answer.KPIs[i]
 		series, err := s.Query(t.Context(), fmt.Sprintf(`policy:retry_worker_kpi:max{policy=%q, kpi=%q}`, k.Policy, k.Name), time.Now())
 		testkit.Must(t, err)
 		switch {
 		case k.Value == nil && len(series) == 0:
-		case k.Value == nil || len(series) != 1 || math.Abs(series[0].Value.Value-*k.Value) > 1e-9:
+		case k.Value == nil || len(series) != 1 || math.Abs(float64(series[0].Value)-*k.Value) > 1e-9:
 			found = append(found, fmt.Sprintf("%s of %s: %v in Prometheus, %v by the command", k.Name, k.Policy, series, k.Value))
 		}
 	}
 	return found, len(answer.KPIs)
-}
-
-// addresses that a worker says it serves at; empty before.
-func addresses(p *harness.Process) (api, ops string) {
-	for _, line := range p.Lines() {
-		var l struct{ Message, Ops, API string }
-		if strings.HasPrefix(line, "{") && json.Unmarshal([]byte(line), &l) == nil && l.Message == "serving" {
-			api, ops = l.API, l.Ops
-		}
-	}
-	return api, ops
 }

@@ -1,7 +1,6 @@
 package helm
 
 import (
-	"slices"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
@@ -16,16 +15,6 @@ func soundCases(t *testing.T) (all []helmCase) {
 	t.Helper()
 	testkit.Must(t, yaml.Unmarshal([]byte(testkit.Read(t, "testdata/cases.yaml")), &all))
 	return all
-}
-
-// soundCase with that name; one without values where there is none.
-func soundCase(t *testing.T, name string) helmCase {
-	t.Helper()
-	all := soundCases(t)
-	if i := slices.IndexFunc(all, func(c helmCase) bool { return c.Name == name }); i >= 0 {
-		return all[i]
-	}
-	return helmCase{Name: name}
 }
 
 func TestChart(t *testing.T) {

@@ -31,8 +31,9 @@ type helmCase struct {
 
 // result is what became of a case.
 type result struct {
-	Name, Error, Notes string
-	Objects            []object
+	helmCase
+	Error, Notes string
+	Objects      []map[string]any
 }
 
 // tools is a folder with helm, kubeconform, and a copy of the chart whose notes are an object of their own, as
@@ -88,7 +89,7 @@ func template(t *testing.T, c *helmCase, version string) (string, error) {
 // render renders a case, and reads the objects: a key that stands twice is a mistake.
 func render(t *testing.T, c helmCase) result {
 	t.Helper()
-	r := result{Name: c.Name}
+	r := result{helmCase: c}
 	text, err := template(t, &c, oldest)
 	if err != nil {
 		r.Error = strings.TrimPrefix(strings.Replace(err.Error(), "\nUse --debug flag to render out invalid YAML\n", "", 1), "Error: ")
@@ -139,17 +140,11 @@ func renderOne(t *testing.T, set ...string) result {
 	return r
 }
 
-// object of Kubernetes.
-type object map[string]any
-
 // at goes down into an object by keys (text) and indices (int); nil where there is nothing.
 func at(v any, path ...any) any {
 	for _, step := range path {
 		switch step := step.(type) {
 		case string:
-			if o, ok := v.(object); ok {
-				v = map[string]any(o)
-			}
 			m, _ := v.(map[string]any)
 			v = m[step]
 		case int:
@@ -176,8 +171,7 @@ func list(v any, path ...any) []any {
 	return l
 }
 
-func (r result) kind(kind string) []object {
-	var found []object
+func (r result) kind(kind string) (found []map[string]any) {
 	for _, o := range r.Objects {
 		if o["kind"] == kind {
 			found = append(found, o)
@@ -187,7 +181,7 @@ func (r result) kind(kind string) []object {
 }
 
 // one object of a kind.
-func (r result) one(t *testing.T, kind string) object {
+func (r result) one(t *testing.T, kind string) map[string]any {
 	t.Helper()
 	found := r.kind(kind)
 	if len(found) != 1 {

@@ -1,12 +1,10 @@
 package helm
 
 import (
-	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
-
-	"retry-worker/internal/testkit"
 )
 
 // checkWiring holds the objects of a release against one another: what one names, another must have.
@@ -92,7 +90,7 @@ func checkReferences(t *testing.T, r result) {
 	for _, o := range r.Objects {
 		own[text(o, "metadata", "name")] = true
 	}
-	given := valuesOf(t, r.Name)
+	given := fmt.Sprint(r.Set, r.Values)
 	var walk func(v any)
 	walk = func(v any) {
 		switch v := v.(type) {
@@ -129,13 +127,4 @@ func referenced(v map[string]any) []string {
 		}
 	}
 	return names
-}
-
-// valuesOf a case, as text.
-func valuesOf(t *testing.T, name string) string {
-	t.Helper()
-	c := soundCase(t, name)
-	text, err := json.Marshal([]any{c.Set, c.Values})
-	testkit.Must(t, err)
-	return string(text)
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"retry-worker/e2e/harness"
@@ -34,9 +35,7 @@ type Engine struct {
 	gateway, rest, control string
 
 	change  sync.Mutex // held while it starts or ends
-	mu      sync.Mutex
-	process *harness.Process
-	stopped bool
+	process atomic.Pointer[harness.Process]
 }
 
 // Start starts an engine with those flags in addition to its addresses and its data, and returns when it serves. The
@@ -70,9 +69,7 @@ func (e *Engine) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("start the engine: %w", err)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.process = p
+	e.process.Store(p)
 	return nil
 }
 
@@ -93,48 +90,34 @@ func (e *Engine) ControlURL() string { return "http://" + e.control }
 func (e *Engine) Data() string { return e.folder.Join("data") }
 
 // LastLine returns the engine's last line, or its last error.
-func (e *Engine) LastLine() string { return e.current().LastLine() }
+func (e *Engine) LastLine() string { return e.process.Load().LastLine() }
 
 // PID returns the process id of the engine.
-func (e *Engine) PID() int { return e.current().PID() }
-
-func (e *Engine) current() *harness.Process {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.process
-}
+func (e *Engine) PID() int { return e.process.Load().PID() }
 
 // Stop ends the engine in order, kills it if it does not end in 15 s or before ctx, and removes its data. It returns
 // when nothing is left. Calling it again does nothing.
 func (e *Engine) Stop(ctx context.Context) error {
 	e.change.Lock()
 	defer e.change.Unlock()
-	if e.stopped {
-		return nil
-	}
-	e.stopped = true
-	return errors.Join(e.current().Stop(ctx, stopTime), e.folder.Remove())
+	return errors.Join(e.process.Load().Stop(ctx, stopTime), e.folder.Remove())
 }
 
 // Kill ends the engine at once, as a power cut would, and returns when it is dead. Its data stay for Restart.
-func (e *Engine) Kill() { e.current().Kill() }
+func (e *Engine) Kill() { e.process.Load().Kill() }
 
-// Restart starts the engine again with the same ports and data, killed or not. Its clock is the real one again. It
-// fails after Stop.
+// Restart starts the engine again with the same ports and data, killed or not. Its clock is the real one again.
 func (e *Engine) Restart(ctx context.Context) error {
 	e.change.Lock()
 	defer e.change.Unlock()
-	if e.stopped {
-		return errors.New("restart the engine: it was stopped for good")
-	}
-	if err := e.current().Stop(ctx, stopTime); err != nil {
+	if err := e.process.Load().Stop(ctx, stopTime); err != nil {
 		return err
 	}
 	return e.run(ctx)
 }
 
 // Pause freezes the engine: connections stay open and nobody answers.
-func (e *Engine) Pause() error { return e.current().Pause() }
+func (e *Engine) Pause() error { return e.process.Load().Pause() }
 
 // Resume ends Pause.
-func (e *Engine) Resume() error { return e.current().Resume() }
+func (e *Engine) Resume() error { return e.process.Load().Resume() }

@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -46,15 +45,13 @@ type Options struct {
 	Password string
 }
 
-// Server is a PostgreSQL that listens on 127.0.0.1 only. Its methods may be called by several goroutines; those that
-// start and end it run one after the other.
+// Server is a PostgreSQL that listens on 127.0.0.1 only. Its methods may be called by several goroutines, except those
+// that start and end it.
 type Server struct {
 	options Options
 	bin     string
 	folder  *harness.Folder
 	port    int
-
-	change  sync.Mutex // held while it starts, ends, pauses or resumes, and to read process
 	process *harness.Process
 }
 
@@ -165,22 +162,12 @@ func (s *Server) URL(database string) string {
 }
 
 // PID returns the postmaster's process id, which changes with Restart.
-func (s *Server) PID() int {
-	s.change.Lock()
-	defer s.change.Unlock()
-	return s.process.PID()
-}
+func (s *Server) PID() int { return s.process.PID() }
 
 // Stop ends the server in order (a fast shutdown): it rolls transactions back, closes connections and writes
 // everything. If it does not end in 30 s or before ctx, it is killed, which is the error. The data stay for Restart.
 // A paused server is stopped too.
 func (s *Server) Stop(ctx context.Context) error {
-	s.change.Lock()
-	defer s.change.Unlock()
-	return s.stop(ctx)
-}
-
-func (s *Server) stop(ctx context.Context) error {
 	harness.ResumeIn(s.folder.Path)
 	err := s.process.Stop(ctx, stopTime)
 	harness.KillIn(s.folder.Path, 0)
@@ -190,12 +177,6 @@ func (s *Server) stop(ctx context.Context) error {
 // Kill ends all of the server's processes at once and returns when they are dead. That is like a power cut, except
 // that unsynced writes stay in the system's cache. The data stay for Restart.
 func (s *Server) Kill() {
-	s.change.Lock()
-	defer s.change.Unlock()
-	s.kill()
-}
-
-func (s *Server) kill() {
 	_ = s.process.Pause() // it starts no
 	harness.KillIn(s.folder.Path, s.process.PID())
 	s.process.Kill()
@@ -205,11 +186,9 @@ func (s *Server) kill() {
 // Restart starts the server again with the same data and port. If it runs, it is stopped first. Restart returns when
 // the server takes connections.
 func (s *Server) Restart(ctx context.Context) error {
-	s.change.Lock()
-	defer s.change.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
-	if err := errors.Join(s.stop(ctx), s.run(ctx)); err != nil {
+	if err := errors.Join(s.Stop(ctx), s.run(ctx)); err != nil {
 		return fmt.Errorf("restart PostgreSQL: %w", err)
 	}
 	return nil
@@ -217,8 +196,6 @@ func (s *Server) Restart(ctx context.Context) error {
 
 // Pause freezes all of the server's processes: connections stay open and nobody answers.
 func (s *Server) Pause() error {
-	s.change.Lock()
-	defer s.change.Unlock()
 	if err := s.process.Pause(); err != nil {
 		return err
 	}
@@ -227,17 +204,13 @@ func (s *Server) Pause() error {
 
 // Resume ends Pause.
 func (s *Server) Resume() error {
-	s.change.Lock()
-	defer s.change.Unlock()
 	harness.ResumeIn(s.folder.Path)
 	return s.process.Resume()
 }
 
 // Remove kills the server if it runs, and removes its data.
 func (s *Server) Remove() error {
-	s.change.Lock()
-	defer s.change.Unlock()
-	s.kill()
+	s.Kill()
 	if lines := s.lockFile(); len(lines) > 6 { // a killed server's shared memory outlives it
 		if memory := strings.Fields(lines[6]); len(memory) == 2 {
 			_ = exec.Command("ipcrm", "-m", memory[1]).Run()

@@ -119,7 +119,7 @@ const maxVariableBytes = 1 << 20
 const PolicyHeader = "retryPolicy"
 
 // taskHeaders names all headers together in a rejection.
-const taskHeaders = "the task's headers"
+const taskHeaders = "the JSON of the task's headers"
 
 // values holds a job's variables as raw JSON.
 type values map[string]json.RawMessage
@@ -136,8 +136,8 @@ func (u *useCase) readVariables(j *Job) (values, *decision.Rejection) {
 	}
 	var vs values
 	if err := json.Unmarshal([]byte(j.Variables), &vs); err != nil || vs == nil {
-		return nil, &decision.Rejection{Code: decision.InvalidVariables, Variable: "the job's variables",
-			Found: "no JSON object", Expected: "one"}
+		return nil, &decision.Rejection{Code: decision.InvalidVariables, Variable: "the JSON of the job's variables",
+			Found: "no object", Expected: "one"}
 	}
 	return vs, nil
 }
@@ -150,7 +150,7 @@ func header(j *Job, name string) (string, *decision.Rejection) {
 	var headers map[string]string
 	if err := json.Unmarshal([]byte(j.Headers), &headers); err != nil {
 		return "", &decision.Rejection{Code: decision.InvalidVariables, Variable: taskHeaders,
-			Found: "no JSON object of texts", Expected: "one"}
+			Found: "no object of texts", Expected: "one"}
 	}
 	return headers[name], nil
 }

@@ -52,58 +52,41 @@ func (c *compose) mounted(t *testing.T, service, at string) string {
 	return ""
 }
 
-// TestComposeMountsWhatIsThere: every folder of the tree that a service sees is there and cannot be written, every volume is
-// declared, every image has a version, and nothing listens beyond this machine.
-func TestComposeMountsWhatIsThere(t *testing.T) {
+// TestCompose: every folder of the tree that a service sees is there and cannot be written, every volume is declared, every
+// image has a version, nothing listens beyond this machine, and no service has a right or may get one. Of the vendor's engine,
+// which is not run here, the container may be written.
+func TestCompose(t *testing.T) {
+	ours := readCompose(t, composeFile)
 	for _, file := range []string{composeFile, vendorFile} {
-		t.Run(file, func(t *testing.T) { expectMounts(t, readCompose(t, file)) })
-	}
-}
-
-func expectMounts(t *testing.T, c compose) {
-	t.Helper()
-	for name, s := range c.Services {
-		for _, v := range s.Volumes {
-			parts := strings.Split(v, ":")
-			if _, declared := c.Volumes[parts[0]]; declared {
-				continue
+		c := readCompose(t, file)
+		for name, s := range c.Services {
+			if _, there := ours.Services[name]; !there {
+				t.Errorf("%s changes %s, which %s does not have", file, name, composeFile)
 			}
-			if _, err := os.Stat(filepath.Join(root, parts[0])); err != nil || !strings.HasPrefix(parts[0], "./") {
-				t.Errorf("%s mounts %s, which is neither a volume nor in the tree (%v)", name, v, err)
+			powerless := slices.Equal(s.CapDrop, []string{"ALL"}) && slices.Equal(s.SecurityOpt, []string{"no-new-privileges:true"})
+			if whole := file == composeFile; whole && !s.ReadOnly || (whole || name == "engine") && !powerless {
+				t.Errorf("%s: %s is not hardened: %+v", file, name, s)
 			}
-			if len(parts) != 3 || parts[2] != "ro" {
-				t.Errorf("%s may write %s", name, parts[0])
+			for _, v := range s.Volumes {
+				parts := strings.Split(v, ":")
+				if _, declared := c.Volumes[parts[0]]; declared {
+					continue
+				}
+				if _, err := os.Stat(filepath.Join(root, parts[0])); err != nil || !strings.HasPrefix(parts[0], "./") {
+					t.Errorf("%s: %s mounts %s, which is neither a volume nor in the tree (%v)", file, name, v, err)
+				}
+				if len(parts) != 3 || parts[2] != "ro" {
+					t.Errorf("%s: %s may write %s", file, name, parts[0])
+				}
 			}
-		}
-		for _, port := range s.Ports {
-			if !strings.HasPrefix(port, "127.0.0.1:") {
-				t.Errorf("%s listens at %s, for everybody", name, port)
+			for _, port := range s.Ports {
+				if !strings.HasPrefix(port, "127.0.0.1:") {
+					t.Errorf("%s: %s listens at %s, for everybody", file, name, port)
+				}
 			}
-		}
-		if _, tag, _ := strings.Cut(s.Image, ":"); s.Image != "" && (tag == "" || tag == "latest") {
-			t.Errorf("%s has the image %q, without a version", name, s.Image)
-		}
-	}
-}
-
-// TestComposeIsHardened: no service writes outside of its volumes, has a right, or may get one. The vendor's engine, which
-// is not run here, may write in its container.
-func TestComposeIsHardened(t *testing.T) {
-	ours, vendors := readCompose(t, composeFile), readCompose(t, vendorFile)
-	powerless := func(s service) bool {
-		return slices.Equal(s.CapDrop, []string{"ALL"}) && slices.Equal(s.SecurityOpt, []string{"no-new-privileges:true"})
-	}
-	for name, s := range ours.Services {
-		if !s.ReadOnly || !powerless(s) {
-			t.Errorf("%s is not hardened: %+v", name, s)
-		}
-	}
-	if s := vendors.Services["engine"]; !powerless(s) {
-		t.Errorf("the vendor's engine is not hardened: %+v", s)
-	}
-	for name := range vendors.Services {
-		if _, there := ours.Services[name]; !there {
-			t.Errorf("%s changes %s, which %s does not have", vendorFile, name, composeFile)
+			if _, tag, _ := strings.Cut(s.Image, ":"); s.Image != "" && (tag == "" || tag == "latest") {
+				t.Errorf("%s: %s has the image %q, without a version", file, name, s.Image)
+			}
 		}
 	}
 }

@@ -88,9 +88,9 @@ func promtool(t *testing.T, args ...string) {
 	}
 }
 
-// TestEveryAlertIsTestedBothWays: each has a unit test in which it is raised, and one in which it is silent though the
-// series that it watches are there.
-func TestEveryAlertIsTestedBothWays(t *testing.T) {
+// TestAlerts: each has a unit test in which it is raised, and one in which it is silent though the series that it watches are
+// there; and it says what, how bad, and what to do.
+func TestAlerts(t *testing.T) {
 	raised, silent := map[string]bool{}, map[string]bool{}
 	for _, path := range ruleFiles(t) {
 		var file struct {
@@ -110,17 +110,10 @@ func TestEveryAlertIsTestedBothWays(t *testing.T) {
 			}
 		}
 	}
-	for name := range alerts(t) {
+	for name, a := range alerts(t) {
 		if !raised[name] || !silent[name] {
 			t.Errorf("%s: there is a test in which it is raised: %v, in which it is silent: %v; expected both", name, raised[name], silent[name])
 		}
-	}
-}
-
-// TestAlertsSayWhatAPersonNeeds: what, how bad, and what to do, on a page of its own.
-func TestAlertsSayWhatAPersonNeeds(t *testing.T) {
-	all := alerts(t)
-	for name, a := range all {
 		if s := a.Labels["severity"]; s != "warning" && s != "critical" {
 			t.Errorf("%s has the severity %q, expected warning or critical", name, s)
 		}
@@ -134,9 +127,6 @@ func TestAlertsSayWhatAPersonNeeds(t *testing.T) {
 		}
 	}
 }
-
-// words is a text with its white space made one.
-func words(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // TestTargetsAreTheJournals: the rules, the console and `retry-worker kpi` hold the figures against the same numbers.
 func TestTargetsAreTheJournals(t *testing.T) {
@@ -204,7 +194,7 @@ func TestNoGaugeCountsOncePerReplica(t *testing.T) {
 	for _, expr := range exprs {
 		for _, at := range databaseGauges.FindAllStringIndex(expr, -1) {
 			if recorded := at[0] > 0 && expr[at[0]-1] == ':'; !recorded && !begins.MatchString(expr[:at[0]]) {
-				t.Errorf("%s\nreads %s without max by", words(expr), expr[at[0]:at[1]])
+				t.Errorf("%s\nreads %s without max by", strings.Join(strings.Fields(expr), " "), expr[at[0]:at[1]])
 			}
 		}
 	}

@@ -182,7 +182,7 @@ func wantRejection(t testing.TB, f worker.Failure) {
 		t.Errorf("the message is not one line: %q", f.Message)
 	}
 	advice := variableAdvice
-	if code == string(decision.UnknownPolicy) || strings.HasPrefix(f.Message, "INVALID_VARIABLES: the task's headers") {
+	if code == string(decision.UnknownPolicy) || strings.HasPrefix(f.Message, "INVALID_VARIABLES: the JSON of the task's headers") {
 		advice = headerAdvice
 	}
 	if !strings.HasSuffix(f.Message, advice) || !strings.Contains(f.Message, ", expected ") {

@@ -62,7 +62,9 @@ var opened = sync.OnceValues(func() (*engine, error) {
 // podman returns an engine that keeps everything in the folder, and needs nothing that a small machine may lack:
 // systemd, control groups of version 2, higher limits.
 func podman(folder *harness.Folder) (*engine, error) {
-	for _, program := range []string{"podman", "runc", "mmdebstrap"} {
+	const helpers = "/usr/lib/podman/"
+	programs := []string{"podman", "runc", "mmdebstrap", "iptables", helpers + "netavark", helpers + "aardvark-dns"}
+	for _, program := range programs {
 		if _, err := exec.LookPath(program); err != nil {
 			ctx, cancel := context.WithTimeout(context.Background(), harness.FetchTime)
 			defer cancel()

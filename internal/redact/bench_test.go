@@ -20,6 +20,8 @@ var hard = []string{
 	"name: senha\nvalue: ", "\"nome\";s:1:\"", "like '%", "1' (nome) ", "paciente [:1='a' ", "pwd=a;A B ",
 	"seu codigo a ", "codigo sms ", "codigo de acesso a ", "campo:\"a\",\"b\": \"c\",", "ola <b>", "ola <b> ", "2025-01-01 Ana ", "10:10 ", "\n10:10 ", "token/1a1a", "senha_", "paciente a_", "cpf_ana", "12 e seu a ", "Ana Ana <a@b.co> ",
 	"params: a, ", "params (a, ", "contains (a, ", ":1='Ana ", "<AttributeValue>a", "parameter 1 ", "\"field\":\"a\",", "value 'A B' nome ",
+	"=C3", "%25C3", "QUJD", "PGE+", "[CPF];", "(a, [CPF], ", "[NAME],a,", "[CNS]\t", "nome=\nAna\n", "placa a ", "values (a, ", "Ana Reis;", "nome: Ana Reis; Ana ",
+	"dob Mar ", "path=a.", "paciente Ms. ", "a@b.co:/", "[NAME];1950-01-01;",
 }
 
 var typical = []struct {

@@ -74,7 +74,8 @@ func (r *reader) columnsAt(at, from int) int {
 		values, after := r.cells(end+m[1], separator, closer)
 		middle := r.char(values[len(values)/2].start)
 		isRule := closer == '\n' && (middle > ' ' && looks[middle] == isSign || middle == '\n' && !isFirst) // |---|---|
-		if len(values) != len(columns) && !isRule {
+		isCut := closer == ')' && r.char(after) != closer && len(values) < len(columns)
+		if len(values) != len(columns) && !isRule && !isCut {
 			return end
 		}
 		for j := 0; isFirst && j < len(columns); j++ {
@@ -109,11 +110,17 @@ func (r *reader) cells(i int, separator, closer byte) ([]edit, int) {
 	if separator == columnar {
 		i = r.pastBlanks(i)
 	}
-	start, quote := i, byte(0)
+	start, quote, depth := i, byte(0), 0
 	for ; ; i++ {
 		c := r.char(i)
-		isOver := c == 0 || c == '\n' || c == closer && quote == 0
+		isOver := c == 0 || c == '\n' || c == closer && quote == 0 && depth == 0
 		switch {
+		case !isOver && quote == 0 && c == ')' && depth > 0:
+			depth--
+		case !isOver && quote == 0 && (c == '(' && closer == ')' || depth > 0):
+			if c == '(' { // TO_DATE('05/05/1966','DD/MM/YYYY')
+				depth++
+			}
 		case isOver, quote == 0 && (c == separator && c != columnar || separator == columnar && r.isWide(i)):
 			all = append(all, r.trimmed(start, i))
 			if isOver {
@@ -133,7 +140,7 @@ func (r *reader) cells(i int, separator, closer byte) ([]edit, int) {
 
 // isWide reports whether the blank at i separates columns.
 func (r *reader) isWide(i int) bool {
-	return r.Chars[i] == ' ' && (r.char(i+1) == ' ' || is(r.in[r.From[i]], "\t\\"))
+	return r.char(i) == ' ' && (r.char(i+1) == ' ' || is(r.in[r.From[i]], "\t\\"))
 }
 
 // trimmed returns the cell from start to end without a label that a colon ends, and without the quotation marks and
@@ -141,10 +148,16 @@ func (r *reader) isWide(i int) bool {
 func (r *reader) trimmed(start, end int) edit {
 	const around = " \"'`"
 	start += bytes.LastIndex(r.Chars[start:end], []byte(": ")) + 1
-	v := r.Chars[start:end]
+	v := bytes.TrimSuffix(r.Chars[start:end], []byte("...")) // where a row was cut
+	if m := typed.FindSubmatchIndex(v); m != nil {
+		return edit{start: start + m[2], end: start + m[3]}
+	}
 	start += len(v) - len(bytes.TrimLeft(v, around))
 	return edit{start: start, end: start + len(bytes.Trim(v, around))}
 }
+
+// typed is a value with its type or within a function: N'Ana', DATE '1966-05-05', TO_DATE('05/05/1966','DD/MM/YYYY').
+var typed = regular(` *(?:[NE]|(?i:date|timestamp) |\w+\( ?)'([^'\n]*)'`)
 
 // readCell takes the value v if it suits its column's kind k. The sign before v becomes an endTag, so that no label
 // before it reaches v or what follows.

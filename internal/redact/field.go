@@ -1,16 +1,13 @@
 package redact
 
-import (
-	"bytes"
-	"regexp"
-)
+import "bytes"
 
 const (
 	maxQuoted   = 220 // characters of a word and its quoted value, and from there to its field's name
 	leastQuoted = 4   // the fewest digits of a quoted number
 )
 
-var quoted = regexp.MustCompile(`^\w+ ?[:=]? ?(?:'%?([^'%\n]+)%?'|"([^"\n]+)")`)
+var quoted = regular(`\w+ ?[:=]? ?\[?(?:'%?(<Q>)%?'|"([^"\n]+)")`)
 
 // quotedBehind returns where the quoted value right behind the word i begins and ends; 0, 0 for none.
 func (r *reader) quotedBehind(i int) (start, end int) {
@@ -19,7 +16,8 @@ func (r *reader) quotedBehind(i int) (start, end int) {
 	if m == nil {
 		return 0, 0
 	}
-	return at + max(m[2], m[4]), at + max(m[3], m[5])
+	start, end = at+max(m[2], m[4]), at+max(m[3], m[5])
+	return start, start + len(bytes.TrimRight(r.Chars[start:end], "%"))
 }
 
 // quotedAt returns the value quoted behind the word i, "value" or "valor", if the sentence names a personal field for
@@ -71,7 +69,7 @@ func (r *reader) fieldBefore(i, start, end int) kind {
 		switch c := r.classes[j]; {
 		case is(c, marks+"QAZ"):
 			return none
-		case is(c, labels+persons):
+		case is(c, labels+persons), c == kin && r.class(j+1) == '_':
 			from, to := r.start(r.nameStart(j)), r.keyEnd(r.end(j))
 			if r.char(to) == '=' && is(r.char(to+1), `"'`) { // a value of its own
 				return none
@@ -89,11 +87,20 @@ func (r *reader) fieldBefore(i, start, end int) kind {
 }
 
 // fieldKind returns the kind of the field whose name is from start to end: st_CPF, numeroCarteira. A namespace or path
-// before the name does not count.
-func (r *reader) fieldKind(start, end int) kind {
+// before the name does not count, unless the name tells nothing: paciente.numero.
+func (r *reader) fieldKind(start, end int) (k kind) {
 	start += bytes.LastIndexAny(r.Chars[start:end], ":}/") + 1
+	for from := end; k == none && from > start; {
+		from = start + max(0, bytes.LastIndexByte(r.Chars[start:from], '.'))
+		k = r.wordsKind(from, end)
+	}
+	return k
+}
+
+// wordsKind returns the kind that the words from start to end name.
+func (r *reader) wordsKind(start, end int) kind {
 	k, before := none, class(unknown)
-	for w := range r.words(start, end) {
+	for w, at := range r.words(start, end) {
 		isOwned := before == keyOwner && w.class == engineKey // API_KEY
 		before = w.class
 		switch {
@@ -109,6 +116,8 @@ func (r *reader) fieldKind(start, end int) kind {
 		case k == secret:
 		case is(w.class, keeping):
 			return nobodys
+		case at.end-at.start == len("nm") && r.has(at.start, "nm"): // nm_pessoa
+			k = name
 		case is(w.class, labels+persons+"VK"):
 			if w.class != vague {
 				k = w.kind

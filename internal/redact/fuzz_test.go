@@ -21,6 +21,7 @@ var fragments = []string{
 	"nome;cpf\n", "guia\tnome\n", "nome  cpf\n", "(nome, cpf) VALUES (", "]", "=>", "\n  ", "CN=", "informado", "faturista", "SOUZA, ANA", "given\":[", "code",
 	"nome\n", "....", "minha ", "De: ", "column '", "value is (", "home/", "\nvalue: ", "\";s:1:\"", "like '%", "' (nome)", " => \"", "nova", "`",
 	"deadbeef", "a1b2c3d4", "-e89b-12d3-a456-", "426614174000", "CDATA[", "<![CDATA[",
+	"=C3=A7", "%25C3%25A3", "Ana Reis", "1950-01-02", "05071958", "[CPF];", "values (", "path=", "Ms. ", "placa ", "ABC1D23", "Mar 3, 1951", "PGE+PG5vbWU+QW5hPC9ub21lPg==",
 }
 
 // found are texts for which a reading once did not hold what it must.

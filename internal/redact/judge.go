@@ -26,7 +26,13 @@ func (r *reader) readNumber(i int) edit {
 	}
 	isPunctuated := r.isPunctuated(start)
 	if c.isKept() && !isPunctuated {
-		return edit{end: max(r.keptEnd(start), n.end(1))}
+		end = max(r.keptEnd(start), n.end(1))
+		for ; r.start(i) < end; i++ {
+			if r.classes[i] == number {
+				r.tokens[i].kind = nobodys
+			}
+		}
+		return edit{end: end}
 	}
 	k, groups := r.judge(i, &c, n)
 	if groups == 0 && !r.tokens[i].path {

@@ -79,7 +79,9 @@ func (r *reader) meets(i int) {
 		switch t.kind {
 		case name, mail:
 		case card, birth: // "informada 123, cadastrada 124"
-			c.begin(t.kind)
+			if c.label = none; !r.isCell(i) {
+				c.begin(t.kind)
+			}
 		case cpf, cns, phone:
 			c.begin(t.kind)
 			c.direct = false

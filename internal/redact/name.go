@@ -58,6 +58,7 @@ func (r *reader) nameAt(i int) edit {
 func (r *reader) nameBehind(i int, l *lead) edit {
 	for j := i + 1; j < len(r.classes) && j-i < maxLead; j++ {
 		switch c := r.classes[j]; {
+		case is(c, leading) && r.isTitle(j):
 		case isName[c] && c != article:
 			if e := r.nameFrom(j, l); e.kind != none {
 				return e
@@ -99,6 +100,13 @@ func (r *reader) nameBehind(i int, l *lead) edit {
 	return edit{}
 }
 
+// isTitle reports whether the word i is an abbreviated title before a name: Ms. Ana.
+func (r *reader) isTitle(i int) bool {
+	size := r.size(i)
+	return 2 <= size && size <= maxShort && isSmall(r.char(r.end(i)-1)) && r.class(i+1) == '.' &&
+		r.class(i+2) == ' ' && is(r.class(i+3), leading+"5")
+}
+
 // nameFrom returns the name that begins with the word i behind the lead l; a zero edit where none can.
 func (r *reader) nameFrom(i int, l *lead) edit {
 	start, c := r.start(i), r.classes[i]
@@ -132,13 +140,21 @@ func (r *reader) nameFrom(i int, l *lead) edit {
 		isAny, least = true, 1
 	}
 	end := r.nameEnd(i, isAny, isPerson && isCapital)
-	isUnlike := l.trigger == worker && !isPerson && !isGiven && endsAsMessage(r.Chars[start:r.start(end)]) ||
+	isMessages := !isGiven && endsAsMessage(r.Chars[start:r.start(end)])
+	isUnlike := l.trigger == worker && !isPerson && isMessages ||
+		!l.sign && isMessages && r.countParts(i, end) == 1 || // NOME DO PACIENTE ILEGÍVEL
 		l.filled && !isEnclosed && r.guessed(start, r.start(end)) != name // nome informado: Ana Reis
 	if r.countParts(i, end) < least || isUnlike {
 		return edit{}
 	}
+	if more := folded.Find(r.classes[end:min(len(r.classes), end+maxLead)]); l.sign && more != nil {
+		end += bytes.LastIndexAny(more, nameable) + 1
+	}
 	return edit{start, r.start(end), name}
 }
+
+// folded is the rest of a name over lines, up to the end of its element.
+var folded = regexp.MustCompile("^(?:[ \x03]*\n[ \x03]*[" + nameable + "](?:[ .`-]*[" + nameable + "])*)+[ \x03\n]*\x01")
 
 // nameEnd returns the token behind the name that begins with the word i. With isAny the name may be in small letters,
 // with isSurname it may begin with a surname and a comma.
@@ -289,11 +305,11 @@ func (r *reader) isOpened(i int) bool {
 
 // streetForm is an address up to a sign or word that is in no address.
 var streetForm = regexp.MustCompile("^[" + nameable + "](?:(?:[^A-Za-z0-9;!?&:=>\"'\n)\\]}|<{\x01]|a)*" +
-	"[" + capitals + lowered + numberish + "])*")
+	"(?:[" + capitals + lowered + numberish + "]|[NXT]\\.?[ +]|[nf][.:]?[ +]?0))*")
 
 // numbered is a street's name and a number.
-var numbered = regexp.MustCompile("^[rR]\\.?[ +](?:0[ +])?(?:a[ +])?[UGHR](?:[.`-]?[" + nameable + "])*" +
-	"(?:[ +]+(?:a[ +]+)?[UGHR][" + nameable + "]*){0,5},?[ +](?:n[o.]{0,2}[ +]?)?0")
+var numbered = regexp.MustCompile("^[rR]\\.?[ +](?:0[ +])?(?:a[ +])?(?:[NXT]\\.?[ +])?[UGHR](?:[.`-]?[" + nameable + "])*" +
+	"(?:\\.?[ +]+(?:a[ +]+)?[UGHR][" + nameable + "]*){0,5},?[ +](?:(?:[nf][o.:]{0,2}[ +]?)?0|u/u)")
 
 func (r *reader) isStreetAndNumber(i int) bool {
 	return r.size(i) > 1 && r.match(numbered, i) > 0

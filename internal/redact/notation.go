@@ -198,6 +198,9 @@ func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read i
 		}
 	}
 	for g, group := range form.SubexpNames() {
+		if m[2*g] < 0 {
+			continue
+		}
 		from, end, k := start+m[2*g], start+m[2*g+1], kindNamed(group)
 		if end == start+within { // the match may go on
 			over := bytes.IndexAny(r.Chars[end:], " \n\"'")
@@ -276,7 +279,7 @@ func (r *reader) guessed(start, end int) kind {
 	isOther := words < 2 || bytes.IndexByte(v, ' ') < 0
 	for w, at := range r.words(start, end) {
 		isOther = isOther || w.class != article &&
-			(at.end-at.start <= maxShort || endsAsMessage(r.Chars[at.start:at.end]))
+			(at.end-at.start <= maxShort && r.char(at.end) != '\'' || endsAsMessage(r.Chars[at.start:at.end]))
 	}
 	if last < end || isOther && !isGiven || !fullName.Match(v) {
 		return none

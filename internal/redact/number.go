@@ -226,7 +226,11 @@ func (c *cluster) international() int {
 func (c *cluster) labelled(k kind, direct bool) int {
 	r, limit := &kinds[k], c.untilCertain()
 	if !direct {
-		return c.most(limit, r.nearLeast, r.nearMost, dot|hyphen|low)
+		joints := dot | hyphen | low
+		if k == card { // sem carteirinha, usar a da mãe 0 123 000456 78901 2
+			joints |= blank
+		}
+		return c.most(limit, r.nearLeast, r.nearMost, joints)
 	}
 	if k == cpf || k == taxpayer {
 		if n := c.most(limit, 11, 11, odd); n > 0 {

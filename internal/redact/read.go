@@ -25,6 +25,7 @@ type reader struct {
 	classes                   []class // of the tokens
 	cluster                   cluster
 	context                   context
+	decoded                   []byte
 	hostEnd, pathEnd, dateEnd int // where a URL's host and path and a date end, while tokens are made
 }
 
@@ -41,10 +42,17 @@ func (r *reader) read(s string) {
 	r.in, r.edits = s, r.edits[:0]
 	r.Read(s, isNumber)
 	r.markPlaceholders()
+	if r.readEncoded(); len(r.edits) > 0 {
+		return
+	}
 	r.readSigns()
 	r.tokenise()
 	r.readColumns()
 	r.readTokens()
+	if len(r.edits) == 0 {
+		r.readRows()
+	}
+	r.readRepeated()
 }
 
 // firstMark is the character that stands for a placeholder of kind 0.
@@ -160,6 +168,8 @@ func (r *reader) readToken(i int) (e edit) {
 			return r.readNumber(i)
 		}
 		return e
+	case r.context.label == birth && r.context.direct && r.writtenDateEnd(r.start(i)) > 0:
+		return edit{r.start(i), r.writtenDateEnd(r.start(i)), birth}
 	case is(c, "SDOJwo"):
 		e = r.secretAt(i)
 	case c == quoting:

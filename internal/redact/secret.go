@@ -239,13 +239,16 @@ func (r *reader) secretEnd(i int, w *way) int {
 		}
 		ends, others = " \n", "" // it was cut off, perhaps
 	}
-	end := i
+	end := i + len(hashScheme.Find(r.ahead(i, maxToSecret)))
 	for end < len(r.Chars) && !is(r.Chars[end], ends) &&
 		(!is(r.Chars[end], others) || r.goesOnSecretly(end+1)) {
 		end++
 	}
 	return i + len(bytes.TrimRight(r.Chars[i:end], " "))
 }
+
+// hashScheme names how a password was hashed: {SSHA}….
+var hashScheme = regular(`\{[\w-]+\}`)
 
 // goesOnSecretly reports whether a secret goes on at i, behind a sign that may end it: something follows, and it is no
 // other key.

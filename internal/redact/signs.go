@@ -85,6 +85,9 @@ func (r *reader) mailAt(i, local, end, from int) edit {
 	if v := r.Chars[end : end+m[1]]; bytes.HasSuffix(v, []byte("whatsapp.net")) || string(v) == "c.us" {
 		return edit{start, end + m[1], phone} // a WhatsApp account is a telephone number
 	}
+	if r.has(end+m[1], ":/") || r.has(end+m[1], ":~") { // a remote path, whose host stays: scp x ana@host:/home
+		return edit{start, local, user}
+	}
 	return edit{start, end + m[1], mail}
 }
 

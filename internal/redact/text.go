@@ -8,14 +8,15 @@
 //
 // Taken are numbers that their check digits or form prove, and numbers of the length that the label before them allows;
 // e-mail addresses; users and passwords in URLs; names behind a label; dates behind "nascimento"; addresses; values
-// that a validator quotes or columns label; secrets.
+// that a validator quotes or columns label; names and birth dates beside a person's number in a row; secrets; base64
+// that holds such data; and what was found once, wherever it stands again.
 //
 // What stays: claims' ids; the number right behind protocolo, guia, lote or NSU, except a CPF with its punctuation;
 // engines' keys, UUIDs, hashes, IP addresses; amounts, dates, times, codes; hosts and paths of URLs; companies' CNPJ;
 // words that tell what is wrong. Where a number may be either, privacy wins.
 //
-// It does not find names without a label, data in base64 or spelled in words, health data, or passwords that look like
-// words without a sign before them.
+// It does not find names without a label, data spelled in words, health data, or passwords that look like words without
+// a sign before them.
 package redact
 
 import (

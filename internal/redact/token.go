@@ -381,9 +381,11 @@ func is(c byte, few string) bool {
 // pastBlanks returns where the blanks at i end.
 func (r *reader) pastBlanks(i int) int { return r.run(i, isBlank) }
 
-// regular compiles an expression that matches where it is tried; <N> stands for a name's words, <L> for a letter.
+// regular compiles an expression that matches where it is tried; <N> stands for a name's words, <L> for a letter,
+// <Q> for what stands within single quotation marks.
 func regular(s string) *regexp.Regexp {
 	const letter, small = `[A-Za-z\x{fffd}]`, `[A-Za-z\x{fffd}'-]*`
 	const words = `[A-Z\x{fffd}]` + small + `(?:[ +]+(?:(?:d[aeo]s?|e)[ +]+)?[A-Z\x{fffd}]` + small + `){0,5}`
-	return regexp.MustCompile(`^(?:` + strings.NewReplacer("<N>", words, "<L>", letter).Replace(s) + `)`)
+	const quoted = `(?:[^'\n]|'?'[A-Z\x{fffd}]` + letter + `)+`
+	return regexp.MustCompile(`^(?:` + strings.NewReplacer("<N>", words, "<L>", letter, "<Q>", quoted).Replace(s) + `)`)
 }

@@ -3,6 +3,7 @@ package text
 import (
 	"regexp"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -12,9 +13,9 @@ type Reading struct {
 	From, Till []int32 // the bytes of the text that each stands for
 }
 
-// Read reads s, replacing what r held. Entities, escapes and percent-encoded characters are decoded, even if nested.
-// Colour sequences of terminals are dropped. If isNumber is not nil, it keeps a percent sign or backslash whose
-// following digits are somebody's number only as they stand.
+// Read reads s, replacing what r held. Entities, escapes, percent-encoded and quoted-printable characters are
+// decoded, even if nested. Colour sequences of terminals are dropped. If isNumber is not nil, it keeps a percent sign or
+// backslash whose following digits are somebody's number only as they stand.
 func (r *Reading) Read(s string, isNumber func(digits string) bool) {
 	n, chars := 0, slices.Grow(r.Chars[:0], len(s))[:len(s)]
 	from, till := slices.Grow(r.From[:0], len(s)+1)[:len(s)], slices.Grow(r.Till[:0], len(s))[:len(s)]
@@ -35,7 +36,7 @@ func (r *Reading) Read(s string, isNumber func(digits string) bool) {
 // asIs marks the bytes that are never the beginning of an escape.
 var asIs = func() (table [256]bool) {
 	for c := byte(' '); c < 0x7f; c++ {
-		table[c] = c != '%' && c != '&' && c != '\\'
+		table[c] = c != '%' && c != '&' && c != '\\' && c != '='
 	}
 	table['\n'] = true
 	return table
@@ -49,6 +50,8 @@ func readChar(s string, i int, isNumber func(string) bool) (byte, int) {
 		return 0, len(ansi.FindString(s[i:]))
 	case '%':
 		r, size = readPercent(s, i)
+	case '=':
+		r, size = readQuoted(s, i)
 	default:
 		r, size = readRune(s[i:])
 	}
@@ -97,7 +100,7 @@ func readPercent(s string, i int) (rune, int) {
 	case !ok:
 		return '%', 1
 	case b >= utf8.RuneSelf:
-		return readPercentRune(s, i, end, b)
+		return readEncodedRune(s, i, end, s[i:from], b)
 	case b == '\n' || b == '\r' || b == '\t':
 		return b, end - i
 	case b < ' ' || b == 0x7f:
@@ -114,19 +117,39 @@ func isEncoded(s string, i int) bool {
 	return ok && at(s, i) == '%'
 }
 
-// readPercentRune reads the rest of a UTF-8 sequence whose first byte is b. An incomplete sequence is read as Latin-1.
-func readPercentRune(s string, i, end int, b rune) (rune, int) {
-	raw := append(make([]byte, 0, utf8.UTFMax), byte(b))
-	for next := end; len(raw) < cap(raw) && isEncoded(s, next); next += 3 {
-		v, _ := hex(s, next+1, 2)
+// readEncodedRune reads the rest of a UTF-8 sequence whose first byte is b; sign is what begins its other bytes. An
+// incomplete sequence is read as Latin-1.
+func readEncodedRune(s string, i, end int, sign string, b rune) (rune, int) {
+	raw, width := append(make([]byte, 0, utf8.UTFMax), byte(b)), len(sign)+2
+	for next := end; len(raw) < cap(raw) && strings.HasPrefix(s[next:], sign); next += width {
+		v, ok := hex(s, next+len(sign), 2)
+		if !ok {
+			break
+		}
 		raw = append(raw, byte(v))
 	}
 	r, size := utf8.DecodeRune(raw)
 	if r == utf8.RuneError {
 		return b, end - i
 	}
-	return r, end + 3*(size-1) - i
+	return r, end + width*(size-1) - i
 }
+
+// readQuoted reads the letter that is quoted-printable at s[i:], in UTF-8 (=C3=A7) or, between small letters, in Latin-1
+// (=E7).
+func readQuoted(s string, i int) (rune, int) {
+	b, ok := hex(s, i+1, 2)
+	if !ok || b < 0xc0 || s[i+1:i+3] != strings.ToUpper(s[i+1:i+3]) {
+		return '=', 1
+	}
+	r, size := readEncodedRune(s, i, i+3, "=", b)
+	if size == 3 && !((isSmall(at(s, i-1)) || at(s, i-3) == '=') && (isSmall(at(s, i+3)) || at(s, i+3) == '=')) {
+		return '=', 1
+	}
+	return r, size
+}
+
+func isSmall(c byte) bool { return 'a' <= c && c <= 'z' }
 
 // ansi matches an ESC and the terminal sequence that may follow.
 var ansi = regexp.MustCompile(`^\x1b(?:\[[^@-~]{0,29}[@-~])?`)

@@ -1,0 +1,123 @@
+package redact
+
+import (
+	"bytes"
+	"slices"
+)
+
+// A row without a header tells by what is beside it whose a value is: "1;[CPF];Ana Reis;10/03/1955;2".
+
+const (
+	personal   = "\x01\x02\x03\x06\x08" // kinds of marks that tell of a person: CPF, CNS, card, name, id
+	leastCells = 3                      // of a row
+	nearby     = 2                      // cells between a person's mark and what is the person's, at most
+)
+
+// readRows finds what is beside a person's mark, or beside a name and a birth date, in a row.
+func (r *reader) readRows() {
+	read := 0
+	for i, c := range r.classes {
+		isPersons := is(c, marks) && is(byte(r.tokens[i].kind), personal)
+		if start := r.start(i); start >= read && (isPersons || c == 'G' && is(r.class(i-1), ";|,\"'")) {
+			read = r.rowAt(start, read)
+		}
+	}
+}
+
+// isCell reports whether the next cell of a row begins right behind the token i.
+func (r *reader) isCell(i int) bool {
+	c := r.class(i + 1)
+	return is(c, "\"'|") || c == ',' && r.class(i+2) != ' '
+}
+
+// around returns the sign before the blanks and quotation marks at i, going by step.
+func (r *reader) around(i, step int) byte {
+	for is(r.char(i), " \"'`") {
+		i += step
+	}
+	return r.char(i)
+}
+
+// rowAt reads the row around `at`, which begins at from or later, and returns where it ends.
+func (r *reader) rowAt(at, from int) int {
+	separator, closer := r.around(at-1, -1), byte('\n')
+	if !is(separator, ";|,") {
+		separator = r.around(at+1, 1) // of a mark
+	}
+	if !is(separator, ";|,") {
+		if separator = columnar; !r.isWide(at-1) && !r.isWide(at+1) {
+			return at + 1
+		}
+	}
+	start := at
+	for start > from && r.Chars[start-1] != '\n' && !(separator == ',' && is(r.Chars[start-1], "([")) {
+		start--
+	}
+	if c := r.char(start - 1); separator == ',' && is(c, "([") {
+		closer = map[byte]byte{'(': ')', '[': ']'}[c]
+	}
+	all, end := r.cells(start, separator, closer)
+	if len(all) < leastCells || closer == '\n' && separator == ',' && bytes.Contains(r.Chars[start:end], []byte(", ")) {
+		return end
+	}
+	isNamed, isKnown, isBorn := false, false, false
+	for j := range all {
+		v := &all[j]
+		if v.end-v.start == 1 && isMark(r.Chars[v.start]) {
+			v.kind = kind(r.Chars[v.start] & 0xf)
+		} else if is(r.around(v.start-1, -1), ":=") { // labelled
+			v.kind = nobodys
+		}
+		isNamed, isBorn = isNamed || v.kind == name, isBorn || v.kind == birth
+		isKnown = isKnown || r.isPersons(v)
+	}
+	for j := range all {
+		v, last := &all[j], min(len(all), j+1+nearby)
+		behind := all[j+1 : last]
+		if isLikely, isGiven := r.mayName(v); isGiven || isLikely && isKnown && !isNamed {
+			if isKnown || !isBorn && slices.ContainsFunc(behind, r.isBirth) {
+				r.redact(edit{v.start, v.end, name})
+				v.kind = name
+			}
+		}
+		if born := slices.IndexFunc(behind, r.isBirth); !isBorn && born >= 0 && r.isPersons(v) {
+			isBorn = r.redact(edit{behind[born].start, behind[born].end, birth})
+		}
+		if isKnown && r.isSpaced(v) {
+			r.redact(edit{v.start, v.end, card})
+		}
+	}
+	return end
+}
+
+var (
+	spaced = regular(`\d+(?:[ .-]\d+)+`)
+	// born is a birth date in a cell, perhaps without signs.
+	born = regular(`(?:(?:19|20)\d\d[-/.]?(?:1[0-2]|0[1-9])[-/.]?(?:[12]\d|3[01]|0[1-9])|` +
+		`(?:[12]\d|3[01]|0[1-9])[-/.]?(?:1[0-2]|0[1-9])[-/.]?(?:19|20)\d\d)(?:[T ]00:00:00[.0]*)?$`)
+)
+
+// isPersons reports whether the cell v tells that its row is a person's.
+func (r *reader) isPersons(v *edit) bool { return v.kind != none && is(byte(v.kind), personal) }
+
+func (r *reader) isBirth(v edit) bool { return v.kind == none && born.Match(r.Chars[v.start:v.end]) }
+
+// isSpaced reports whether v is a card's number in groups of digits.
+func (r *reader) isSpaced(v *edit) bool {
+	digits, c := countDigits(r.Chars[v.start:v.end]), &kinds[card]
+	return v.kind == none && c.nearLeast <= digits && digits <= c.nearMost &&
+		len(spaced.Find(r.Chars[v.start:v.end])) == v.end-v.start
+}
+
+// mayName reports whether the cell v looks like a name, and whether a given name is among its words. Fewer than half of
+// them may end as words of messages do.
+func (r *reader) mayName(v *edit) (isLikely, isGiven bool) {
+	last, words, isGiven := r.wordsEnd(v.start, v.end)
+	for _, at := range r.words(v.start, v.end) {
+		if endsAsMessage(r.Chars[at.start:at.end]) {
+			words -= 2
+		}
+	}
+	isLikely = v.kind == none && last == v.end && words > 0 && bytes.IndexByte(r.Chars[v.start:v.end], ' ') > 0 && fullName.Match(r.Chars[v.start:v.end])
+	return isLikely, isLikely && isGiven
+}

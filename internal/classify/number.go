@@ -200,7 +200,8 @@ func isTISSCode(plain []byte, from, to int) (isCode, isDenial bool) {
 	}
 	rest, owner, _ := lastWord(rest)
 	if word == "38" {
-		return near(gap) && owner == "tabela", near(gap) && owner == "tabela"
+		isOfTable := near(gap) && owner == "tabela"
+		return isOfTable, isOfTable
 	}
 	if tissJoints[owner] {
 		_, owner, _ = lastWord(rest)

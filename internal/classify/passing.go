@@ -44,10 +44,10 @@ func (s *search) passes(refusal *hit) bool {
 // clauseOf returns the clause of a hit, including courtesies after it.
 func (s *search) clauseOf(h *hit) []byte {
 	from, to := h.from, h.to
-	for n := 0; n < passingReach && s.gapBefore(from) != clauseGap; n++ {
+	for h.from-from < passingReach && s.gapBefore(from) != clauseGap {
 		from--
 	}
-	for n := 0; n < passingReach && (s.gapBefore(to) != clauseGap || courtesies[s.at(to)]); n++ {
+	for to-h.to < passingReach && (s.gapBefore(to) != clauseGap || courtesies[s.at(to)]) {
 		to++
 	}
 	return s.plain[s.words[from].from:s.words[to-1].to]

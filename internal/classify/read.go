@@ -99,8 +99,7 @@ func (r *reading) endsSentence(rest []byte) bool {
 	if len(rest) > 0 && rest[0] > ' ' && rest[0] != '"' && rest[0] != '<' {
 		return false
 	}
-	last := len(r.words) - 1
-	return last < 0 || !abbreviations[r.at(last)]
+	return !abbreviations[r.at(len(r.words)-1)]
 }
 
 // joinAddresses joins the words of each URL and each e-mail address into one word.
@@ -115,12 +114,8 @@ func (r *reading) joinAddresses() {
 		rest = rest[1:]
 		switch behind := r.plain[t.to:]; {
 		case bytes.HasPrefix(behind, []byte("://")):
-			length := bytes.IndexAny(behind, " \"'<>()[]{}|;,")
-			if length < 0 {
-				length = len(behind)
-			}
-			for end := t.to + length; len(rest) > 0 && rest[0].from < end; rest = rest[1:] {
-				t.to, t.isAddress = rest[0].to, true
+			for len(rest) > 0 && !bytes.ContainsAny(r.plain[t.to:rest[0].from], " \"'<>()[]{}|;,") {
+				t.to, t.isAddress, rest = rest[0].to, true, rest[1:]
 			}
 		case len(rest) > 0 && behind[0] == '@' && rest[0].from == t.to+1:
 			for ; len(all) > 0 && joins(all[len(all)-1], t); all = all[:len(all)-1] {

@@ -52,7 +52,7 @@ var knowing = regexp.MustCompile(`^(?:sab|sei$|soub|confir|inform|verifi|certeza
 
 // isDoubted reports whether the words at from only state a possible case: "verificar se a senha é inválida".
 func (s *search) isDoubted(from int) bool {
-	for i := 0; i < maxDistance && s.gapBefore(from) == spaceGap; i++ {
+	for first := from - maxDistance; from > first && s.gapBefore(from) == spaceGap; {
 		from--
 		word := s.at(from)
 		last := s.at(from - 1)
@@ -161,7 +161,7 @@ func (s *search) thingOf(i int) *hit {
 			if distance > maxDistance {
 				break
 			}
-			if h.from > refusal.to && prepositions[s.at(h.from-1)] {
+			if step == 1 && prepositions[s.at(h.from-1)] {
 				distance += complement
 			}
 			if agents[s.at(h.from)] {

@@ -2,6 +2,7 @@ package classify
 
 import (
 	"slices"
+	"sort"
 	"strconv"
 	"sync"
 	"unicode"
@@ -237,16 +238,13 @@ func (s *search) readPatterns() {
 // denies reports whether the first or the last word of a part of plain is negated: "not connection refused", "token não
 // expirou".
 func (s *search) denies(from, to int) bool {
-	first := slices.IndexFunc(s.words, func(w word) bool { return w.to > from })
-	last := first
-	for last >= 0 && last+1 < len(s.words) && s.words[last+1].from < to {
-		last++
-	}
+	first := sort.Search(len(s.words), func(i int) bool { return s.words[i].to > from })
+	end := sort.Search(len(s.words), func(i int) bool { return s.words[i].from >= to })
 	isNegated := func(i int) bool {
-		denied, _ := s.negated(i, last+1, 0)
+		denied, _ := s.negated(i, end, 0)
 		return denied
 	}
-	return last >= 0 && (isNegated(first) || isNegated(last))
+	return isNegated(first) || isNegated(end-1)
 }
 
 func (s *search) spanOf(from, to int) span {

@@ -219,6 +219,11 @@ func TestRulesThatAreRefused(t *testing.T) {
 			}
 		}
 	}
+	_, err := classify.New(nil, classify.Vocabulary{Bystanders: []string{"host", "*"}})
+	wrong, _ := errors.AsType[classify.Errors](err)
+	if want := (classify.Errors{{-1, "bystanders", 1, `"*"`, phrase}}); !slices.Equal(wrong, want) {
+		t.Errorf("%+v, want %+v", wrong, want)
+	}
 	sound := classify.Rule{Name: "sound", Class: classify.Transient, Codes: []string{"ABCD"},
 		Patterns: []string{`fatal~`, `(?i)Fatal~`, `fatal a{0}`, `(?:[a-z]{1,200} ){5}`}}
 	if _, err := classify.New([]classify.Rule{sound}, classify.Vocabulary{}); err != nil {

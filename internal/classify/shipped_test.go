@@ -1,6 +1,8 @@
 package classify_test
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -8,6 +10,7 @@ import (
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/classify"
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/golden"
 )
 
 // shipped returns what tiss-submission of the built-in catalogue classifies with.
@@ -41,6 +44,36 @@ func samples(tb testing.TB) []sample {
 		all = append(all, s)
 	}
 	return all
+}
+
+// TestSaid holds testdata/said.txt.
+func TestSaid(t *testing.T) {
+	c := shipped()
+	for _, line := range slices.Concat(golden.Cases(t, "testdata/said.txt")...) {
+		given, want, _ := strings.Cut(line, " -> ")
+		text, status := given, 0
+		if beside, rest, _ := strings.Cut(given, ": "); len(beside) == 3 {
+			status, _ = strconv.Atoi(beside)
+			text = rest
+		}
+		_, said := c.Read(text, status)
+		var got []string
+		if said.Perhaps {
+			got = append(got, "perhaps")
+		}
+		if said.Wait != 0 {
+			got = append(got, said.Wait.String())
+		}
+		if got := cmp.Or(strings.Join(got, ", "), "nothing"); got != want {
+			t.Errorf("%q tells %s, want %s", given, got, want)
+		}
+	}
+	for _, words := range []string{"falha na 123 conex\u00e3o. ", "aguarde 1 hora. "} {
+		long := strings.Repeat(words, 200)
+		if testing.AllocsPerRun(10, func() { c.Read(long, 0) }) > 200 {
+			t.Errorf("it takes memory for each of the words %q", words)
+		}
+	}
 }
 
 func TestTexts(t *testing.T) {

@@ -61,14 +61,6 @@ func TestValues(t *testing.T) {
 			}
 			return cmp.Or(m.Name, string(m.Class))
 		},
-		"perhaps taken": func(given string) string {
-			v := decision.Variables{Error: decision.Text(given)}
-			if status, text, is := strings.Cut(given, ": "); is && len(status) == 3 {
-				v.HTTPStatus, v.Error = decision.Value(status), decision.Text(text)
-			}
-			f, code := read(v)
-			return orRefused(map[bool]string{true: "yes", false: "no"}[f.Said.Perhaps], code, "")
-		},
 		"context": readContext,
 	}
 	for _, lines := range golden.Cases(t, "testdata/values.txt") {

@@ -2,7 +2,6 @@ package image
 
 import (
 	"archive/tar"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,6 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"retry-worker/e2e/harness"
+	"retry-worker/e2e/harness/prometheus"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/wait"
 )
@@ -213,37 +213,28 @@ func expectPrometheus(t *testing.T) {
 	t.Helper()
 	files, err := filepath.Glob(root + "/deploy/prometheus/*.rules.yaml")
 	testkit.Must(t, err)
+	server := &prometheus.Server{URL: "http://127.0.0.1:9090"}
 	var answer struct {
-		Data struct {
-			ActiveTargets []struct{ ScrapePool, Health, LastError string }
-			Groups        []struct {
-				Interval float64 // in seconds
-				Rules    []struct{ Name, Health, LastError string }
-			}
+		ActiveTargets []struct{ ScrapePool, Health, LastError string }
+		Groups        []struct {
+			Interval float64 // in seconds
+			Rules    []struct{ Name, Health, LastError string }
 		}
 	}
-	good := func() bool {
-		for _, path := range []string{"targets", "rules"} {
-			response, err := http.Get("http://127.0.0.1:9090/api/v1/" + path)
-			if err != nil {
-				return false
-			}
-			err = json.NewDecoder(response.Body).Decode(&answer)
-			_ = response.Body.Close()
-			testkit.Must(t, err)
+	wait.Until(t, "two targets up and the rules of all files", func() bool {
+		if server.Ask(t.Context(), "targets", nil, &answer) != nil || server.Ask(t.Context(), "rules", nil, &answer) != nil {
+			return false
 		}
-		ok := len(answer.Data.ActiveTargets) == 2 && len(answer.Data.Groups) == len(files)
-		for _, target := range answer.Data.ActiveTargets {
+		ok := len(answer.ActiveTargets) == 2 && len(answer.Groups) == len(files)
+		for _, target := range answer.ActiveTargets {
 			ok = ok && target.Health == "up"
 		}
-		for _, group := range answer.Data.Groups {
+		for _, group := range answer.Groups {
 			later := group.Interval > wait.Limit.Seconds()
 			for _, rule := range group.Rules {
 				ok = ok && (rule.Health == "ok" || later && rule.Health == "unknown")
 			}
 		}
 		return ok
-	}
-	got := func() string { return fmt.Sprintf("%+v", answer.Data) }
-	wait.Until(t, "two targets up and the rules of all files", good, got)
+	}, func() string { return fmt.Sprintf("%+v", answer) })
 }

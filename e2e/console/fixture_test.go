@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
-	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/remote"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -37,8 +35,7 @@ type fixture struct {
 	mu  sync.Mutex // held while something is started
 	dir string     // of the journal and the tokens
 
-	browser *chromium.Browser
-	root    context.Context // chromedp's, of the browser
+	root context.Context // chromedp's, of the browser
 
 	engine *engine.Engine
 	pb.GatewayClient
@@ -98,20 +95,16 @@ func (s *fixture) serving(t *testing.T, guarded bool) *fixture {
 // startBrowser runs Chromium, once.
 func (s *fixture) startBrowser(t *testing.T) {
 	t.Helper()
-	if s.browser != nil {
+	if s.root != nil {
 		return
 	}
-	b, err := chromium.Start(t.Context(), chromium.Program.Require(t), "America/Sao_Paulo")
+	root, guarded, stop, err := chromium.Start(chromium.Program.Require(t), "America/Sao_Paulo")
 	testkit.Must(t, err)
-	s.browser = b
-	if b.Unguarded != "" {
-		t.Log("Chromium runs without its sandbox: ", b.Unguarded)
-	}
-	allocator, cancelAllocator := remote.NewAllocator(context.Background(), b.URL, remote.NoModifyURL)
-	root, cancelRoot := chromedp.NewContext(allocator)
 	s.root = root
-	harness.AtEnd(func() error { cancelRoot(); cancelAllocator(); return b.Stop(context.Background()) })
-	testkit.Must(t, chromedp.Do(root))
+	harness.AtEnd(stop)
+	if !guarded {
+		t.Log("Chromium runs without its sandbox, as this system lets it have none")
+	}
 }
 
 // startEngine runs the engine with the bundled models and the portal, once.

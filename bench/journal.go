@@ -92,7 +92,7 @@ func (b *bench) fullJournal(ctx context.Context, out io.Writer, p *place) error 
 	return b.whileHeld(ctx, url, 0, func(w *heldWorker) error {
 		lately := "/audit?since=" + time.Now().UTC().Add(-time.Minute).Format(time.RFC3339)
 		for _, path := range []string{"/", "/dead-letters", "/dead-letters?sort=amount", "/dead-letters/groups", lately} {
-			page, err := w.pages(ctx, path)
+			page, err := w.pages(path)
 			if err != nil {
 				return err
 			}

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"retry-worker/internal/testkit"
 )
 
 const (
@@ -249,4 +251,17 @@ func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 func (p *Process) Kill() {
 	_ = p.Signal(syscall.SIGKILL)
 	<-p.done
+}
+
+// Ports returns n ports of 127.0.0.1 that are reserved as long as this process lives: a server that it starts may
+// listen there, end and come back, and nobody else can meanwhile.
+func Ports(n int) (ports []int, err error) {
+	for range n {
+		port, _, err := testkit.ReservePort()
+		if err != nil {
+			return nil, err
+		}
+		ports = append(ports, port)
+	}
+	return ports, nil
 }

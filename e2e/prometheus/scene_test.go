@@ -99,7 +99,7 @@ func (s *scene) open(t *testing.T) {
 	harness.AtEnd(func() error { return s.engine.Stop(context.Background()) })
 	s.nats, err = nats.Start(t.Context(), nats.Settings{Dir: filepath.Join(s.dir, "nats")})
 	testkit.Must(t, err)
-	harness.AtEnd(func() error { return s.nats.Stop(context.Background()) })
+	harness.AtEnd(func() error { s.nats.Kill(); return nil })
 	s.environment = harness.Settings(s.engine.GatewayAddress(), s.dir, "PATH="+os.Getenv("PATH"),
 		"RETRY_WORKER_EVENTS_URL="+s.nats.URL(), "RETRY_WORKER_POLICIES_FILE="+s.policies(t),
 		"RETRY_WORKER_WEBHOOK_ALLOW=127.0.0.1", "RETRY_WORKER_NOTIFY_INTERVAL=1s")

@@ -33,7 +33,10 @@ func StartNode(t *testing.T, save func(folder string)) *Cluster {
 		}
 	}
 	harness.Require(t, "node of Kubernetes", err, "apt-get install -y "+strings.Join(packages, " "))
-	c := &Cluster{folder(t)}
+	folder, err := harness.NewFolder("kubernetes")
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, folder.Remove()) })
+	c := &Cluster{folder.Path}
 	harness.Say("building Kubernetes, containerd and Helm from their modules: ten minutes, the first time")
 	const containerd = "github.com/containerd/containerd/v2/cmd/"
 	c.build(t, ".", containerd+"containerd", containerd+"containerd-shim-runc-v2", containerd+"ctr", "helm.sh/helm/v3/cmd/helm")
@@ -50,14 +53,6 @@ func StartNode(t *testing.T, save func(folder string)) *Cluster {
 		}
 	})
 	return c
-}
-
-func folder(t *testing.T) string {
-	t.Helper()
-	dir, err := harness.NewFolder("kubernetes")
-	testkit.Must(t, err)
-	t.Cleanup(func() { testkit.Must(t, dir.Remove()) })
-	return dir.Path
 }
 
 // modules is the Go module of Kubernetes, seen from a package of tests.

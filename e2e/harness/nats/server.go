@@ -26,9 +26,8 @@ import (
 const (
 	// play is the variable with the settings of a process that is to be a server.
 	play = "RETRY_WORKER_TEST_NATS"
-	// startTime bounds a start, stopTime a stop.
+	// startTime bounds a start.
 	startTime = 30 * time.Second
-	stopTime  = 20 * time.Second
 )
 
 // Settings are a server's. The zero value has no users and no limits.
@@ -144,6 +143,3 @@ func (n *Server) URL() string {
 	}
 	return u.String()
 }
-
-// Stop ends the server as an operator would.
-func (n *Server) Stop(ctx context.Context) error { return n.Process.Stop(ctx, stopTime) }

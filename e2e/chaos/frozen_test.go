@@ -59,16 +59,16 @@ func (s *stub) polled() {
 	})
 }
 
-// Of two replicas on one PostgreSQL one lives, and nothing that it says reaches the database any more, until the engine gave
+// Of two replicas on one PostgreSQL one lives, and neither it nor its database hears the other any more, until the engine gave
 // its jobs to the other, which answers. When the way is open again, what was under way is counted once and answered once,
 // whether the replica takes the jobs for its own still or knows that their time is over.
 func TestStalledReplica(t *testing.T) {
 	t.Parallel()
-	for _, atCommit := range []bool{false, true} {
+	for _, at := range []string{"", "aborted", "committed"} { // what becomes of the transaction that is at its commit
 		for whose, timeOut := range map[string]time.Duration{"its own, it thinks": 5 * time.Minute, "no longer its own": 2 * time.Second} {
-			t.Run(fmt.Sprintf("at its commit %t, jobs %s", atCommit, whose), func(t *testing.T) {
+			t.Run(fmt.Sprintf("at its commit %q, jobs %s", at, whose), func(t *testing.T) {
 				t.Parallel()
-				playStalled(t, timeOut, atCommit)
+				playStalled(t, timeOut, at)
 			})
 		}
 	}
@@ -78,7 +78,7 @@ func TestStalledReplica(t *testing.T) {
 const writing = `SELECT backend_xid::text FROM pg_locks JOIN pg_stat_activity USING (pid)
 	WHERE datname = current_database() AND relation = 'records'::regclass AND mode = 'RowExclusiveLock'`
 
-func playStalled(t *testing.T, timeOut time.Duration, atCommit bool) {
+func playStalled(t *testing.T, timeOut time.Duration, atCommit string) {
 	const claims = 4
 	url, s := postgres.Database(t), newStub(t, "STALLED")
 	way, through := postgres.NewProxy(t, url)
@@ -93,20 +93,22 @@ func playStalled(t *testing.T, timeOut time.Duration, atCommit bool) {
 	two := serve(t, settings{name: "two", gateway: s.Addr(), url: url, env: env})
 	db := database(t, url)
 	var written atomic.Value // the transaction that has written its attempts and waits for its commit
-	if atCommit {
-		way.OnCommit(func() {
+	if atCommit != "" {
+		way.OnCommit(func() bool {
 			var transaction string
-			if db.QueryRow(writing).Scan(&transaction) == nil {
-				way.Stall() // it has the ledger for itself, until the server takes that away
-				written.CompareAndSwap(nil, transaction)
+			if db.QueryRow(writing).Scan(&transaction) != nil {
+				return false
 			}
+			way.Stall() // it has the ledger for itself, until the server commits or takes that away
+			written.CompareAndSwap(nil, transaction)
+			return atCommit == "committed"
 		})
 	} else {
 		way.Stall()
 	}
 	s.claims(claims)
 	testkit.Must(t, s.WaitFor(wait.Context(t), func(c gateway.Counts) bool { return c.Held == claims }))
-	wait.Until(t, "a commit that is held back", func() bool { return !atCommit || written.Load() != nil })
+	wait.Until(t, "a commit that is held back", func() bool { return atCommit == "" || written.Load() != nil })
 	began := time.Now()
 	s.Advance(timeOut)
 	turn.Store(true)
@@ -115,12 +117,12 @@ func playStalled(t *testing.T, timeOut time.Duration, atCommit bool) {
 		testkit.Must(t, db.QueryRow("SELECT coalesce(sum(last - first + 1), 0) FROM answered").Scan(&marked))
 		return s.Counts().Settled == claims && marked == claims
 	})
-	done, status := one.counted("retry_worker_jobs_total"), "aborted"
-	if atCommit {
+	done, status := one.counted("retry_worker_jobs_total"), ""
+	if atCommit != "" {
 		testkit.Must(t, db.QueryRow("SELECT pg_xact_status($1::text::xid8)", written.Load()).Scan(&status))
 	}
-	if done > 0 || status != "aborted" {
-		t.Errorf("the replica without its database is done with %d jobs, its transaction is %s", done, status)
+	if done > 0 || status != atCommit {
+		t.Errorf("the replica without its database is done with %d jobs, its transaction is %q, want %q", done, status, atCommit)
 	}
 	stalled := time.Since(began)
 	nothing.Remove()

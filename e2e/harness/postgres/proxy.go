@@ -33,8 +33,8 @@ type Proxy struct {
 	cut      atomic.Int32
 	mu       sync.Mutex
 	open     map[net.Conn]struct{}
-	onCommit func()        // nil: nothing
-	stalled  chan struct{} // until it is closed nothing more reaches the server; nil: all does
+	onCommit func() bool   // nil: nothing
+	stalled  chan struct{} // until it is closed nothing more passes; nil: all does
 }
 
 // NewProxy returns a proxy for the server at a URL, and the URL by which it is reached.
@@ -63,19 +63,30 @@ func NewProxy(t *testing.T, database string) (p *Proxy, through string) {
 // Cut breaks connections there, from now on.
 func (p *Proxy) Cut(where Cut) { p.cut.Store(int32(where)) }
 
-// OnCommit has f called for each COMMIT from now on, before the server gets it; nil takes that back.
-func (p *Proxy) OnCommit(f func()) {
+// OnCommit has f called for each COMMIT from now on, before the server gets it; nil takes that back. If f returns true
+// the server gets it even in a stall.
+func (p *Proxy) OnCommit(f func() bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.onCommit = f
 }
 
-// Stall keeps what programs say from the server, their connections stay; GoOn lets it through.
+// Stall keeps what programs and the server say from each other, their connections stay; GoOn lets it through.
 func (p *Proxy) Stall() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stalled == nil {
 		p.stalled = make(chan struct{})
+	}
+}
+
+// pass waits for the end of a stall.
+func (p *Proxy) pass() {
+	p.mu.Lock()
+	stalled := p.stalled
+	p.mu.Unlock()
+	if stalled != nil {
+		<-stalled
 	}
 }
 
@@ -113,6 +124,7 @@ func (p *Proxy) serve(client net.Conn) {
 	p.running.Go(func() {
 		defer client.Close()
 		each(server, func(said []byte, committed int) bool {
+			p.pass()
 			switch cut := Cut(p.cut.Load()); {
 			case committed > 0 && cut == AfterCommit:
 				return false
@@ -128,14 +140,8 @@ func (p *Proxy) serve(client net.Conn) {
 		p.mu.Lock()
 		onCommit := p.onCommit
 		p.mu.Unlock()
-		if commits > 0 && onCommit != nil {
-			onCommit()
-		}
-		p.mu.Lock()
-		stalled := p.stalled
-		p.mu.Unlock()
-		if stalled != nil {
-			<-stalled
+		if commits == 0 || onCommit == nil || !onCommit() {
+			p.pass()
 		}
 		if commits > 0 && Cut(p.cut.Load()) == BeforeCommit {
 			return false

@@ -166,7 +166,7 @@ func (r *reader) readCell(v edit, k kind) {
 	if taken != none {
 		r.redact(edit{v.start, v.end, taken})
 	}
-	i, _ := slices.BinarySearchFunc(r.tokens, v.start, func(t token, at int) int { return int(t.at) - at })
+	i := r.tokenAtOrBehind(v.start)
 	if i > 0 && !r.isWord(i-1) && !is(r.class(i-1), numberish+marks) {
 		r.classes[i-1] = endTag
 	}
@@ -175,4 +175,10 @@ func (r *reader) readCell(v edit, k kind) {
 			r.classes[i] = fixed
 		}
 	}
+}
+
+// tokenAtOrBehind returns the first token that begins at the character i or behind it.
+func (r *reader) tokenAtOrBehind(i int) int {
+	n, _ := slices.BinarySearchFunc(r.tokens, i, func(t token, at int) int { return int(t.at) - at })
+	return n
 }

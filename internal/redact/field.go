@@ -7,7 +7,7 @@ const (
 	leastQuoted = 4   // the fewest digits of a quoted number
 )
 
-var quoted = regular(`\w+ ?[:=]? ?\[?(?:'%?(<Q>)%?'|"([^"\n]+)")`)
+var quoted = regular(`\w+ ?[:=]? ?\[?(?:'%?(<Q>)%?'|"([^"\n]+)")|\w+ ?[:=]? ?\[([^\]\n]+)\]`)
 
 // quotedBehind returns where the quoted value right behind the word i begins and ends; 0, 0 for none.
 func (r *reader) quotedBehind(i int) (start, end int) {
@@ -16,7 +16,7 @@ func (r *reader) quotedBehind(i int) (start, end int) {
 	if m == nil {
 		return 0, 0
 	}
-	start, end = at+max(m[2], m[4]), at+max(m[3], m[5])
+	start, end = at+max(m[2], m[4], m[6]), at+max(m[3], m[5], m[7])
 	return start, start + len(bytes.TrimRight(r.Chars[start:end], "%"))
 }
 

@@ -95,9 +95,10 @@ func (r *reader) instantEnd(i int) int {
 
 // writtenDate is a date with a word for the month, "12 de março de 1980", "12-Mar-1980" or "Mar 3, 1951", or the
 // arguments of a date's constructor.
-var writtenDate = regular(`(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th|o)?(?:[-/]| (?:d[eo] |of )?)<L>{3,9}(?:[-/,]| ` +
-	`)(?:d[eo] |,? ?)(?:19|20)?\d\d\b|(?:19|20)\d\d, ?\d\d?, ?\d\d?\b|` +
-	`(?i:jan|feb|fev|ma[ryi]|apr|abr|ju[nl]|au?go?|sep|set|oct|out|nov|de[cz])<L>*[. ]{1,2}\d\d?(?:st|nd|rd|th)?,? (?:19|20)\d\d\b`)
+var writtenDate = regular(`(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th|o)?(?:[-/]| (?:d[eo] |of )?)?<L>{3,9}(?:[-/,]| ` +
+	`)?(?:d[eo] |,? ?)(?:19|20)?\d\d\b|(?:19|20)\d\d, ?\d\d?, ?\d\d?\b|` +
+	`(?i:jan|feb|fev|ma[ryi]|apr|abr|ju[nl]|au?go?|sep|set|oct|out|nov|de[cz])<L>*[. ]{1,2}\d\d?(?:st|nd|rd|th)?,? ` +
+	`(?:19|20)\d\d\b`)
 
 // writtenDateEnd returns the end of the written date at i; 0 where there is none.
 func (r *reader) writtenDateEnd(i int) int {

@@ -142,7 +142,7 @@ func (r *reader) nameFrom(i int, l *lead) edit {
 	end := r.nameEnd(i, isAny, isPerson && isCapital)
 	isMessages := !isGiven && endsAsMessage(r.Chars[start:r.start(end)])
 	isUnlike := l.trigger == worker && !isPerson && isMessages ||
-		!l.sign && isMessages && r.countParts(i, end) == 1 || // NOME DO PACIENTE ILEGÍVEL
+		!l.sign && !isTitled && isMessages && r.class(end) != ' ' && r.countParts(i, end) == 1 || // NOME ILEGÍVEL
 		l.filled && !isEnclosed && r.guessed(start, r.start(end)) != name // nome informado: Ana Reis
 	if r.countParts(i, end) < least || isUnlike {
 		return edit{}
@@ -154,7 +154,8 @@ func (r *reader) nameFrom(i int, l *lead) edit {
 }
 
 // folded is the rest of a name over lines, up to the end of its element.
-var folded = regexp.MustCompile("^(?:[ \x03]*\n[ \x03]*[" + nameable + "](?:[ .`-]*[" + nameable + "])*)+[ \x03\n]*\x01")
+var folded = regexp.MustCompile("^(?:[ \x03]*\n[ \x03]*[" + nameable + "](?:[ .`-]*[" + nameable + "])*)+" +
+	"[ \x03\n]*[\x01\\]]")
 
 // nameEnd returns the token behind the name that begins with the word i. With isAny the name may be in small letters,
 // with isSurname it may begin with a surname and a comma.
@@ -308,8 +309,8 @@ var streetForm = regexp.MustCompile("^[" + nameable + "](?:(?:[^A-Za-z0-9;!?&:=>
 	"(?:[" + capitals + lowered + numberish + "]|[NXT]\\.?[ +]|[nf][.:]?[ +]?0))*")
 
 // numbered is a street's name and a number.
-var numbered = regexp.MustCompile("^[rR]\\.?[ +](?:0[ +])?(?:a[ +])?(?:[NXT]\\.?[ +])?[UGHR](?:[.`-]?[" + nameable + "])*" +
-	"(?:\\.?[ +]+(?:a[ +]+)?[UGHR][" + nameable + "]*){0,5},?[ +](?:(?:[nf][o.:]{0,2}[ +]?)?0|u/u)")
+var numbered = regexp.MustCompile("^[rR]\\.?[ +](?:0[ +])?(?:a[ +])?(?:[NXT]\\.?[ +])?[UGHR]" +
+	"(?:[.`-]?[" + nameable + "])*(?:\\.?[ +]+(?:a[ +]+)?[UGHR][" + nameable + "]*){0,5},?[ +](?:(?:[nf][o.:]{0,2}[ +]?)?0|u/u)")
 
 func (r *reader) isStreetAndNumber(i int) bool {
 	return r.size(i) > 1 && r.match(numbered, i) > 0

@@ -292,7 +292,8 @@ func (r *reader) guessed(start, end int) kind {
 func (r *reader) wordsEnd(start, end int) (last, words int, isGiven bool) {
 	for w, at := range r.words(start, end) {
 		isMessages := w.class == unknown && isSmall(r.Chars[at.start]) && endsAsMessage(r.Chars[at.start:at.end])
-		if !isName[w.class] || isMessages || words == 0 && w.class == saint { // ana voltou, Santa Casa
+		isPart := isName[w.class] || at.end-at.start == 1 && r.char(at.end) == '\'' // O'Hara
+		if !isPart || isMessages || words == 0 && w.class == saint {                // ana voltou, Santa Casa
 			break
 		}
 		if w.class != article {

@@ -1,6 +1,9 @@
 package redact
 
-import "bytes"
+import (
+	"bytes"
+	"math/bits"
+)
 
 const (
 	maxKnown      = 32 // data that are looked for elsewhere in the text
@@ -9,77 +12,68 @@ const (
 	maxInitials   = 3
 )
 
-// readRepeated takes what was found wherever it stands again in the text, without a label: numbers, birth dates, secrets,
-// and names of several words, also as logins.
+// readRepeated takes what was found wherever it stands again in the text, without a label: numbers, birth dates,
+// secrets, and names of several words, also as logins.
 func (r *reader) readRepeated() {
-	var begins [256]uint32 // a bit for each datum, by its first character
-	found := r.edits
+	found := r.edits[:min(len(r.edits), maxKnown)]
 	if len(found) == 0 {
 		return
 	}
-	for k, e := range found[:min(len(found), maxKnown)] {
+	var begins [256]uint32 // a bit for each datum, by its first character
+	for k, e := range found {
 		v := r.Chars[e.start:e.end]
-		switch {
-		case len(v) < leastRepeated, e.kind == address, e.kind == user, e.kind == mail,
-			e.kind == secret && !looksSecret(v, false, false), e.kind == name && bytes.IndexByte(v, ' ') < 0:
-		default:
+		isPlain := e.kind == name && bytes.IndexByte(v, ' ') < 0 || e.kind == secret && !looksSecret(v, false, false)
+		if len(v) >= leastRepeated && !isPlain && e.kind != address && e.kind != user && e.kind != mail {
 			begins[lower(v[0])] |= 1 << k
 		}
 	}
 	for i := range r.classes {
-		known := begins[lower(r.Chars[r.start(i)])]
-		if known == 0 || !r.isRead(i) || is(r.classes[i], "23456") || r.tokens[i].kind == nobodys ||
-			isAlnum(r.char(r.start(i)-1)) {
+		start := r.start(i)
+		known := begins[lower(r.Chars[start])]
+		isKept := r.tokens[i].kind == nobodys || is(r.classes[i], "23") // behind "protocolo", a claim's id, a host
+		if known == 0 || isKept || !r.isRead(i) || isAlnum(r.char(start-1)) {
 			continue
 		}
-		for k := range found[:min(len(found), maxKnown)] {
-			if known&(1<<k) == 0 {
+		for ; known != 0; known &= known - 1 {
+			e := found[bits.TrailingZeros32(known)]
+			if start >= e.start && start < e.end {
 				continue
 			}
-			e := found[k]
-			if end := r.repeatedEnd(i, e); end > 0 && r.start(i) != e.start {
-				r.redact(edit{r.start(i), end, e.kind})
-			} else if end := r.loginEnd(i, e); end > 0 {
-				r.redact(edit{r.start(i), end, user})
+			if r.repeats(start, e) {
+				r.redact(edit{start, start + e.end - e.start, e.kind})
+			} else if e.kind == name {
+				r.redact(edit{start, r.loginEnd(start, e), user})
 			}
 		}
 	}
 }
 
-// repeatedEnd returns the end of the datum e where it stands again at the token i; 0 where it does not. Case and signs may
-// differ.
-func (r *reader) repeatedEnd(i int, e edit) int {
-	start, size := r.start(i), e.end-e.start
-	if start+size > len(r.Chars) || isAlnum(r.char(start+size)) {
-		return 0
+// repeats reports whether the datum e stands again at start. Case and signs may differ.
+func (r *reader) repeats(start int, e edit) bool {
+	v, again := r.Chars[e.start:e.end], r.ahead(start, e.end-e.start)
+	if len(again) < len(v) || isAlnum(r.char(start+len(v))) {
+		return false
 	}
-	for j := range size {
-		a, b := r.Chars[e.start+j], r.Chars[start+j]
-		if lower(a) != lower(b) && (isAlnum(a) || isAlnum(b) || b == '\n' || isMark(b) || e.kind == secret) {
-			return 0
+	for j, c := range again {
+		if lower(c) != lower(v[j]) && (isAlnum(c) || isAlnum(v[j]) || c == '\n' || e.kind == secret) {
+			return false
 		}
 	}
-	return start + size
+	return true
 }
 
-// loginEnd returns the end of the login at the word i that is made of the name e, its first word or initials and its last
-// word: ana.reis, areis.
-func (r *reader) loginEnd(i int, e edit) int {
-	v := r.Chars[e.start:e.end]
-	first, _, _ := bytes.Cut(v, []byte(" "))
-	last := v[bytes.LastIndexByte(v, ' ')+1:]
-	start := r.start(i)
-	end := r.keyEnd(start)
-	if e.kind != name || len(last) < leastSurname || start >= e.start && start < e.end {
+// loginEnd returns the end of the login at start that is made of the name e, its first word or initials and its last
+// word: ana.reis, areis. It returns 0 for none.
+func (r *reader) loginEnd(start int, e edit) int {
+	first, rest, _ := bytes.Cut(r.Chars[e.start:e.end], []byte(" "))
+	last := rest[bytes.LastIndexByte(rest, ' ')+1:]
+	login := r.Chars[start:r.keyEnd(start)]
+	at := len(login) - len(last)
+	if len(last) < leastSurname || at <= 0 || !bytes.EqualFold(login[at:], last) {
 		return 0
 	}
-	at := end - len(last)
-	if at <= start || !bytes.EqualFold(r.Chars[at:end], last) {
+	if before := bytes.TrimRight(login[:at], "._-"); len(before) > maxInitials && !bytes.EqualFold(before, first) {
 		return 0
 	}
-	before := bytes.TrimRight(r.Chars[start:at], "._-")
-	if len(before) > maxInitials && !bytes.EqualFold(before, first) {
-		return 0
-	}
-	return end
+	return start + len(login)
 }

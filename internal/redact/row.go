@@ -18,7 +18,7 @@ func (r *reader) readRows() {
 	read := 0
 	for i, c := range r.classes {
 		isPersons := is(c, marks) && is(byte(r.tokens[i].kind), personal)
-		if start := r.start(i); start >= read && (isPersons || c == 'G' && is(r.class(i-1), ";|,\"'")) {
+		if start := r.start(i); start >= read && (isPersons || is(c, leading) && is(r.class(i-1), ";|,\"'")) {
 			read = r.rowAt(start, read)
 		}
 	}
@@ -40,16 +40,17 @@ func (r *reader) around(i, step int) byte {
 
 // rowAt reads the row around `at`, which begins at from or later, and returns where it ends.
 func (r *reader) rowAt(at, from int) int {
-	separator, closer := r.around(at-1, -1), byte('\n')
+	start, separator, closer := at, r.around(at-1, -1), byte('\n')
 	if !is(separator, ";|,") {
 		separator = r.around(at+1, 1) // of a mark
 	}
-	if !is(separator, ";|,") {
-		if separator = columnar; !r.isWide(at-1) && !r.isWide(at+1) {
-			return at + 1
-		}
+	switch {
+	case is(separator, ";|,"):
+	case r.isWide(at - 1), r.isWide(at + 1):
+		separator = columnar
+	default:
+		return from
 	}
-	start := at
 	for start > from && r.Chars[start-1] != '\n' && !(separator == ',' && is(r.Chars[start-1], "([")) {
 		start--
 	}
@@ -60,31 +61,35 @@ func (r *reader) rowAt(at, from int) int {
 	if len(all) < leastCells || closer == '\n' && separator == ',' && bytes.Contains(r.Chars[start:end], []byte(", ")) {
 		return end
 	}
-	isNamed, isKnown, isBorn := false, false, false
+	isNamed, isKnown, isBorn, isGivens, isNumbered := false, false, false, false, false
 	for j := range all {
 		v := &all[j]
 		if v.end-v.start == 1 && isMark(r.Chars[v.start]) {
 			v.kind = kind(r.Chars[v.start] & 0xf)
-		} else if is(r.around(v.start-1, -1), ":=") { // labelled
-			v.kind = nobodys
+		} else if i := r.tokenAtOrBehind(v.start); r.class(i) == fixed || j > 0 && is(r.around(v.start-1, -1), ":=") {
+			v.kind = nobodys // its column's or label's
 		}
 		isNamed, isBorn = isNamed || v.kind == name, isBorn || v.kind == birth
-		isKnown = isKnown || r.isPersons(v)
+		_, isGiven := r.mayName(v)
+		isGivens, isNumbered = isGivens || isGiven, isNumbered || r.numberKind(*v) != none
+		isKnown = isKnown || r.isPersons(v) || isGivens && isNumbered
 	}
 	for j := range all {
-		v, last := &all[j], min(len(all), j+1+nearby)
-		behind := all[j+1 : last]
-		if isLikely, isGiven := r.mayName(v); isGiven || isLikely && isKnown && !isNamed {
-			if isKnown || !isBorn && slices.ContainsFunc(behind, r.isBirth) {
-				r.redact(edit{v.start, v.end, name})
-				v.kind = name
-			}
+		v, behind := &all[j], all[j+1:min(len(all), j+1+nearby)]
+		isLikely, isGiven := r.mayName(v)
+		isCNSs := isLikely && j > 0 && r.numberKind(all[j-1]) == cns
+		isKnown = isKnown || isCNSs || isGiven && !isBorn && slices.ContainsFunc(behind, r.isBirth)
+		if isKnown && (isGiven || isLikely && !isNamed) {
+			isNamed = r.redact(edit{v.start, v.end, name})
+			v.kind = name
 		}
 		if born := slices.IndexFunc(behind, r.isBirth); !isBorn && born >= 0 && r.isPersons(v) {
 			isBorn = r.redact(edit{behind[born].start, behind[born].end, birth})
 		}
-		if isKnown && r.isSpaced(v) {
-			r.redact(edit{v.start, v.end, card})
+	}
+	for _, v := range all {
+		if k := r.numberKind(v); isKnown && k != none {
+			r.redact(edit{v.start, v.end, k})
 		}
 	}
 	return end
@@ -98,15 +103,24 @@ var (
 )
 
 // isPersons reports whether the cell v tells that its row is a person's.
-func (r *reader) isPersons(v *edit) bool { return v.kind != none && is(byte(v.kind), personal) }
+func (r *reader) isPersons(v *edit) bool { return is(byte(v.kind), personal) }
 
 func (r *reader) isBirth(v edit) bool { return v.kind == none && born.Match(r.Chars[v.start:v.end]) }
 
-// isSpaced reports whether v is a card's number in groups of digits.
-func (r *reader) isSpaced(v *edit) bool {
-	digits, c := countDigits(r.Chars[v.start:v.end]), &kinds[card]
-	return v.kind == none && c.nearLeast <= digits && digits <= c.nearMost &&
-		len(spaced.Find(r.Chars[v.start:v.end])) == v.end-v.start
+// numberKind returns the kind of number that a person's cell v has: as long as a CPF or CNS, or a card's in groups.
+func (r *reader) numberKind(v edit) kind {
+	digits, c := r.Chars[v.start:v.end], &kinds[card]
+	n := countDigits(digits)
+	switch isAll := n == len(digits); {
+	case v.kind != none:
+	case isAll && n == 11:
+		return cpf
+	case isAll && n == 15 && startsCNS(digits):
+		return cns
+	case c.nearLeast <= n && n <= c.nearMost && len(spaced.Find(digits)) == len(digits):
+		return card
+	}
+	return none
 }
 
 // mayName reports whether the cell v looks like a name, and whether a given name is among its words. Fewer than half of
@@ -118,6 +132,7 @@ func (r *reader) mayName(v *edit) (isLikely, isGiven bool) {
 			words -= 2
 		}
 	}
-	isLikely = v.kind == none && last == v.end && words > 0 && bytes.IndexByte(r.Chars[v.start:v.end], ' ') > 0 && fullName.Match(r.Chars[v.start:v.end])
+	cell := r.Chars[v.start:v.end]
+	isLikely = v.kind == none && last == v.end && words > 0 && bytes.IndexByte(cell, ' ') > 0 && fullName.Match(cell)
 	return isLikely, isLikely && isGiven
 }

@@ -201,6 +201,8 @@ func (r *reader) wordsAt(i int) int {
 		switch {
 		case r.Chars[i] == 'N' && to == i+1 && next == '\'': // SQL's N'Ana'
 			e.class, e.kind, to = '\'', none, to+1
+		case to == i+1 && isCapital && next == '\'' && !isSmall(r.char(to+1)) && looks[r.char(to+1)] == isLetter:
+			e = entry{class: 'U'} // O'Hara
 		case e.class == claim && next == '-':
 			return r.add(i, r.claimEnd(to), fixed, none)
 		case to == i+1 && next == '.' && (isCapital || e.class == unknown):
@@ -284,7 +286,7 @@ func (r *reader) abbreviates(i int) bool {
 		return false
 	}
 	size := r.run(int(r.tokens[last].at), isLetter) - int(r.tokens[last].at)
-	return size <= maxShort || size <= maxShort+2 && is(r.classes[last], "QPXKL78")
+	return size <= maxShort || size <= maxShort+2 && is(r.classes[last], "QPXTKL78")
 }
 
 // labelTag is what ends a label in HTML: the end of its cell and the start of the next one, or a tag for looks only.

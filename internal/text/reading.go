@@ -135,8 +135,8 @@ func readEncodedRune(s string, i, end int, sign string, b rune) (rune, int) {
 	return r, end + width*(size-1) - i
 }
 
-// readQuoted reads the letter that is quoted-printable at s[i:], in UTF-8 (=C3=A7) or, between small letters, in Latin-1
-// (=E7).
+// readQuoted reads the letter that is quoted-printable at s[i:], in UTF-8 (=C3=A7) or, between small letters, in
+// Latin-1 (=E7).
 func readQuoted(s string, i int) (rune, int) {
 	b, ok := hex(s, i+1, 2)
 	if !ok || b < 0xc0 || s[i+1:i+3] != strings.ToUpper(s[i+1:i+3]) {

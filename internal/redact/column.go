@@ -118,7 +118,7 @@ func (r *reader) cells(i int, separator, closer byte) ([]edit, int) {
 		case !isOver && quote == 0 && c == ')' && depth > 0:
 			depth--
 		case !isOver && quote == 0 && (c == '(' && closer == ')' || depth > 0):
-			if c == '(' { // TO_DATE('05/05/1966','DD/MM/YYYY')
+			if c == '(' { // TO_DATE('1966-05-05','YYYY-MM-DD')
 				depth++
 			}
 		case isOver, quote == 0 && (c == separator && c != columnar || separator == columnar && r.isWide(i)):
@@ -156,7 +156,7 @@ func (r *reader) trimmed(start, end int) edit {
 	return edit{start: start, end: start + len(bytes.Trim(v, around))}
 }
 
-// typed is a value with its type or within a function: N'Ana', DATE '1966-05-05', TO_DATE('05/05/1966','DD/MM/YYYY').
+// typed is a value with its type or within a function: N'Ana', DATE '1947-08-12', TO_DATE('12/08/1947','DD/MM/YYYY').
 var typed = regular(` *(?:[NE]|(?i:date|timestamp) |\w+\( ?)'([^'\n]*)'`)
 
 // readCell takes the value v if it suits its column's kind k. The sign before v becomes an endTag, so that no label

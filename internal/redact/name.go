@@ -308,9 +308,10 @@ func (r *reader) isOpened(i int) bool {
 var streetForm = regexp.MustCompile("^[" + nameable + "](?:(?:[^A-Za-z0-9;!?&:=>\"'\n)\\]}|<{\x01]|a)*" +
 	"(?:[" + capitals + lowered + numberish + "]|[NXT]\\.?[ +]|[nf][.:]?[ +]?0))*")
 
-// numbered is a street's name and a number.
+// numbered is a street's name and a number: Rua XV de Agosto nº 905, Rua Dr. Reis s/n.
 var numbered = regexp.MustCompile("^[rR]\\.?[ +](?:0[ +])?(?:a[ +])?(?:[NXT]\\.?[ +])?[UGHR]" +
-	"(?:[.`-]?[" + nameable + "])*(?:\\.?[ +]+(?:a[ +]+)?[UGHR][" + nameable + "]*){0,5},?[ +](?:(?:[nf][o.:]{0,2}[ +]?)?0|u/u)")
+	"(?:[.`-]?[" + nameable + "])*(?:\\.?[ +]+(?:a[ +]+)?[UGHR][" + nameable + "]*){0,5}" +
+	",?[ +](?:(?:[nf][o.:]{0,2}[ +]?)?0|u/u)")
 
 func (r *reader) isStreetAndNumber(i int) bool {
 	return r.size(i) > 1 && r.match(numbered, i) > 0

@@ -14,8 +14,8 @@ type Reading struct {
 }
 
 // Read reads s, replacing what r held. Entities, escapes, percent-encoded and quoted-printable characters are
-// decoded, even if nested. Colour sequences of terminals are dropped. If isNumber is not nil, it keeps a percent sign or
-// backslash whose following digits are somebody's number only as they stand.
+// decoded, even if nested. Colour sequences of terminals are dropped. If isNumber is not nil, it keeps a percent sign
+// or backslash whose following digits are somebody's number only as they stand.
 func (r *Reading) Read(s string, isNumber func(digits string) bool) {
 	n, chars := 0, slices.Grow(r.Chars[:0], len(s))[:len(s)]
 	from, till := slices.Grow(r.From[:0], len(s)+1)[:len(s)], slices.Grow(r.Till[:0], len(s))[:len(s)]

@@ -199,7 +199,7 @@ func (r *reader) wordsAt(i int) int {
 		e, to := r.wordAt(i, end)
 		next, isCapital := r.char(to), !isSmall(r.Chars[i])
 		switch {
-		case r.Chars[i] == 'N' && to == i+1 && next == '\'': // SQL's N'Ana'
+		case (r.Chars[i] == 'N' || r.Chars[i] == 'b') && to == i+1 && next == '\'': // SQL's N'Ana', Python's b'Ana'
 			e.class, e.kind, to = '\'', none, to+1
 		case to == i+1 && isCapital && next == '\'' && !isSmall(r.char(to+1)) && looks[r.char(to+1)] == isLetter:
 			e = entry{class: 'U'} // O'Hara

@@ -195,13 +195,14 @@ func (s *search) takeThing(thing hit) {
 	}
 	isThing := func(h hit) bool { return h.role == thingRole }
 	covers := func(h hit) bool { return isThing(h) && h.from <= thing.from && h.to >= thing.to }
-	i := slices.IndexFunc(s.hits[first:], covers)
+	overlapping := s.hits[first:]
+	i := slices.IndexFunc(overlapping, covers)
 	if i < 0 {
-		rest := slices.DeleteFunc(s.hits[first:], isThing)
+		rest := slices.DeleteFunc(overlapping, isThing)
 		s.hits = append(s.hits[:first+len(rest)], thing)
 		return
 	}
-	h := &s.hits[first+i]
+	h := &overlapping[i]
 	if h.length == thing.length && (thing.matcher < h.matcher || s.authorises(&thing)) {
 		h.matcher = thing.matcher
 	}

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -24,11 +23,7 @@ import (
 // TestStories plays the files of testdata/stories: who has a token, what is asked, and what becomes of it. README.md there has
 // the commands.
 func TestStories(t *testing.T) {
-	files, err := filepath.Glob("testdata/stories/*.txt")
-	testkit.Must(t, err)
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) { golden.Story(t, file, (&story{t: t}).play) })
-	}
+	golden.Stories(t, "testdata/stories", func(t *testing.T, file string) { golden.Story(t, file, (&story{t: t}).play) })
 }
 
 // story is a gate and another replica of it, and what people hold.

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -34,11 +33,7 @@ import (
 
 // TestStories plays the files of testdata/stories, whose README.md has the commands. Each page that they open must be sound.
 func TestStories(t *testing.T) {
-	files, err := filepath.Glob("testdata/stories/*.txt")
-	testkit.Must(t, err)
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) { golden.Story(t, file, (&story{t: t}).play) })
-	}
+	golden.Stories(t, "testdata/stories", func(t *testing.T, file string) { golden.Story(t, file, (&story{t: t}).play) })
 }
 
 // story is a site that one person after the other looks at.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -21,13 +20,7 @@ import (
 
 // TestStories plays testdata/*.txt: what becomes of dead letters that people decide on, one by one and in bulk.
 func TestStories(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no stories in testdata: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) { golden.Story(t, file, (&stage{t: t}).play) })
-	}
+	golden.Stories(t, "testdata", func(t *testing.T, file string) { golden.Story(t, file, (&stage{t: t}).play) })
 }
 
 // stage is where a story is played, from `anew` on.

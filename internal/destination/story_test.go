@@ -3,7 +3,6 @@ package destination
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,21 +14,15 @@ import (
 
 // TestStories plays testdata/*.txt, of which testdata/README.md says how to read and write them.
 func TestStories(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no stories in testdata: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			s := &stage{fixture: newFixture(t, settings(60))}
-			golden.Story(t, file, func(command string) string {
-				return golden.Play(command, map[string]func(*golden.Arguments) (string, error){
-					"gate": s.begin, "arrive": s.arrives, "hold": s.hold, "admit": s.admit, "admitted": s.admitted, "fail": s.fails, "outcome": s.outcome, "probed": s.probed,
-					"departed": s.departed, "lost": s.loses, "order": s.order, "until": s.passes, "queue": s.queue, "at": s.at,
-				})
+	golden.Stories(t, "testdata", func(t *testing.T, file string) {
+		s := &stage{fixture: newFixture(t, settings(60))}
+		golden.Story(t, file, func(command string) string {
+			return golden.Play(command, map[string]func(*golden.Arguments) (string, error){
+				"gate": s.begin, "arrive": s.arrives, "hold": s.hold, "admit": s.admit, "admitted": s.admitted, "fail": s.fails, "outcome": s.outcome, "probed": s.probed,
+				"departed": s.departed, "lost": s.loses, "order": s.order, "until": s.passes, "queue": s.queue, "at": s.at,
 			})
 		})
-	}
+	})
 }
 
 // stage plays stories on a gate.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,17 +24,13 @@ import (
 
 // TestStories plays the files of testdata/stories, whose README.md has the commands. With -update their outputs are written anew.
 func TestStories(t *testing.T) {
-	files, err := filepath.Glob("testdata/stories/*.txt")
-	testkit.Must(t, err)
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			play(t, nil, func(w *world) {
-				s := &story{world: w, clock: &testkit.Clock{}, portals: &portals{}}
-				w.options.Clock, w.options.Destinations, w.options.Learner = s.clock, s.portals.read, w.Learner
-				golden.Story(w.t, file, s.play)
-			})
+	golden.Stories(t, "testdata/stories", func(t *testing.T, file string) {
+		play(t, nil, func(w *world) {
+			s := &story{world: w, clock: &testkit.Clock{}, portals: &portals{}}
+			w.options.Clock, w.options.Destinations, w.options.Learner = s.clock, s.portals.read, w.Learner
+			golden.Story(w.t, file, s.play)
 		})
-	}
+	})
 }
 
 // story is a world in which a file of testdata/stories is played.

@@ -273,7 +273,7 @@ func (t *conn) setSpare(is bool) {
 	}
 }
 
-// Keep marks a request as coming from somebody who is let in: its connection is not closed for another until it is
+// Keep marks a request as authenticated: its connection is not closed in favour of another until it is
 // answered. Keep does nothing for a request that no Server of this package serves.
 func Keep(r *http.Request) {
 	if t, is := r.Context().Value(connKey{}).(*conn); is {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -32,13 +31,9 @@ import (
 // TestReviewStories plays testdata/reviews/*.txt: processes wait for people's decisions on their dead letters, and
 // get them.
 func TestReviewStories(t *testing.T) {
-	files, err := filepath.Glob("testdata/reviews/*.txt")
-	testkit.Must(t, err)
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			withReviews(t, func(r *reviews) { golden.Story(t, file, r.play) })
-		})
-	}
+	golden.Stories(t, "testdata/reviews", func(t *testing.T, file string) {
+		withReviews(t, func(r *reviews) { golden.Story(t, file, r.play) })
+	})
 }
 
 // reviews are a journal with dead letters, an engine, and whoever decides, in a bubble.
@@ -295,7 +290,7 @@ func (r *reviews) processEnds(a *golden.Arguments) (string, error) {
 	return "", err
 }
 
-// fault has the engine answer calls of a method, or all, with a code; lost, they take effect all the same.
+// fault has the engine answer calls of a method, or all, with a code. Calls that are lost take effect, too.
 func (r *reviews) fault(a *golden.Arguments) (string, error) {
 	var code codes.Code
 	err := code.UnmarshalJSON([]byte(`"` + a.Named["code"] + `"`))

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -32,13 +31,9 @@ import (
 // TestStories plays testdata/*.txt, whose README.md has the commands: jobs, what they are answered, and what is logged
 // and counted.
 func TestStories(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	testkit.Must(t, err)
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			bubble(t, func(t *testing.T) { golden.Story(t, file, (&script{t: t}).play) })
-		})
-	}
+	golden.Stories(t, "testdata", func(t *testing.T, file string) {
+		bubble(t, func(t *testing.T) { golden.Story(t, file, (&script{t: t}).play) })
+	})
 }
 
 // script is a worker of each rule, with a journal of its own. What they are told is the same; what they do must be, but

@@ -4,10 +4,23 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 )
+
+// Stories runs a subtest for each file of a folder whose name ends in .txt, named without that. It fails if there is none.
+func Stories(t *testing.T, folder string, play func(t *testing.T, file string)) {
+	t.Helper()
+	files, err := filepath.Glob(folder + "/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no stories in %s: %v", folder, err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) { play(t, file) })
+	}
+}
 
 // Story plays a file of blocks: a command and, behind a line of ----, its output up to an empty line, if it has any. Lines that
 // begin with # are comments. play returns a command's output, every line ended. An output that differs fails the test; `go test

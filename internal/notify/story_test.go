@@ -46,7 +46,7 @@ type arguments = golden.Arguments
 
 func (s *story) play(command string) string {
 	return golden.Play(command, map[string]func(*arguments) (string, error){
-		"teams": s.employ, "retention": s.retain, "gather": s.gathers, "end": s.stop, "die": s.dies, "fail": s.fails, "wait": s.wait, "clock": s.leap,
+		"teams": s.employ, "retention": s.retain, "gather": s.gathers, "end": s.stop, "die": s.dies, "fail": s.fails, "wait": golden.Wait, "clock": s.leap,
 		"told": s.told, "digests": s.digests, "settle": s.settle, "assign": s.assign, "teach": s.teach, "portal": s.portal, "find": s.finds, "learn": s.learn,
 	})
 }
@@ -101,15 +101,9 @@ func (s *story) dies(a *arguments) (string, error) {
 	for range max(1, a.Number("times")) {
 		if s.dieBefore(n, a.Named["error"], deadline, a.Named["worth"]); every > 0 {
 			s.wake()
-			time.Sleep(every)
+			golden.Pass(every)
 		}
 	}
-	return "", err
-}
-
-func (s *story) wait(a *arguments) (string, error) {
-	d, err := time.ParseDuration(a.First)
-	time.Sleep(d)
 	return "", err
 }
 
@@ -163,14 +157,14 @@ func (s *story) told(a *arguments) (string, error) {
 // who gathers looks at times that are drawn.
 func (s *story) digests(a *arguments) (text string, err error) {
 	n, err := strconv.Atoi(a.First)
-	for until := time.Now().Add(time.Duration(n) * 25 * time.Hour); n > 0 && time.Now().Before(until); time.Sleep(time.Minute) {
+	for until := time.Now().Add(time.Duration(n) * 25 * time.Hour); n > 0 && time.Now().Before(until); golden.Pass(time.Minute) {
 		for _, line := range s.take("") {
 			if strings.Contains(line, notify.TypeDigest) {
 				text, n = text+time.Now().Format("Mon 15h ")+line, n-1
 			}
 		}
 	}
-	time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour)))
+	golden.Pass(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour)))
 	return text, err
 }
 
@@ -255,5 +249,5 @@ func (p *portals) enter(phase destination.Phase, since time.Time) {
 		State: destination.State{Phase: phase, Since: time.Now(), NextTest: since.Add(time.Minute), Outage: outage},
 	}}
 	p.mu.Unlock()
-	time.Sleep(10 * time.Second)
+	golden.Pass(10 * time.Second)
 }

@@ -40,7 +40,7 @@ func TestStories(t *testing.T) {
 func (s *stage) play(command string) string {
 	return golden.Play(command, map[string]func(*golden.Arguments) (string, error){
 		"fill": s.fills, "relay": s.begins, "stop": s.stops, "kill": s.kills, "wake": s.wakes, "sink": s.sinkIs, "store": s.storeIs,
-		"wait": s.wait, "within": s.within, "lives": s.lives, "erase": s.erase, "shows": s.shows, "tries": s.triesOf, "logged": s.logged,
+		"wait": golden.Wait, "within": s.within, "lives": s.lives, "erase": s.erase, "shows": s.shows, "tries": s.triesOf, "logged": s.logged,
 	})
 }
 
@@ -133,12 +133,6 @@ func (s *stage) storeIs(a *golden.Arguments) (string, error) {
 	s.store = *a
 	s.SetDown(a.Words["down"])
 	return "", nil
-}
-
-func (s *stage) wait(a *golden.Arguments) (string, error) {
-	d, err := time.ParseDuration(a.First)
-	time.Sleep(d)
-	return "", err
 }
 
 // sent is how many messages were taken, and left how many are in the outbox.

@@ -82,7 +82,7 @@ func withReviews(t *testing.T, test func(r *reviews)) {
 func (r *reviews) play(command string) string {
 	text := golden.Play(command, map[string]func(*golden.Arguments) (string, error){
 		"new": r.renew, "dead": r.dies, "comes": r.comes, "odd": r.odd, "begin": r.begins, "behind": r.isBehind, "stop": r.stops,
-		"die": r.killed, "wait": r.wait, "advance": r.advance, "delivered": r.delivered, "decide": r.decides, "cancel": r.cancels,
+		"die": r.killed, "wait": golden.Wait, "advance": r.advance, "delivered": r.delivered, "decide": r.decides, "cancel": r.cancels,
 		"ends": r.processEnds, "fault": r.fault, "heal": r.heal, "store": r.storeIs, "shows": r.shows, "handed": r.handed,
 		"counted": r.counted, "logged": r.logged,
 	})
@@ -106,7 +106,7 @@ func (r *reviews) renew(*golden.Arguments) (string, error) {
 }
 
 // aligned waits until the next minute: what ends, a poll above all, takes a time that is drawn.
-func aligned() { time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute))) }
+func aligned() { golden.Pass(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute))) }
 
 // dies makes dead letters below the limit, of process instances that come to no task before they are said to.
 func (r *reviews) dies(a *golden.Arguments) (string, error) {
@@ -220,13 +220,6 @@ func (r *reviews) isBehind(a *golden.Arguments) (_ string, err error) {
 	return "", err
 }
 
-func (r *reviews) wait(a *golden.Arguments) (string, error) {
-	d, err := time.ParseDuration(a.First)
-	time.Sleep(d)
-	synctest.Wait()
-	return "", err
-}
-
 // advance moves the engine's clock.
 func (r *reviews) advance(a *golden.Arguments) (string, error) {
 	d, err := time.ParseDuration(a.First)
@@ -248,7 +241,7 @@ func (r *reviews) within(long time.Duration, holds func() bool) {
 // delivered waits for so long, and tells how many answers are on their way then, if any.
 func (r *reviews) delivered(a *golden.Arguments) (string, error) {
 	long, err := time.ParseDuration(a.Named["within"])
-	time.Sleep(long)
+	golden.Pass(long)
 	if n := len(r.Memory.Outbox()); n > 0 {
 		return fmt.Sprintf("%d are on their way\n", n), err
 	}

@@ -64,7 +64,7 @@ func (s *script) play(command string) string {
 		return s.job(verb, a, spread(parts[1]), spread(parts[2]))
 	}
 	return golden.Play(command, map[string]func(*golden.Arguments) (string, error){
-		"new": s.renew, "catalogue": s.catalogue, "fetches": s.fetches, "wait": s.wait, "store": s.faults,
+		"new": s.renew, "catalogue": s.catalogue, "fetches": s.fetches, "wait": golden.Wait, "store": s.faults,
 		"subject": s.subject,
 	})
 }
@@ -130,12 +130,6 @@ func (s *script) fetches(*golden.Arguments) (string, error) {
 		}
 		return said
 	}), nil
-}
-
-func (s *script) wait(a *golden.Arguments) (string, error) {
-	d, err := time.ParseDuration(a.First)
-	time.Sleep(d)
-	return "", err
 }
 
 // faults has the stores be down, up or slow, or take no transaction within the time of an analysis; the last

@@ -41,7 +41,7 @@ func TestTokens(t *testing.T) {
 		golden.Story(t, "testdata/tokens.txt", func(command string) string {
 			return golden.Play(command, map[string]func(*golden.Arguments) (string, error){
 				"provider": p.renew, "answers": p.answers, "get": p.gets, "asks": p.asks, "rejected": p.rejected, "call": p.calls,
-				"wait": p.wait, "close": p.closes,
+				"wait": golden.Wait, "close": p.closes,
 			})
 		})
 		p.close()
@@ -215,13 +215,6 @@ func (p *provider) calls(a *golden.Arguments) (string, error) {
 		return nil
 	})
 	return p.told(began, shown, fmt.Sprintf("ended with %v", err))
-}
-
-func (p *provider) wait(a *golden.Arguments) (string, error) {
-	d, err := time.ParseDuration(a.First)
-	time.Sleep(d)
-	synctest.Wait()
-	return "", err
 }
 
 func (p *provider) closes(*golden.Arguments) (string, error) {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // Stories runs a subtest for each file of a folder whose name ends in .txt, named without that. It fails if there is none.
@@ -112,4 +114,17 @@ func Play(command string, verbs map[string]func(*Arguments) (string, error)) (ou
 		output += "refused: " + err.Error() + "\n"
 	}
 	return output
+}
+
+// Pass waits for a time in a bubble of testing/synctest, and until whatever else wakes at its last instant is done.
+func Pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// Wait is the command of stories that has its first argument pass.
+func Wait(a *Arguments) (string, error) {
+	d, err := time.ParseDuration(a.First)
+	Pass(d)
+	return "", err
 }

@@ -37,58 +37,15 @@ func DueWithin() map[string]time.Duration {
 	return map[string]time.Duration{"2h": 2 * time.Hour, "24h": 24 * time.Hour}
 }
 
-// figure describes a gauge that is made of Figures.
+// figure is a gauge that is made of Figures, with so many labels.
 type figure struct {
 	desc   *prometheus.Desc
 	labels int
 }
 
-func describe(name, help string, labels ...string) figure {
-	return figure{prometheus.NewDesc(name, help, labels, nil), len(labels)}
-}
-
-var (
-	catalogueVersion = describe("retry_worker_catalogue_info",
-		"1, labelled with the version of the policy catalogue in force.", "version")
-	successRate = describe("retry_success_rate",
-		"Episodes recovered by retries ÷ those and the exhausted ones, of the last 24 h (RN-BIL-005); absent when nothing "+
-			"closed.", "policy")
-	kpis = describe("retry_worker_kpi",
-		"Figures of RN-BIL-005 §6 and RN-BIL-004 §6 by their name, each over its window and in its unit (ratio, minutes, "+
-			"retries, seconds); the same in every replica, absent where there is nothing to make one of.", "policy", "kpi")
-	kpiSamples = describe("retry_worker_kpi_samples",
-		"How many decisions, or episodes, a figure is made of; the same in every replica.", "policy", "kpi")
-	deadLetters = describe("retry_worker_dead_letters",
-		"Dead letters by what became of them; the same in every replica.", "policy", "state")
-	openDeadLetters = describe("retry_worker_dead_letters_open",
-		"Open dead letters by the team that must act on them and the reason; the same in every replica.", "policy", "team",
-		"reason")
-	oldestDeadLetter = describe("retry_worker_dead_letters_oldest_seconds",
-		"Age of the oldest open dead letter; the same in every replica, absent where none is open.", "policy")
-	dueDeadLetters = describe("retry_worker_dead_letters_due",
-		"Open dead letters whose claim must be submitted within 2 or 24 hours; the same in every replica.", "policy", "within")
-	dueAmount = describe("retry_worker_dead_letters_due_amount",
-		"What these claims are worth together, in reais; the same in every replica.", "policy", "within")
-	outboxPending = describe("retry_worker_outbox_pending",
-		"Events, and decisions of people, recorded and not yet delivered; the same in every replica.")
-	oldestNotice = describe("retry_worker_notices_oldest_seconds",
-		"How long the oldest message to a team waits to be sent; the same in every replica, absent where none waits.", "team",
-		"channel")
-	destinationState = describe("retry_worker_destination_state",
-		"1 for the current state; for `other`, the number of destinations in that state; the same in every replica.",
-		"destination", "state")
-	failedRamps = describe("retry_worker_destination_failed_ramps",
-		"Ramps of the current outage that a failure ended; the same in every replica.", "destination")
-	heldClaims = describe("retry_worker_held",
-		"Claims that wait until their destination may be tried; the same in every replica.", "destination")
-	heldDeadline = describe("retry_worker_held_deadline_seconds",
-		"Time until the nearest deadline of the claims that are held; the same in every replica, "+
-			"absent where none has one.", "destination")
-)
-
 // series is one of a figure's, with as many labels as the figure has.
 type series struct {
-	of     figure
+	of     string // the figure's name
 	labels [3]string
 }
 
@@ -96,7 +53,7 @@ type series struct {
 type values map[series]float64
 
 // put adds a value to those of a series, of which join makes one, such as sum or math.Max.
-func (v values) put(of figure, join func(a, b float64) float64, value float64, labels ...string) {
+func (v values) put(of string, join func(a, b float64) float64, value float64, labels ...string) {
 	s := series{of: of}
 	copy(s.labels[:], labels)
 	if before, is := v[s]; is {
@@ -115,22 +72,22 @@ func (m *Metrics) Show(f *Figures) {
 	v := values{}
 	for i := range f.KPIs {
 		k := &f.KPIs[i]
-		v.put(kpiSamples, sum, float64(k.Samples), k.Policy, k.Name)
+		v.put("retry_worker_kpi_samples", sum, float64(k.Samples), k.Policy, k.Name)
 		if k.Value != nil {
-			v.put(kpis, sum, *k.Value, k.Policy, k.Name)
+			v.put("retry_worker_kpi", sum, *k.Value, k.Policy, k.Name)
 		}
 		if k.Value != nil && k.Name == statistics.SuccessRate {
-			v.put(successRate, sum, *k.Value, k.Policy)
+			v.put("retry_success_rate", sum, *k.Value, k.Policy)
 		}
 	}
 	f.putDeadLetters(v)
 	f.putDestinations(v)
-	v.put(outboxPending, sum, 0)
+	v.put("retry_worker_outbox_pending", sum, 0)
 	for _, n := range f.Pending {
-		v.put(outboxPending, sum, float64(n))
+		v.put("retry_worker_outbox_pending", sum, float64(n))
 	}
 	for _, w := range f.Notices {
-		v.put(oldestNotice, math.Max, f.age(w.Since), string(w.Team), string(w.Channel))
+		v.put("retry_worker_notices_oldest_seconds", math.Max, f.age(w.Since), string(w.Team), string(w.Channel))
 	}
 	m.shown.Store(&v)
 }
@@ -141,29 +98,29 @@ func (f *Figures) age(since time.Time) float64 { return max(f.Read.Sub(since), 0
 func (f *Figures) putDeadLetters(v values) {
 	for _, policy := range f.Policies {
 		for _, state := range journal.DeadLetterStates() {
-			v.put(deadLetters, sum, 0, policy, string(state))
+			v.put("retry_worker_dead_letters", sum, 0, policy, string(state))
 		}
 		for within := range f.Due {
-			v.put(dueDeadLetters, sum, 0, policy, within)
-			v.put(dueAmount, sum, 0, policy, within)
+			v.put("retry_worker_dead_letters_due", sum, 0, policy, within)
+			v.put("retry_worker_dead_letters_due_amount", sum, 0, policy, within)
 		}
 	}
 	for i := range f.DeadLetters {
 		c := &f.DeadLetters[i]
-		v.put(deadLetters, sum, float64(c.N), c.Policy, string(c.State))
+		v.put("retry_worker_dead_letters", sum, float64(c.N), c.Policy, string(c.State))
 		if c.State != journal.DeadLetterOpen {
 			continue
 		}
-		v.put(openDeadLetters, sum, float64(c.N), c.Policy, string(c.Team), string(c.Reason))
+		v.put("retry_worker_dead_letters_open", sum, float64(c.N), c.Policy, string(c.Team), string(c.Reason))
 		if !c.Oldest.IsZero() {
-			v.put(oldestDeadLetter, math.Max, f.age(c.Oldest), c.Policy)
+			v.put("retry_worker_dead_letters_oldest_seconds", math.Max, f.age(c.Oldest), c.Policy)
 		}
 	}
 	for within, counts := range f.Due {
 		for i := range counts {
 			c := &counts[i]
-			v.put(dueDeadLetters, sum, float64(c.N), c.Policy, within)
-			v.put(dueAmount, sumAmounts, float64(c.Cents)/100, c.Policy, within)
+			v.put("retry_worker_dead_letters_due", sum, float64(c.N), c.Policy, within)
+			v.put("retry_worker_dead_letters_due_amount", sumAmounts, float64(c.Cents)/100, c.Policy, within)
 		}
 	}
 }
@@ -178,12 +135,12 @@ func (f *Figures) putDestinations(v values) {
 			ramps = d.State.Outage.FailedRamps
 		}
 		for _, phase := range phases {
-			v.put(destinationState, sum, oneIf(d.State.Phase == phase), d.Name, string(phase))
+			v.put("retry_worker_destination_state", sum, oneIf(d.State.Phase == phase), d.Name, string(phase))
 		}
-		v.put(failedRamps, math.Max, float64(ramps), d.Name)
-		v.put(heldClaims, sum, float64(d.Held), d.Name)
+		v.put("retry_worker_destination_failed_ramps", math.Max, float64(ramps), d.Name)
+		v.put("retry_worker_held", sum, float64(d.Held), d.Name)
 		if !d.Deadline.IsZero() {
-			v.put(heldDeadline, math.Min, d.Deadline.Sub(f.Read).Seconds(), d.Name)
+			v.put("retry_worker_held_deadline_seconds", math.Min, d.Deadline.Sub(f.Read).Seconds(), d.Name)
 		}
 	}
 }
@@ -197,11 +154,12 @@ func (figureCollector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (c figureCollector) Collect(to chan<- prometheus.Metric) {
-	gauge := func(of figure, value float64, labels ...string) {
-		to <- prometheus.MustNewConstMetric(of.desc, prometheus.GaugeValue, value, labels...)
+	gauge := func(of string, value float64, labels [3]string) {
+		f := c.figures[of]
+		to <- prometheus.MustNewConstMetric(f.desc, prometheus.GaugeValue, value, labels[:f.labels]...)
 	}
-	gauge(catalogueVersion, 1, *c.version.Load())
+	gauge("retry_worker_catalogue_info", 1, [3]string{*c.version.Load()})
 	for s, value := range *c.shown.Load() {
-		gauge(s.of, value, s.labels[:s.of.labels]...)
+		gauge(s.of, value, s.labels)
 	}
 }

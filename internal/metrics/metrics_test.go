@@ -2,6 +2,7 @@ package metrics_test
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
+	"go.yaml.in/yaml/v3"
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/metrics"
@@ -67,6 +69,28 @@ func sum(f *dto.MetricFamily) (n float64) {
 		n += m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
 	}
 	return n
+}
+
+// TestDescribedMetricsAreUsed: a name that the code misspells has no description, and one that nothing counts has no use.
+func TestDescribedMetricsAreUsed(t *testing.T) {
+	var described map[string]map[string]any
+	testkit.Must(t, yaml.Unmarshal([]byte(testkit.Read(t, "metrics.yaml")), &described))
+	var code string
+	for _, file := range []string{"metrics.go", "figures.go", "server.go"} {
+		code += testkit.Read(t, file)
+	}
+	names, used := map[string]bool{}, map[string]bool{}
+	for _, kind := range described {
+		for name := range kind {
+			names[name] = true
+		}
+	}
+	for _, literal := range regexp.MustCompile(`"((?:backoff|error|max|permanent|retry|submission)_[a-z_]+)"`).FindAllStringSubmatch(code, -1) {
+		used[literal[1]] = true
+	}
+	if !maps.Equal(names, used) {
+		t.Errorf("described are\n%v\nused are\n%v", slices.Sorted(maps.Keys(names)), slices.Sorted(maps.Keys(used)))
+	}
 }
 
 func TestLabelsComeFromClosedSets(t *testing.T) {

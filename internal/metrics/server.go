@@ -38,16 +38,15 @@ const (
 
 func (m *Metrics) registerReadiness() {
 	m.Readiness.reasons, m.Readiness.notes = map[string]string{}, map[string]string{}
-	m.Readiness.gauges = map[string]prometheus.Gauge{
-		AboutJournal: m.gauge("retry_worker_journal_up", "1 while the journal can be written."),
-		AboutPurge: m.gauge("retry_worker_purge_refused",
-			"1 while old records are not purged, because the clock leapt since the last purge."),
-		AboutCatalogue: m.gauge("retry_worker_catalogue_rejected",
-			"1 while the policies file holds a catalogue that is refused; the one before stays in force."),
-		AboutTokens: m.gauge("retry_worker_tokens_rejected",
-			"1 while the tokens file is refused; the tokens before stay in force."),
-		AboutCertificate: m.gauge("retry_worker_certificate_rejected",
-			"1 while the console's certificate is refused; the one before stays in force."),
+	m.Readiness.gauges = map[string]prometheus.Gauge{}
+	for about, gauge := range map[string]string{
+		AboutJournal:     "retry_worker_journal_up",
+		AboutPurge:       "retry_worker_purge_refused",
+		AboutCatalogue:   "retry_worker_catalogue_rejected",
+		AboutTokens:      "retry_worker_tokens_rejected",
+		AboutCertificate: "retry_worker_certificate_rejected",
+	} {
+		m.Readiness.gauges[about] = m.series(gauge).(prometheus.Gauge)
 	}
 }
 

@@ -116,7 +116,7 @@ func kpiAt(t *testing.T, format string, now time.Time) string {
 	t.Helper()
 	var out, errOut bytes.Buffer
 	c := &cli{out: &checkedWriter{w: &out}, errOut: &errOut, format: format}
-	if err := c.kpi(t.Context(), []string{decision.DefaultPolicy}, "", now); err != nil || errOut.Len() > 0 {
+	if err := c.kpis(t.Context(), []string{decision.DefaultPolicy}, "", now); err != nil || errOut.Len() > 0 {
 		t.Fatal(err, errOut.String())
 	}
 	return out.String()

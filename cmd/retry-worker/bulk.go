@@ -7,85 +7,54 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"retry-worker/internal/api"
 	"retry-worker/internal/deadletter"
-	"retry-worker/internal/journal"
 	"retry-worker/internal/text"
 )
 
-const manyHelp = "\n\nWith --filter it decides on all open dead letters that fit: it shows what would be done, and with --yes does\n" +
-	"it. The bulk run goes on by itself; `retry-worker dead-letters runs` shows, pauses and cancels it. --filter\n" +
-	"takes key=value, key one of policy, team, reason, fingerprint, ids, context, assignee, followUp, q, since and\n" +
-	"until (an instant, a date or an age such as 3d), and may be given again: all must fit. --filter all is every open one. -o json\n" +
-	"prints the plan, and below it the run. Exit 1 where there was nothing to start."
+// planning is the request of a bulk run's plan.
+const planning = "POST /bulk-runs/plan"
 
-// verdictCommand returns a command that decides on one dead letter or on many.
-func (c *cli) verdictCommand(verb journal.BulkAction, example string) *cobra.Command {
-	cmd := c.action("dead-letters", &action{use: string(verb) + " ID", request: "POST /dead-letters/{id}/" + string(verb),
-		example: example})
-	cmd.Example += "\n  retry-worker dead-letters " + string(verb) + " --filter team=ti --filter until=2h"
-	cmd.Use = fmt.Sprintf("%s ID | %s --filter key=value …", verb, verb)
-	cmd.Long += manyHelp
-	flags := cmd.Flags()
-	filters := flags.StringArray("filter", nil, "all that fits instead of one: `key=value`, may be given again; or all")
-	yes := flags.Bool("yes", false, "do it; without, it is shown only (role viewer)")
-	operationOf("POST /bulk-runs/plan").register(cmd, "perMinute")
-	one := cmd.RunE
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		many := flags.Changed("filter")
-		switch {
-		case !many && (*yes || flags.Changed("per-minute")):
-			return errors.New("--yes or --per-minute is given, expected them with --filter only")
-		case many && (len(args) > 0 || flags.Changed("deadline") || flags.Changed("protocol-number")):
-			return errors.New("--filter and an id, --deadline or --protocol-number are given, expected many without them, or one " +
-				"without --filter")
-		case !many && len(args) != 1:
-			return fmt.Errorf("nothing is chosen, expected the id of one dead letter, or --filter key=value for many (--filter "+
-				"all for every open one); `%s --help` says more", cmd.CommandPath())
-		}
-		return nil
-	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 1 {
-			return one(cmd, args)
-		}
-		return c.bulk(cmd, verb, *filters, *yes)
-	}
-	return cmd
+type manyFlags struct {
+	Filter []string
+	Yes    bool
 }
 
-// assignCommand returns the command that assigns one dead letter, or all of somebody's.
-func (c *cli) assignCommand() *cobra.Command {
-	cmd := c.action("dead-letters", &action{use: "assign ID", request: "PUT /dead-letters/{id}/assignment",
-		example: anID + ` --follow-up 2026-03-04 --note "operadora responde na quarta"`})
-	one, all := cmd.RunE, c.action("dead-letters", &action{use: "assign NAME", request: "PUT /assignees/{name}"}).RunE
-	cmd.Use += " | assign --of NAME"
-	cmd.Long += "\nWith --of it is all that somebody has, such as a colleague who left (role admin);\n" +
-		"left are those on which the one with --to may not decide."
-	cmd.Example += "\n  retry-worker dead-letters assign --of ana.souza --to bia.lima"
-	flags := cmd.Flags()
-	flags.Lookup("to").Usage = "who gets it: an account's name; left out: you"
-	nobody := flags.Bool("nobody", false, "give it back")
-	of := flags.String("of", "", "all that this account has, instead of one")
-	cmd.Args = func(_ *cobra.Command, args []string) error {
-		to, many := flags.Changed("to"), *of != ""
-		if len(args) > 1 || (len(args) == 1) == many || *nobody && to || many && !*nobody && !to {
-			return errors.New("expected the id of one dead letter, or --of NAME for all that somebody has, with --to or --nobody")
-		}
-		return nil
+// decideMany decides on one dead letter, or on all that --filter chooses.
+func (c *cli) decideMany(cmd *command, f *manyFlags, args []string) error {
+	changed := cmd.Flags().Changed
+	switch many := changed("filter"); {
+	case !many && (f.Yes || changed("per-minute")):
+		return wrongUse(errors.New("--yes or --per-minute is given, expected them with --filter only"))
+	case many && (len(args) > 0 || changed("deadline") || changed("protocol-number")):
+		return wrongUse(errors.New("--filter and an id, --deadline or --protocol-number are given, expected many without them, " +
+			"or one without --filter"))
+	case !many && len(args) != 1:
+		return wrongUse(fmt.Errorf("nothing is chosen, expected the id of one dead letter, or --filter key=value for many (--filter "+
+			"all for every open one); `%s --help` says more", cmd.CommandPath()))
+	case many:
+		return c.bulk(cmd, f)
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if !*nobody && !flags.Changed("to") {
-			_ = flags.Set("to", deadletter.Me) // cannot fail for a text
-		}
-		if *of != "" {
-			return all(cmd, []string{*of})
-		}
-		return one(cmd, args)
+	return c.send(cmd, cmd.op, args)
+}
+
+type assignFlags struct {
+	Nobody bool
+	Of     string
+}
+
+// assign assigns one dead letter, or all of somebody's.
+func (c *cli) assign(cmd *command, f *assignFlags, args []string) error {
+	to, many := cmd.Flags().Changed("to"), f.Of != ""
+	switch {
+	case len(args) > 1 || (len(args) == 1) == many || f.Nobody && to || many && !f.Nobody && !to:
+		return wrongUse(errors.New("expected the id of one dead letter, or --of NAME for all that somebody has, with --to or --nobody"))
+	case !f.Nobody && !to:
+		_ = cmd.Flags().Set("to", deadletter.Me) // cannot fail for a text
+	case many:
+		return c.send(cmd, operationOf("PUT /assignees/{name}"), []string{f.Of})
 	}
-	return cmd
+	return c.send(cmd, cmd.op, args)
 }
 
 // parseFilter returns the filters of --filter in the API's form.
@@ -108,13 +77,13 @@ func parseFilter(given []string) (map[string]string, error) {
 }
 
 // bulk shows what a bulk run would do; with --yes it starts the run.
-func (c *cli) bulk(cmd *cobra.Command, verb journal.BulkAction, filters []string, yes bool) error {
-	filter, err := parseFilter(filters)
+func (c *cli) bulk(cmd *command, f *manyFlags) error {
+	filter, err := parseFilter(f.Filter)
 	if err != nil {
 		return err
 	}
-	_, command := operationOf("POST /bulk-runs/plan").given(cmd)
-	command["action"], command["filter"] = verb, filter
+	_, command := operationOf(planning).given(cmd)
+	command["action"], command["filter"] = cmd.Name(), filter
 	text, err := c.post(cmd.Context(), "/bulk-runs/plan", command)
 	if err != nil {
 		return err
@@ -129,10 +98,10 @@ func (c *cli) bulk(cmd *cobra.Command, verb journal.BulkAction, filters []string
 	switch {
 	case err != nil:
 		return err
-	case !yes && !c.json():
+	case !f.Yes && !c.json():
 		fmt.Fprintln(c.out, "\nThis is a plan: --yes with a --reason carries it out.")
 		return nil
-	case !yes:
+	case !f.Yes:
 		return nil
 	case plan.Ready == 0:
 		return fmt.Errorf("nothing was started: of %d open dead letters that fit, none can be decided", plan.Total)

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
 	"retry-worker/bpmn"
@@ -17,17 +16,6 @@ import (
 	"retry-worker/internal/zeebe"
 )
 
-func (c *cli) checkCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "check",
-		Short: "Check what the worker needs step by step, and say what to do where one fails",
-		Long: "Checks settings, tokens file, certificate, teams, mail server, database, OpenID provider, NATS, and of the\n" +
-			"engine address, TLS, token, cluster, clock and tenants. Changes nothing anywhere.\n" +
-			"Exit 1 when a step fails.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.check(cmd.Context()) },
-	}
-}
-
 // finding is one step of what `check -o json` prints.
 type finding struct {
 	Step   string `json:"step"`
@@ -35,7 +23,7 @@ type finding struct {
 	Detail string `json:"detail"`
 }
 
-func (c *cli) check(ctx context.Context) error {
+func (c *cli) check(ctx context.Context, _ []string) error {
 	settings, err := config.Load()
 	steps := []app.CheckStep{{Name: "settings", Needed: true, Do: func(context.Context) (string, error) {
 		return "the environment is understood", err
@@ -94,16 +82,6 @@ func engineOptions(o zeebe.Options) zeebe.Options {
 
 const deployTimeout = 30 * time.Second
 
-func (c *cli) deployCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "deploy",
-		Short: "Deploy the bundled models to Zeebe",
-		Long: "Deploys the bundled models to Zeebe, to each of RETRY_WORKER_TENANT_IDS. A model that is there already " +
-			"keeps its version.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.deploy(cmd.Context()) },
-	}
-}
-
 type deployed struct {
 	Process string `json:"process"`
 	Version int32  `json:"version"`
@@ -112,7 +90,7 @@ type deployed struct {
 	Tenant  string `json:"tenant"`
 }
 
-func (c *cli) deploy(ctx context.Context) error {
+func (c *cli) deploy(ctx context.Context, _ []string) error {
 	settings, err := config.Load(config.OfEngine...)
 	if err != nil {
 		return &usageError{err}

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"retry-worker/internal/api"
 	"retry-worker/internal/config"
 	"retry-worker/internal/smallfile"
@@ -25,39 +23,28 @@ const (
 )
 
 // serverFlags say where the API is, and with which token to call it.
-type serverFlags struct {
-	server, tokenFile, caFile string
-	made                      *api.Client
-}
+type serverFlags struct{ Server, TokenFile, CaFile string }
 
-func (f *serverFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.server, "server", "",
-		"where the worker's console listens: host:port or https://…; left out: RETRY_WORKER_HTTP_ADDR")
-	flags.StringVar(&f.caFile, "ca-file", "", "PEM file to trust for https:// instead of the system's authorities")
-	flags.StringVar(&f.tokenFile, "token-file", "",
-		"file that holds the token to show; left out: the token in "+tokenVariable+", if there is one")
-}
-
-// client returns the client for the server that flags and environment name. It is made once. Its errors are usage
-// errors.
-func (f *serverFlags) client() (*api.Client, error) {
-	if f.made != nil {
-		return f.made, nil
+// api returns the client for the server that flags and environment name. It is made once. Its errors are usage errors.
+func (c *cli) api() (*api.Client, error) {
+	if c.client != nil {
+		return c.client, nil
 	}
+	f := &c.server
 	settings, err := config.Load("RETRY_WORKER_HTTP_ADDR")
 	if err != nil {
 		return nil, &usageError{err}
 	}
-	base, wrongServer := baseOf(cmp.Or(f.server, settings.HTTPAddr), settings.TLSCertFile != "" && f.server == "")
+	base, wrongServer := baseOf(cmp.Or(f.Server, settings.HTTPAddr), settings.TLSCertFile != "" && f.Server == "")
 	source, token, noToken := tokenVariable, settings.Token, error(nil)
-	if f.tokenFile != "" {
-		source = "--token-file " + f.tokenFile
-		token, noToken = readToken(f.tokenFile)
+	if f.TokenFile != "" {
+		source = "--token-file " + f.TokenFile
+		token, noToken = readToken(f.TokenFile)
 	}
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		noToken = fmt.Errorf("%s holds no token (not shown), expected one as `retry-worker token new` prints it", source)
 	}
-	roots, noRoots := smallfile.Authorities("--ca-file", f.caFile)
+	roots, noRoots := smallfile.Authorities("--ca-file", f.CaFile)
 	client := &api.Client{Base: base, Token: token, Flag: "server", TokenFrom: tokenVariable + " or --token-file",
 		// No proxy: the environment's is for other hosts. No redirections: the token is for this server alone.
 		Client: http.Client{
@@ -68,7 +55,7 @@ func (f *serverFlags) client() (*api.Client, error) {
 	if err := wrongUse(wrongServer, noToken, noRoots); err != nil {
 		return nil, err
 	}
-	f.made = client
+	c.client = client
 	return client, nil
 }
 

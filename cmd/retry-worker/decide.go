@@ -1,13 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"retry-worker/internal/api"
 	"retry-worker/internal/catalogue"
@@ -15,55 +14,43 @@ import (
 	"retry-worker/internal/text"
 )
 
-func (c *cli) decideCommand() *cobra.Command {
-	op := operationOf("POST /decisions")
-	cmd := &cobra.Command{
-		Use:   "decide",
-		Short: "Say what would be decided for one failure; needs no engine and no store",
-		Long: "Says what would be decided for one failure. Needs no engine and no store, and remembers nothing. The worker that\n" +
-			"--server names has its own policies, and knows what was learnt and taught of the cause, too.\n" +
-			"Exit 0 for every decision, 2 for input that is rejected.",
-		Example: `  retry-worker decide --id CLM-001-1234567890 --error "TIMEOUT - no answer after 30s" --retry-count 1
-  retry-worker decide --policy whatsapp-message --id MSG-1 --error "not sent" --http-status 429 -o json
-  retry-worker decide --policy job-queue --id JOB-1 --error "disk full" --var maxAttempts=3 --var delayBetweenAttempts=PT30S`,
+// decisions is the request of a dry run.
+const decisions = "POST /decisions"
+
+type decideFlags struct {
+	*serverFlags
+	fileFlag
+	Var []string
+}
+
+func (c *cli) decide(cmd *command, f *decideFlags, _ []string) error {
+	own, err := ownVariables(f.Var)
+	if err != nil {
+		return err
 	}
-	op.register(cmd)
-	flags := cmd.Flags()
-	vars := flags.StringArray("var", nil,
-		"NAME=VALUE of a variable that only some policies read, such as maxAttempts=3; may be given again")
-	file := policiesFileFlag(cmd)
-	c.server.register(flags)
-	flags.Lookup("server").Usage = "worker to ask: host:port or https://…; left out: none is asked"
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		own, err := ownVariables(*vars)
-		if err != nil {
-			return err
+	_, body := operationOf(decisions).given(cmd)
+	body["variables"] = own
+	answer, err := c.decision(cmd.Context(), body, f.PoliciesFile)
+	if refused, is := errors.AsType[*api.Refused](err); is {
+		if c.json() && refused.Body != nil {
+			fmt.Fprintln(c.out, string(refused.Body))
 		}
-		_, body := op.given(cmd)
-		body["variables"] = own
-		answer, err := c.decision(cmd, body, *file)
-		if refused, is := errors.AsType[*api.Refused](err); is {
-			if c.json() && refused.Body != nil {
-				fmt.Fprintln(c.out, string(refused.Body))
-			}
-			return &usageError{refused}
-		}
-		if err != nil {
-			return err
-		}
-		return c.print(answer)
+		return &usageError{refused}
 	}
-	return cmd
+	if err != nil {
+		return err
+	}
+	return c.print(answer)
 }
 
 // decision asks the worker that --server names; without --server it decides by the catalogue in force.
-func (c *cli) decision(cmd *cobra.Command, body map[string]any, file string) ([]byte, error) {
-	if c.server.server != "" {
+func (c *cli) decision(ctx context.Context, body map[string]any, file string) ([]byte, error) {
+	if c.server.Server != "" {
 		if file != "" {
 			return nil, &usageError{errors.New("--policies-file is given, but a worker has its own policies; leave it or " +
 				"--server out")}
 		}
-		return c.post(cmd.Context(), "/decisions", body)
+		return c.post(ctx, "/decisions", body)
 	}
 	from, err := loadCatalogue(file)
 	if err != nil {
@@ -71,7 +58,7 @@ func (c *cli) decision(cmd *cobra.Command, body map[string]any, file string) ([]
 	}
 	answer, err := api.Decide(from.Policies, time.Now().Truncate(time.Second), text.JSON(body))
 	if refused, is := errors.AsType[*api.Refused](err); is {
-		refused.Message = operationOf("POST /decisions").inFlags(refused.Message)
+		refused.Message = operationOf(decisions).inFlags(refused.Message)
 		policy, _ := body["policy"].(string)
 		if p, _ := from.Policies.Find(policy); p != nil {
 			refused.Message = inFlag(inFlag(refused.Message, p.IDVariable, "--id"), p.ErrorVariable, "--error")
@@ -95,33 +82,9 @@ func ownVariables(given []string) (map[string]json.RawMessage, error) {
 	return all, nil
 }
 
-type planFlags struct{ policy, maxAttempts, delay, destination, at string }
-
-func (c *cli) planCommand() *cobra.Command {
-	var f planFlags
-	cmd := &cobra.Command{
-		Use:   "plan",
-		Short: "Show what a policy means: when each of its retries comes",
-		Long: "Shows a policy's whole ladder, as if every retry failed at once: the earliest, nominal and latest wait before\n" +
-			"each retry, the same from the first failure on, and the total limit, in which hours do not count that a\n" +
-			"destination is closed. A retry that may pass it is then not scheduled. As a table or as JSON (times in\n" +
-			"seconds). Needs no engine and no store.",
-		Example: `  retry-worker plan --policy tiss-submission -o json
-  retry-worker plan --policy tiss-submission --destination unimed-sp --at 2026-12-24T17:00:00-03:00
-  retry-worker plan --policy job-queue --max-attempts 4 --delay-between-attempts PT30S`,
-	}
-	flags := cmd.Flags()
-	flags.StringVar(&f.policy, "policy", "", "policy to show; left out: all")
-	flags.StringVar(&f.maxAttempts, "max-attempts", "",
-		"attempts that a job asks for, the first one included, where its policy lets it")
-	flags.StringVar(&f.delay, "delay-between-attempts", "",
-		"delay that a job asks for, ISO 8601 or milliseconds, where its policy lets it")
-	flags.StringVar(&f.destination, "destination", "", "destination of the claim, whose calendar moves its retries")
-	flags.StringVar(&f.at, "at", "",
-		"when the claim fails first (without a zone: UTC); left out: now, where a destination is given")
-	file := policiesFileFlag(cmd)
-	cmd.RunE = func(*cobra.Command, []string) error { return c.plan(&f, *file) }
-	return cmd
+type planFlags struct {
+	Policy, MaxAttempts, DelayBetweenAttempts, Destination, At string
+	fileFlag
 }
 
 // plans is what `plan -o json` prints.
@@ -132,23 +95,23 @@ type plans struct {
 	Plans     []*catalogue.Plan `json:"plans"`
 }
 
-func (c *cli) plan(f *planFlags, file string) error {
-	from, err := loadCatalogue(file)
+func (c *cli) plan(_ *command, f *planFlags, _ []string) error {
+	from, err := loadCatalogue(f.PoliciesFile)
 	if err != nil {
 		return err
 	}
 	names := from.Policies.Names()
-	if f.policy != "" && from.Policies[f.policy] == nil {
-		return &usageError{fmt.Errorf("the policy is %q, expected one of %s", f.policy, strings.Join(names, ", "))}
+	if f.Policy != "" && from.Policies[f.Policy] == nil {
+		return &usageError{fmt.Errorf("the policy is %q, expected one of %s", f.Policy, strings.Join(names, ", "))}
 	}
-	if f.policy != "" {
-		names = []string{f.policy}
+	if f.Policy != "" {
+		names = []string{f.Policy}
 	}
-	at, err := instantOf("--at", f.at)
+	at, err := instantOf("--at", f.At)
 	if err != nil {
 		return err
 	}
-	if f.destination != "" && f.at == "" {
+	if f.Destination != "" && f.At == "" {
 		at = time.Now().Truncate(time.Second)
 	}
 	all := plans{Catalogue: from.Version, Unit: "seconds"}
@@ -157,13 +120,13 @@ func (c *cli) plan(f *planFlags, file string) error {
 		if err != nil {
 			return &usageError{err}
 		}
-		all.Plans = append(all.Plans, catalogue.PlanAt(from.Policies[name], own, f.destination, at))
+		all.Plans = append(all.Plans, catalogue.PlanAt(from.Policies[name], own, f.Destination, at))
 	}
 	if c.json() {
 		return c.print(all)
 	}
-	if _, named := from.Destinations.Named[f.destination]; !named && f.destination != "" {
-		fmt.Fprintf(c.out, "%s is not in the policies file: it goes by the default's settings.\n\n", text.Inert(f.destination))
+	if _, named := from.Destinations.Named[f.Destination]; !named && f.Destination != "" {
+		fmt.Fprintf(c.out, "%s is not in the policies file: it goes by the default's settings.\n\n", text.Inert(f.Destination))
 	}
 	for i, p := range all.Plans {
 		if i > 0 {
@@ -172,7 +135,7 @@ func (c *cli) plan(f *planFlags, file string) error {
 		if err := c.ladder(p); err != nil {
 			return err
 		}
-		if own := from.Policies[p.Policy].Own; own != nil && f.maxAttempts+f.delay == "" {
+		if own := from.Policies[p.Policy].Own; own != nil && f.MaxAttempts+f.DelayBetweenAttempts == "" {
 			fmt.Fprintf(c.out, "Shown for a job that brings no retry policy of its own (%s).\n", own.MaxAttempts)
 		}
 	}
@@ -221,13 +184,13 @@ func (f *planFlags) own(p *decision.Policy) (own decision.OwnPolicy, err error) 
 		case given == "":
 		case variable != "":
 			return decision.Typed(given)
-		case f.policy != "":
+		case f.Policy != "":
 			err = fmt.Errorf("%s is given, but %s lets no job say it; leave it out", flag, p.Name)
 		}
 		return ""
 	}
-	attempts := value("--max-attempts", may.MaxAttempts, f.maxAttempts)
-	delay := value("--delay-between-attempts", may.Delay, f.delay)
+	attempts := value("--max-attempts", may.MaxAttempts, f.MaxAttempts)
+	delay := value("--delay-between-attempts", may.Delay, f.DelayBetweenAttempts)
 	if err != nil || attempts+delay == "" {
 		return own, err
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"retry-worker/internal/api"
 	"retry-worker/internal/config"
-	"retry-worker/internal/journal"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/redact"
 	"retry-worker/internal/text"
@@ -85,7 +85,8 @@ type cli struct {
 	format string // text or json
 	begun  bool   // flags and arguments are valid
 	server serverFlags
-	all    bool // print every page of a list
+	client *api.Client // of the server, once it is needed
+	pages  struct{ All bool }
 }
 
 // usageError is wrong usage or input: exit code 2.
@@ -96,22 +97,14 @@ func (e *usageError) Unwrap() error { return e.error }
 func (c *cli) json() bool { return c.format == "json" }
 
 func (c *cli) root() *cobra.Command {
-	root := &cobra.Command{
-		Use:   "retry-worker",
-		Short: "Decides whether and when a failed submission is retried, beside Zeebe (Camunda 8)",
-		Long: "retry-worker answers a process that asks what follows a failed submission: retry or not, when,\n" +
-			"and if not, who must act. `retry-worker completion --help` says how a shell completes commands and flags.",
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args:          noSuchCommand,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		PersistentPreRunE: func(*cobra.Command, []string) error {
-			c.begun = c.format == "text" || c.json()
-			if !c.begun {
-				return fmt.Errorf("--output is %q, expected text or json", c.format)
-			}
-			return nil
-		},
+	root := c.commands()
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+		if c.begun = c.format == "text" || c.json(); !c.begun {
+			return fmt.Errorf("--output is %q, expected text or json", c.format)
+		}
+		return nil
 	}
 	root.PersistentFlags().StringVarP(&c.format, "output", "o", "text", "how to print: text or json")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"},
@@ -129,15 +122,6 @@ func (c *cli) root() *cobra.Command {
 		}
 		return fmt.Errorf("%w; `%s --help` lists the flags", err, cmd.CommandPath())
 	})
-	root.AddCommand(c.serveCommand(), c.deployCommand(), c.decideCommand(), c.historyCommand(),
-		c.auditCommand(), c.journalCommand(), c.planCommand(), c.policiesCommand(), c.kpiCommand(),
-		c.resource("dead-letters", c.verdictCommand(journal.BulkRetry, anID+` --reason "portal voltou" --force --when now`),
-			c.verdictCommand(journal.BulkDiscard, anID+` --reason "paga à vista"`),
-			c.verdictCommand(journal.BulkAccept, anID+` --reason "consta no portal" --protocol-number 2026/0001-7`),
-			c.assignCommand(), c.resource("dead-letters runs")),
-		c.resource("causes"), c.resource("destinations"), c.apiCommand(),
-		c.tokenCommand(), c.readyCommand(), c.checkCommand(), c.versionCommand())
-	takeNothing(root)
 	return root
 }
 
@@ -146,24 +130,6 @@ func meantFlag(flags *pflag.FlagSet, name string) string {
 	var known []string
 	flags.VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
 	return text.Nearest(name, known)
-}
-
-// takeNothing makes commands refuse arguments unless they declare some.
-func takeNothing(cmd *cobra.Command) {
-	if cmd.Args == nil {
-		cmd.Args = takes(0)
-	}
-	for _, below := range cmd.Commands() {
-		takeNothing(below)
-	}
-}
-
-// group returns a command that only holds others, in that order.
-func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: noSuchCommand,
-		RunE: func(*cobra.Command, []string) error { return nil }}
-	cmd.AddCommand(commands...)
-	return cmd
 }
 
 // noSuchCommand returns an error that lists the commands of a group.
@@ -223,26 +189,12 @@ func build() metrics.Build {
 	return metrics.Build{Version: version, Commit: commit, GoVersion: runtime.Version()}
 }
 
-func (c *cli) versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		RunE: func(*cobra.Command, []string) error {
-			return c.print(map[string]string{"version": version, "commit": commit, "date": date, "goVersion": runtime.Version()})
-		},
-	}
+func (c *cli) version(context.Context, []string) error {
+	return c.print(map[string]string{"version": version, "commit": commit, "date": date, "goVersion": runtime.Version()})
 }
 
-func (c *cli) readyCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "ready",
-		Short: "Ask the running worker whether it is ready (for health checks)",
-		Long:  "Asks /readyz at RETRY_WORKER_OPS_ADDR. Exit 0 when it is ready, 1 when not.",
-		RunE:  func(*cobra.Command, []string) error { return c.ready() },
-	}
-}
-
-func (c *cli) ready() error {
+// ready asks the worker whether it is ready.
+func (c *cli) ready(context.Context, []string) error {
 	settings, err := config.Load("RETRY_WORKER_OPS_ADDR")
 	if err != nil {
 		return &usageError{err}

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
 	"retry-worker/internal/audit"
@@ -19,31 +18,6 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/store"
 )
-
-func (c *cli) policiesCommand() *cobra.Command {
-	return group("policies", "Check a policy catalogue, show the one in force, or say what another would have decided",
-		"In force is the file that "+policiesFileVariable+" names, or else the built-in catalogue.",
-		&cobra.Command{
-			Use:   "check FILE",
-			Short: "Check a policy catalogue; say where what is wrong",
-			Long: "Checks a policy catalogue as the worker does when it takes it up. Exit 0 if it is sound, 2 with a line\n" +
-				"for each problem: file, line, field, what was found and what was expected.",
-			Example: "  retry-worker policies check policies.yaml",
-			Args:    takes(1),
-			RunE:    func(_ *cobra.Command, args []string) error { return c.policiesCheck(args[0]) },
-		}, c.policiesShowCommand(), c.policiesDiffCommand(),
-		&cobra.Command{
-			Use:   "schema",
-			Short: "Print the JSON Schema of the catalogue's format, for editors",
-			Example: `  retry-worker policies schema > policies.schema.json
-  # and as the first line of policies.yaml:
-  # yaml-language-server: $schema=policies.schema.json`,
-			RunE: func(*cobra.Command, []string) error {
-				_, err := c.out.Write(catalogue.Schema())
-				return err
-			},
-		})
-}
 
 // checkedCatalogue is what `policies check -o json` prints.
 type checkedCatalogue struct {
@@ -58,7 +32,8 @@ type checkedCatalogue struct {
 	MoreProblems int                 `json:"moreProblems"`
 }
 
-func (c *cli) policiesCheck(file string) error {
+func (c *cli) policiesCheck(_ context.Context, args []string) error {
+	file := args[0]
 	checked := checkedCatalogue{File: file, Problems: []catalogue.Problem{}}
 	policies, err := catalogue.Load(file)
 	wrong, invalid := errors.AsType[*catalogue.Error](err)
@@ -85,32 +60,27 @@ func (c *cli) policiesCheck(file string) error {
 	return wrongUse(err)
 }
 
-func (c *cli) policiesShowCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "show",
-		Short: "Show the catalogue in force",
-		Long: "Shows the catalogue in force, its version and source in the first line: the whole, where the file extends\n" +
-			"the built-in one.",
-		Example: "  retry-worker policies show > policies.yaml\n  retry-worker policies show --policies-file policies.yaml",
+// policiesSchema prints the JSON Schema of the catalogue's format.
+func (c *cli) policiesSchema(context.Context, []string) error {
+	_, err := c.out.Write(catalogue.Schema())
+	return err
+}
+
+func (c *cli) policiesShow(_ *command, f *fileFlag, _ []string) error {
+	from, err := loadCatalogue(f.PoliciesFile)
+	if err != nil {
+		return err
 	}
-	file := policiesFileFlag(cmd)
-	cmd.RunE = func(*cobra.Command, []string) error {
-		from, err := loadCatalogue(*file)
-		if err != nil {
-			return err
-		}
-		if !c.json() {
-			_, err := fmt.Fprintf(c.out, "# version %s, source %s\n%s", from.Version, strconv.Quote(from.Source),
-				bytes.TrimPrefix(from.Effective(), []byte("\uFEFF")))
-			return err
-		}
-		shown := shownCatalogue{Version: from.Version, Source: from.Source}
-		if err := yaml.Unmarshal(from.Effective(), &shown.Catalogue); err != nil {
-			return fmt.Errorf("turn the catalogue into JSON: %w", err)
-		}
-		return c.print(shown)
+	if !c.json() {
+		_, err := fmt.Fprintf(c.out, "# version %s, source %s\n%s", from.Version, strconv.Quote(from.Source),
+			bytes.TrimPrefix(from.Effective(), []byte("\uFEFF")))
+		return err
 	}
-	return cmd
+	shown := shownCatalogue{Version: from.Version, Source: from.Source}
+	if err := yaml.Unmarshal(from.Effective(), &shown.Catalogue); err != nil {
+		return fmt.Errorf("turn the catalogue into JSON: %w", err)
+	}
+	return c.print(shown)
 }
 
 // shownCatalogue is what `policies show -o json` prints.
@@ -120,20 +90,15 @@ type shownCatalogue struct {
 	Catalogue any    `json:"catalogue"`
 }
 
-// policiesFileVariable names the policies file for the worker and for every command that reads policies.
-const policiesFileVariable = "RETRY_WORKER_POLICIES_FILE"
-
-// policiesFileFlag adds the flag for another policies file than the worker's.
-func policiesFileFlag(cmd *cobra.Command) *string {
-	return cmd.Flags().String("policies-file", "", "policy catalogue to read; left out: "+policiesFileVariable+", or else the built-in one")
-}
+// fileFlag names another policies file than the worker's.
+type fileFlag struct{ PoliciesFile string }
 
 // loadCatalogue returns the catalogue in file, or in the file that the environment names, or the built-in one. An
 // invalid one is a usageError with a line for each problem.
 func loadCatalogue(file string) (_ *catalogue.Catalogue, err error) {
 	if file == "" {
 		var settings config.Settings
-		settings, err = config.Load(policiesFileVariable)
+		settings, err = config.Load("RETRY_WORKER_POLICIES_FILE")
 		file = settings.PoliciesFile
 	}
 	if err == nil && file == "" {
@@ -146,25 +111,7 @@ func loadCatalogue(file string) (_ *catalogue.Catalogue, err error) {
 	return from, wrongUse(err)
 }
 
-func (c *cli) policiesDiffCommand() *cobra.Command {
-	var since string
-	cmd := &cobra.Command{
-		Use:   "diff A B",
-		Short: "Say what catalogue B would have decided otherwise than A on recorded failures",
-		Long: "Replays the failures that the journal holds through two catalogues, and counts by policy those that B\n" +
-			"decides otherwise than A (one retries, the other gives up, or to another team) and those that B retries\n" +
-			"earlier or later. Not comparable are those of which the journal does not hold all that a decision\n" +
-			"needs, such as a retry policy that the job brought. A and B are files, or " + builtInName + ". What was taught\n" +
-			"holds in both. Reads the journal that RETRY_WORKER_DATABASE_URL names, beside a running worker too.",
-		Example: "  retry-worker policies diff built-in policies.yaml --since 30d",
-		Args:    takes(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.policiesDiff(cmd.Context(), args[0], args[1], since)
-		},
-	}
-	cmd.Flags().StringVar(&since, "since", "90d", "first failure: an instant, a date, or an age such as 30d")
-	return cmd
-}
+type diffFlags struct{ Since string }
 
 // builtInName stands for the built-in catalogue in place of a file.
 const builtInName = "built-in"
@@ -183,20 +130,20 @@ type policyDiff struct {
 	audit.Differences
 }
 
-func (c *cli) policiesDiff(ctx context.Context, a, b, since string) error {
-	from, err := instantOf("--since", since)
+func (c *cli) policiesDiff(cmd *command, f *diffFlags, args []string) error {
+	from, err := instantOf("--since", f.Since)
 	if err != nil {
 		return err
 	}
 	var catalogues [2]*catalogue.Catalogue
-	for i, file := range []string{a, b} {
+	for i, file := range args {
 		if catalogues[i] = catalogue.Default(); file != builtInName {
 			if catalogues[i], err = loadCatalogue(file); err != nil {
 				return err
 			}
 		}
 	}
-	return readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
+	return readJournal(cmd.Context(), func(ctx context.Context, reader store.Reader) error {
 		line := c.progress("failures replayed")
 		defer line.end()
 		differences, err := audit.Replay(ctx, reader, from, catalogues[0].Policies, catalogues[1].Policies, line.show)

@@ -8,24 +8,12 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
 	"retry-worker/internal/app"
 	"retry-worker/internal/clock"
 	"retry-worker/internal/config"
 )
-
-func (c *cli) serveCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "serve",
-		Short: "Take jobs from the engine and answer them",
-		Long: "Takes jobs from the engine and answers them until SIGTERM or SIGINT; then it finishes what it has\n" +
-			"begun and hands back the rest. A second signal ends it at once. It is configured by environment variables:\n" +
-			settingsHelp(),
-		RunE: func(*cobra.Command, []string) error { return c.serve() },
-	}
-}
 
 // helpWidth is the width of help texts.
 const helpWidth = 100

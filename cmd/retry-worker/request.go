@@ -23,104 +23,22 @@ import (
 	"retry-worker/internal/text"
 )
 
-// An action is an operation of the API as a command. Its flags and help come from the API's description.
-type action struct {
-	use     string // name and argument: the last of the path's parameters
-	request string
-	example string // what follows the name
-	columns string // of a list's table; paths within an item
-}
-
-// A resource is a group of actions.
-type resource struct {
-	path, short string
-	actions     []action
-}
-
-// resources holds the commands that this table describes fully.
-var resources = []resource{
-	{"dead-letters", "List what was given up, show one, send it again or let it go: one, or many at once", []action{
-		{"list", "GET /dead-letters", "--team cadastro --until 3d --sort deadline",
-			"id subject.id reason responsibleTeam assignment.assignee error state createdAt retryCount maxRetries deadline context"},
-		{"show ID", "GET /dead-letters/{id}", anID, ""},
-		{"groups", "GET /dead-letters/groups", "--team ti", "fingerprint count reason pattern teams policy lastSeen firstSeen"},
-	}},
-	{"dead-letters runs", "List bulk runs, show one and its items, pause, resume or cancel it", []action{
-		{"list", "GET /bulk-runs", "--all -o json", "id state total action reason createdAt by counts.recovered counts.dead_again"},
-		{"show RUN", "GET /bulk-runs/{id}", anID, ""},
-		{"items RUN", "GET /bulk-runs/{id}/items", anID + " --outcome refused --all",
-			"deadLetterId outcome subject.id code changedAt number"},
-		{"pause RUN", "POST /bulk-runs/{id}/pause", anID, ""},
-		{"resume RUN", "POST /bulk-runs/{id}/resume", anID, ""},
-		{"cancel RUN", "POST /bulk-runs/{id}/cancel", anID, ""},
-	}},
-	{"causes", "List causes of failures, show one, teach what is done about it, or take that back", []action{
-		{"list", "GET /causes", "--taught",
-			"id failures taught.classification taught.team pattern recovered reason lastSeen policy"},
-		{"show CAUSE", "GET /causes/{id}", aCause, ""},
-		{"teach CAUSE", "POST /causes/{id}/teach",
-			aCause + ` --classification PERMANENT --team cadastro --reason "a operadora confirmou"`, ""},
-		{"forget CAUSE", "DELETE /causes/{id}/teach", aCause + ` --reason "a operadora corrigiu o leiaute"`, ""},
-	}},
-	{"destinations", "List where claims are submitted, show one, hold its claims, send one ahead or release them", []action{
-		{"list", "GET /destinations", "-o json",
-			"name state held since nearestDeadline cause oldestHeldSince nextTest opensAt expectedBack.median"},
-		{"show NAME", "GET /destinations/{name}", "unimed-sp", ""},
-		{"hold NAME", "POST /destinations/{name}/hold",
-			`unimed-sp --until 2026-03-01T18:00:00-03:00 --reason "em manutenção"`, ""},
-		{"release NAME", "POST /destinations/{name}/release", `unimed-sp --per-minute 20 --reason "portal voltou"`, ""},
-		{"probe NAME", "POST /destinations/{name}/probe", `unimed-sp --reason "operadora avisou que voltou"`, ""},
-	}},
-}
-
-// Ids for the examples.
-const (
-	anID   = "3fa85f64-5717-5562-b3fc-2c963f66afa6"
-	aCause = "0a1b2c3d4e5f6071"
-)
-
-// resource returns the command group of a resource, with more commands added.
-func (c *cli) resource(path string, more ...*cobra.Command) *cobra.Command {
-	i := slices.IndexFunc(resources, func(r resource) bool { return r.path == path })
-	var commands []*cobra.Command
-	for n := range resources[i].actions {
-		commands = append(commands, c.action(path, &resources[i].actions[n]))
+// send sends a request with a command's flags and arguments, and prints the answer.
+func (c *cli) send(cmd *command, op operation, args []string) error {
+	r := op.read(cmd, args)
+	if cmd.columns != "" {
+		return c.list(cmd.Context(), r, cmd.columns)
 	}
-	return group(path[strings.LastIndex(path, " ")+1:], resources[i].short, "Speaks to the API of a running worker, with the "+
-		"token in "+tokenVariable+" or --token-file\nif that asks for one.", append(commands, more...)...)
-}
-
-// action returns the command of an action.
-func (c *cli) action(path string, a *action) *cobra.Command {
-	op := operationOf(a.request)
-	words := strings.Fields(a.use)
-	short := op.Summary + " (role " + op.Action.Least().String() + ")"
-	cmd := &cobra.Command{
-		Use: a.use, Short: short, Long: strings.TrimSpace(short + ".\n" + wrapped(op.Detail, "")), Args: takes(len(words) - 1),
-		Example: "  retry-worker " + path + " " + words[0] + " " + a.example,
+	answer, err := c.ask(cmd.Context(), r)
+	if err != nil {
+		return err
 	}
-	op.register(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		r := op.read(cmd, args)
-		if a.columns != "" {
-			return c.list(cmd.Context(), r, a.columns)
-		}
-		answer, err := c.ask(cmd.Context(), r)
-		if err != nil {
-			return err
-		}
-		return c.print(answer, "claims: id deadline policy heldSince")
-	}
-	if a.columns != "" {
-		cmd.Flags().BoolVar(&c.all, "all", false, "every page")
-	}
-	c.server.register(cmd.Flags())
-	return cmd
+	return c.print(answer, "claims: id deadline policy heldSince")
 }
 
 // ask sends a request to the API and returns its answer. If the API refuses the input, the error is a usageError.
 func (c *cli) ask(ctx context.Context, r *request) ([]byte, error) {
-	client, err := c.server.client()
+	client, err := c.api()
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +59,7 @@ func (c *cli) ask(ctx context.Context, r *request) ([]byte, error) {
 
 // foreign returns the error of an answer that is not from a retry-worker.
 func (c *cli) foreign(why any) error {
-	return fmt.Errorf("the answer of %s is not that of a retry-worker's API: %v; check --server", c.server.made.Base, why)
+	return fmt.Errorf("the answer of %s is not that of a retry-worker's API: %v; check --server", c.client.Base, why)
 }
 
 // list prints one page of a list, or all.
@@ -165,8 +83,8 @@ func (c *cli) list(ctx context.Context, r *request, columns string) error {
 		case first && !more:
 			fmt.Fprintln(c.out, "Nothing was found.")
 		}
-		if err != nil || !more || !c.all || c.out.err != nil { // stop if nothing more can be written
-			if more && !c.all && !c.json() {
+		if err != nil || !more || !c.pages.All || c.out.err != nil { // stop if nothing more can be written
+			if more && !c.pages.All && !c.json() {
 				fmt.Fprintln(c.out, "\nMore follow: --all lists them all.")
 			}
 			return err
@@ -188,25 +106,14 @@ func instantOf(flag, text string) (time.Time, error) {
 	return t, nil
 }
 
-// apiCommand sends any request to the API.
-func (c *cli) apiCommand() *cobra.Command {
-	var body string
-	cmd := &cobra.Command{
-		Use:   "api METHOD PATH",
-		Short: "Send any request to the API of a running worker, and print its answer",
-		Long: "Sends any request to the API of a running worker, and prints its answer. PATH is what follows /api/v1;\n" +
-			"`retry-worker api GET /openapi.json` describes them all. Without -o json the answer is indented.",
-		Example: "  retry-worker api GET /subjects/tiss-submission/CLM-001-1234567890\n" +
-			`  retry-worker api POST /outcomes -d '{"policy":"tiss-submission","id":"CLM-001-1234567890","outcome":"success"}'`,
-		Args: takes(2),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.api(cmd.Context(), args[0], args[1], body) },
-	}
-	cmd.Flags().StringVarP(&body, "data", "d", "", "body of the request, a JSON object")
-	c.server.register(cmd.Flags())
-	return cmd
+type apiFlags struct {
+	*serverFlags
+	Data string `short:"d"`
 }
 
-func (c *cli) api(ctx context.Context, method, path, body string) error {
+// request sends any request to the API.
+func (c *cli) request(cmd *command, f *apiFlags, args []string) error {
+	method, path, body := args[0], args[1], f.Data
 	r := &request{operation: operation{&api.Operation{Method: strings.ToUpper(method)}}, path: path}
 	switch {
 	case !slices.Contains([]string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete}, r.Method):
@@ -218,7 +125,7 @@ func (c *cli) api(ctx context.Context, method, path, body string) error {
 	case body != "":
 		return &usageError{errors.New("--data is given, but GET takes no body; put parameters behind a ? in PATH")}
 	}
-	answer, err := c.ask(ctx, r)
+	answer, err := c.ask(cmd.Context(), r)
 	if err != nil {
 		return err
 	}
@@ -233,19 +140,19 @@ func (c *cli) api(ctx context.Context, method, path, body string) error {
 	return err
 }
 
-// described is the API's description.
-var described = sync.OnceValue(api.Description)
+// operations is the API's description.
+var operations = sync.OnceValue(api.Description)
 
 // operation is an operation of the API as a command, with a flag for each field.
 type operation struct{ *api.Operation }
 
 // operationOf returns the operation of a method and a path, such as "GET /causes/{id}".
 func operationOf(request string) operation {
-	i := slices.IndexFunc(described(), func(o *api.Operation) bool { return o.Method+" "+o.Path == request })
+	i := slices.IndexFunc(operations(), func(o *api.Operation) bool { return o.Method+" "+o.Path == request })
 	if i < 0 {
 		panic("the API does not describe " + request) // a test makes every command
 	}
-	return operation{described()[i]}
+	return operation{operations()[i]}
 }
 
 // flagNames holds the flags that differ from their field's name. A key may begin with the field's place.
@@ -258,22 +165,23 @@ func flagOf(f *api.Field) string {
 }
 
 // register adds the flags of the operation's fields, or of those in only, to a command.
-func (o operation) register(cmd *cobra.Command, only ...string) {
+func (o operation) register(cmd *command, only ...string) {
 	flags := cmd.Flags()
 	for _, f := range o.Fields {
 		name := flagOf(f)
 		if f.In == "path" || f.Type == "object" || len(only) > 0 && !slices.Contains(only, f.Name) {
 			continue
 		}
+		usage := cmp.Or(cmd.usages[name], o.usage(f))
 		switch {
 		case f.Type == "boolean":
-			flags.Bool(name, false, o.usage(f))
+			flags.Bool(name, false, usage)
 		case f.Type == "integer" && !f.Any:
-			flags.Int64(name, 0, o.usage(f))
+			flags.Int64(name, 0, usage)
 		case f.Type == "number":
-			flags.Float64(name, 0, o.usage(f))
+			flags.Float64(name, 0, usage)
 		default:
-			flags.String(name, "", o.usage(f))
+			flags.String(name, "", usage)
 			_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(f.Enum, cobra.ShellCompDirectiveNoFileComp))
 		}
 	}
@@ -340,7 +248,7 @@ type request struct {
 var pathParameters = regexp.MustCompile(`\{\w+\}`)
 
 // read returns the request of a command's flags and arguments.
-func (o operation) read(cmd *cobra.Command, args []string) *request {
+func (o operation) read(cmd *command, args []string) *request {
 	query, body := o.given(cmd)
 	r := &request{operation: o, path: o.Path, query: query}
 	for i, parameter := range pathParameters.FindAllString(o.Path, -1) {
@@ -354,7 +262,7 @@ func (o operation) read(cmd *cobra.Command, args []string) *request {
 }
 
 // given returns the query and body of the flags that are set. The API checks them and reports what is missing.
-func (o operation) given(cmd *cobra.Command) (query url.Values, body map[string]any) {
+func (o operation) given(cmd *command) (query url.Values, body map[string]any) {
 	query, body = url.Values{}, map[string]any{}
 	for _, f := range o.Fields {
 		flag := cmd.Flags().Lookup(flagOf(f))

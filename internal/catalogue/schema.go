@@ -24,8 +24,8 @@ var schema []byte
 // Schema returns the JSON Schema of the format, for editors too.
 func Schema() []byte { return bytes.Clone(schema) }
 
-// schemaName is what the schema is called in the URLs of its parts.
-const schemaName = "catalogue.schema.json"
+// schemaName begins the URLs of the schema's parts. Without the slashes it would be a file of the working directory.
+const schemaName = "file:///catalogue.schema.json"
 
 // compiler returns the compiler with the schema and all parts of it compiled, so that it only looks them up from now on,
 // which is safe for concurrent use.

@@ -80,12 +80,15 @@ func textsOf[T ~string](values []T) (texts []string) {
 	return texts
 }
 
-// TestSchemaTakesChanges: an editor holds a file that extends the built-in catalogue against the schema as it is.
+// TestSchemaTakesChanges: an editor holds a file that extends the built-in catalogue against the schema as it is, wherever
+// the program stands.
 func TestSchemaTakesChanges(t *testing.T) {
 	content, err := os.ReadFile("testdata/extends/all-kinds-of-changes.yaml")
 	mustDo(t, err)
 	var v map[string]any
 	mustDo(t, yaml.Unmarshal(content, &v))
+	compiler()
+	t.Chdir(t.TempDir())
 	for _, extends := range []bool{true, false} {
 		if !extends {
 			v = maps.Clone(v)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/text"
 )
 
 // kinds lists the keys of the kinds of backoff.
@@ -26,12 +27,12 @@ func (b *builder) backoff(path string, doc *backoff) decision.BackoffRule {
 		found := cmp.Or(strings.Join(given, " and "), "none")
 		b.problem(path, found, "exactly one of "+strings.Join(kinds, ", "))
 	}
-	rule := decision.BackoffRule{Base: time.Duration(doc.Constant), Factor: 1, Jitter: float64(doc.Jitter),
-		Min: time.Duration(doc.Min), Max: time.Duration(doc.Max), Rounding: time.Duration(doc.Rounding)}
+	rule := doc.BackoffRule
+	rule.Base, rule.Factor = doc.Constant, 1
 	delays := []delay{{path + ".constant", rule.Base}}
 	switch {
 	case doc.Exponential != nil:
-		rule.Base, rule.Factor = time.Duration(doc.Exponential.Base), doc.Exponential.Factor
+		rule.Base, rule.Factor = doc.Exponential.Base, doc.Exponential.Factor
 		delays = []delay{{path + ".exponential.base", rule.Base}}
 		if !b.has(path + ".max") {
 			b.problem(path+".max", "nothing", "the longest wait, as an exponential backoff grows")
@@ -39,8 +40,7 @@ func (b *builder) backoff(path string, doc *backoff) decision.BackoffRule {
 	case len(doc.List) > 0:
 		rule.Base, delays = 0, nil
 		for i, d := range doc.List {
-			rule.List = append(rule.List, time.Duration(d))
-			delays = append(delays, delay{itemOf(path+".list", i), time.Duration(d)})
+			delays = append(delays, delay{itemOf(path+".list", i), d})
 		}
 	}
 	b.bounds(path, &rule, delays, doc.Exponential != nil)
@@ -60,7 +60,7 @@ func (b *builder) bounds(path string, rule *decision.BackoffRule, delays []delay
 	exact := rule.Precision()
 	rule.Rounding = cmp.Or(rule.Rounding, exact)
 	if at := path + ".rounding"; rule.Max > 0 && rule.Rounding > rule.Max && b.has(at) {
-		b.mismatch(at, "at most the longest wait ("+Duration(rule.Max.Truncate(time.Millisecond)).String()+")")
+		b.mismatch(at, "at most the longest wait ("+text.Duration(rule.Max.Truncate(time.Millisecond))+")")
 		return
 	}
 	for _, bound := range []struct {
@@ -71,12 +71,12 @@ func (b *builder) bounds(path string, rule *decision.BackoffRule, delays []delay
 		case !b.has(path+bound.key) && *bound.of > 0: // rounded like the delays
 			*bound.of = max(bound.of.Round(rule.Rounding), time.Millisecond)
 		case *bound.of%exact != 0: // R7
-			b.mismatch(path+bound.key, "a multiple of "+Duration(exact).String()+
+			b.mismatch(path+bound.key, "a multiple of "+text.Duration(exact)+
 				", as finely as a policy with a min of a minute or more computes")
 		}
 	}
-	shortest, longest := Duration(rule.Min), Duration(rule.Max)
-	if longest > 0 && shortest > longest {
+	shortest, longest := text.Duration(rule.Min), text.Duration(rule.Max)
+	if rule.Max > 0 && rule.Min > rule.Max {
 		at := path + ".min"
 		if !b.has(at) {
 			at = path + ".max"

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/text"
 )
 
 // builder makes policies from a document and reports contradictions. Zero values are absent, or already reported by the
@@ -41,19 +41,16 @@ func (b *builder) build(doc *document) {
 
 func (b *builder) policy(name string, doc *policy) *decision.Policy {
 	path := join("policies", name)
-	p := &decision.Policy{
-		Name: name, Description: doc.Description, Catalogue: b.catalogue.Version,
-		IDVariable: doc.ID.Variable, ErrorVariable: doc.Error.Variable, HTTPStatusVariable: doc.HTTPStatus.Variable,
-		Own: doc.JobRetryPolicy, Destination: doc.Destination, Stretch: doc.Stretch, InvalidID: decision.InvalidID,
-		MaxRetries: doc.MaxRetries, TotalLimit: time.Duration(doc.TotalLimit), Salt: doc.Salt,
-		EmptyError:   cmp.Or(doc.EmptyError, decision.RejectEmptyError),
-		UnknownError: cmp.Or(doc.UnknownError, decision.RetryUnknown),
-		LimitTeam:    doc.LimitTeam,
-	}
+	made := doc.Policy
+	p := &made
+	p.Name, p.Catalogue, p.InvalidID = name, b.catalogue.Version, decision.InvalidID
+	p.IDVariable, p.ErrorVariable, p.HTTPStatusVariable = doc.ID.Variable, doc.Error.Variable, doc.HTTPStatus.Variable
+	p.EmptyError = cmp.Or(p.EmptyError, decision.RejectEmptyError)
+	p.UnknownError = cmp.Or(p.UnknownError, decision.RetryUnknown)
 	if name == decision.DefaultPolicy {
 		p.InvalidID = decision.InvalidClaimID
 	}
-	if doc.Stretch && doc.Destination == nil {
+	if p.Stretch && p.Destination == nil {
 		b.problem(path+".stretch", "a policy without a destination", "destination beside it, which tells what is waited for")
 	}
 	for key := range slices.Chunk(b.at(path+".context").Content, 2) { // in the order of the file
@@ -63,14 +60,14 @@ func (b *builder) policy(name string, doc *policy) *decision.Policy {
 		p.Context = append(p.Context, field)
 	}
 	p.IDPattern = b.idPattern(path+".id.pattern", doc.ID.Pattern)
-	b.team(path+".limitTeam", doc.LimitTeam)
+	b.team(path+".limitTeam", p.LimitTeam)
 	p.Backoff = b.backoff(path+".backoff", &doc.Backoff)
 	if shortest := p.Backoff.Min; p.TotalLimit > 0 && p.TotalLimit < shortest {
 		b.mismatch(path+".totalLimit",
-			fmt.Sprintf("at least backoff.min (%s), or no retry is ever scheduled", Duration(shortest)))
+			fmt.Sprintf("at least backoff.min (%s), or no retry is ever scheduled", text.Duration(shortest)))
 	}
 	p.Rules = b.rules(path, doc)
-	if p.PresumedRetries = doc.PresumedRetries; !b.has(path + ".presumedRetries") {
+	if !b.has(path + ".presumedRetries") {
 		p.PresumedRetries = min(1, max(0, p.MaxRetries))
 	}
 	if p.PresumedRetries < 0 || p.PresumedRetries > max(0, p.MaxRetries) {
@@ -92,8 +89,8 @@ func (b *builder) team(path string, name decision.Team) {
 }
 
 // idPattern compiles the pattern of ids. It may contain * and +: RE2 takes linear time, and ids are short.
-func (b *builder) idPattern(path, text string) *regexp.Regexp {
-	pattern, err := regexp.Compile(text)
+func (b *builder) idPattern(path, s string) *regexp.Regexp {
+	pattern, err := regexp.Compile(s)
 	if err != nil {
 		b.mismatch(path, "a regular expression as RE2 reads them ("+err.Error()+")")
 		return nil

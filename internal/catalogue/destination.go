@@ -1,13 +1,14 @@
 package catalogue
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
-	"time"
+
+	"go.yaml.in/yaml/v3"
 
 	"retry-worker/internal/destination"
+	"retry-worker/internal/text"
 )
 
 // defaultDestination names the settings that every other destination inherits.
@@ -17,14 +18,13 @@ const defaultDestination = "default"
 func (b *builder) destinations(doc *document) {
 	all := &b.catalogue.Destinations
 	all.Named = make(map[string]destination.Settings, len(doc.Destinations))
-	inherited := doc.Destinations[defaultDestination]
 	if at := join("destinations", defaultDestination) + ".label"; b.has(at) {
 		b.mismatch(at, "a label of one destination: default is many")
 	}
-	all.Others = b.settings(join("destinations", defaultDestination), &inherited, destination.Defaults())
+	all.Others = b.settings(defaultDestination, doc.Destinations[defaultDestination], destination.Defaults())
 	for _, name := range slices.Sorted(maps.Keys(doc.Destinations)) {
-		if own := doc.Destinations[name]; name != defaultDestination {
-			all.Named[name] = b.settings(join("destinations", name), &own, all.Others)
+		if name != defaultDestination {
+			all.Named[name] = b.settings(name, doc.Destinations[name], all.Others)
 		}
 	}
 	for _, p := range b.catalogue.Policies {
@@ -35,32 +35,22 @@ func (b *builder) destinations(doc *document) {
 	b.openings(doc)
 }
 
-func (b *builder) settings(path string, doc *destinationSettings, s destination.Settings) destination.Settings {
-	s.Label = doc.Label
-	set(&s.OpensAt.Failures, float64(doc.OpensAt.Failures))
-	set(&s.OpensAt.Of, doc.OpensAt.Of)
-	set(&s.OpensAt.Within, time.Duration(doc.OpensAt.Within))
-	set(&s.Probe.Every, time.Duration(doc.Probe.Every))
-	set(&s.Probe.URL, doc.Probe.URL)
-	if len(doc.Probe.Expect) > 0 {
-		s.Probe.Expect = doc.Probe.Expect
+// settings returns the settings of a destination, given those that it inherits.
+func (b *builder) settings(name string, own yaml.Node, inherited destination.Settings) destination.Settings {
+	path := join("destinations", name)
+	s := destinationSettings{Settings: inherited}
+	s.Label = text.Translated{}
+	if err := recovered(func() error { return own.Decode(&s) }); err != nil {
+		b.problem(path, "what cannot be read ("+oneSpace(err)+")", "a destination")
 	}
-	if doc.Calendar != nil {
-		s.Calendar = b.calendar(path+".calendar", doc.Calendar)
+	if s.Own != nil {
+		s.Calendar = b.calendar(path+".calendar", s.Own)
 	}
-	p := doc.Pace
-	set(&s.Pace.Start, float64(p.Start))
-	set(&s.Pace.Most, float64(p.Most))
-	s.Pace.Limited = s.Pace.Limited || p.Most > 0
-	set(&s.Pace.Factor, float64(p.Step.factor))
-	set(&s.Pace.Step, time.Duration(p.Step.every))
-	set(&s.Pace.OnRateLimit, float64(p.OnRateLimit))
-	if at := path + ".pace.start"; b.has(at) && s.Pace.Start > s.Pace.Most {
-		b.mismatch(at, fmt.Sprintf("at most most (%g/min)", s.Pace.Most))
+	p := &s.Pace
+	p.Limited = p.Limited || b.has(path+".pace.most")
+	if at := path + ".pace.start"; b.has(at) && p.Start > p.Most {
+		b.mismatch(at, fmt.Sprintf("at most most (%g/min)", p.Most))
 	}
-	s.Pace.Start = min(s.Pace.Start, s.Pace.Most) // start may be inherited
-	return s
+	p.Start = min(p.Start, p.Most) // start may be inherited
+	return s.Settings
 }
-
-// set assigns found to the variable, unless it is zero.
-func set[T comparable](to *T, found T) { *to = cmp.Or(found, *to) }

@@ -1,11 +1,13 @@
 package catalogue
 
 import (
+	"encoding/json"
 	"math"
 	"time"
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
+	"retry-worker/internal/text"
 )
 
 // Plan is a policy's ladder: every retry of a failure that recurs at once after each of them. It is safe for concurrent
@@ -25,6 +27,15 @@ type Plan struct {
 	// NeverScheduled counts the retries that could only come after TotalLimit (R20).
 	NeverScheduled int64 `json:"neverScheduled"`
 }
+
+// Duration is a length of time, in JSON in seconds.
+type Duration time.Duration
+
+// String returns d as a catalogue has it.
+func (d Duration) String() string { return text.Duration(time.Duration(d)) }
+
+// MarshalJSON returns d in seconds.
+func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).Seconds()) }
 
 // PlannedRetry is one step of the ladder.
 type PlannedRetry struct {

@@ -62,6 +62,7 @@ func (r *reader) document(content []byte, doc *document) bool {
 	if wrong, ok := errors.AsType[*jsonschema.ValidationError](err); ok {
 		r.refuse(wrong)
 	}
+	decodable(root, "")
 	if err := recovered(func() error { return root.Decode(doc) }); err != nil {
 		r.problemAt(1, fileField, "what cannot be read ("+oneSpace(err)+")", "a catalogue")
 	}

@@ -37,9 +37,13 @@ func TestSchemaAndTypes(t *testing.T) {
 			Version  int
 			document `yaml:",inline"`
 		}{}
-		d := yaml.NewDecoder(strings.NewReader(content))
-		d.KnownFields(true)
-		mustDo(t, d.Decode(&known))
+		var root yaml.Node
+		mustDo(t, yaml.Unmarshal([]byte(content), &root))
+		decodable(&root, "")
+		strictly(t, &root, &known)
+		for _, n := range known.Destinations {
+			strictly(t, &n, new(destinationSettings))
+		}
 		every += content
 	}
 	delete(schema.Defs, "wholePolicy")
@@ -71,6 +75,15 @@ func TestSchemaAndTypes(t *testing.T) {
 			t.Errorf("%s.%s is one of %v, want %v", choice.def, choice.key, got, choice.want)
 		}
 	}
+}
+
+// strictly decodes n, each key of which must have a field.
+func strictly(t *testing.T, n *yaml.Node, into any) {
+	content, err := yaml.Marshal(n)
+	mustDo(t, err)
+	d := yaml.NewDecoder(bytes.NewReader(content))
+	d.KnownFields(true)
+	mustDo(t, d.Decode(into))
 }
 
 func textsOf[T ~string](values []T) (texts []string) {

@@ -12,7 +12,7 @@ import (
 )
 
 // Policy says how the failures of one kind of work are retried. It is a value: built once by the catalogue, shared, and
-// never changed.
+// never changed. The keys are those of a catalogue.
 type Policy struct {
 	// Name is the name by which tasks ask for it (header retryPolicy).
 	Name string
@@ -27,36 +27,36 @@ type Policy struct {
 	// Destination says where claims go; nil if the policy has no destinations.
 	Destination *DestinationVariable
 	// Context lists what people see with a claim.
-	Context []ContextField
+	Context []ContextField `yaml:"-"`
 	// Destinations says when claims can be sent. A policy without destinations has its own calendar in Others.
 	Destinations destination.Configured
 	// Stretch makes retries wait until a destination that is down is expected back.
 	Stretch bool
 	// Own names the variables in which a job brings a retry policy of its own (R15); nil if it cannot.
-	Own *OwnVariables
+	Own *OwnVariables `yaml:"jobRetryPolicy"`
 	// IDPattern must match the whole id; a rejection quotes it.
 	IDPattern *regexp.Regexp
 	// InvalidID is the code that rejects an id which does not match.
 	InvalidID RejectionCode
 	// MaxRetries after the first submission, at least 0 (R12, BIL-005-V1).
-	MaxRetries int64
+	MaxRetries int64 `yaml:"maxRetries"`
 	// Backoff between two tries.
-	Backoff BackoffRule
+	Backoff BackoffRule `yaml:"-"`
 	// TotalLimit is the time from the first failure after which no retry is scheduled (R20). An episode is abandoned if
 	// nothing is heard of it for that long after its retry was due. 0 means no limit.
-	TotalLimit time.Duration
+	TotalLimit time.Duration `yaml:"totalLimit"`
 	// Salt makes this policy's jitter differ from that of a policy with the same name elsewhere (R6).
 	Salt string
 	// Rules classify the error.
 	Rules *classify.Classifier
 	// PresumedRetries is how often an error that only looks refused is retried before it is given up (R25).
-	PresumedRetries int64
+	PresumedRetries int64 `yaml:"presumedRetries"`
 	// EmptyError says how an error without text is treated (R11).
-	EmptyError EmptyError
+	EmptyError EmptyError `yaml:"emptyError"`
 	// UnknownError says how an error that no rule knows is treated (R1.6).
-	UnknownError UnknownError
+	UnknownError UnknownError `yaml:"unknownError"`
 	// LimitTeam acts if the retries are used up (R21), or an error is given up without a rule.
-	LimitTeam Team
+	LimitTeam Team `yaml:"limitTeam"`
 }
 
 // DestinationVariable names the process variable that holds a claim's destination, and the destination if it is absent.

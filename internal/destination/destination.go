@@ -16,11 +16,11 @@ import (
 type Settings struct {
 	// Label is the name that people use; empty to use its own.
 	Label   text.Translated
-	OpensAt Threshold
+	OpensAt Threshold `yaml:"opensAt"`
 	Probe   Probe
 	Pace    Pace
 	// Calendar says when claims can be sent; nil means always.
-	Calendar *calendar.Calendar
+	Calendar *calendar.Calendar `yaml:"-"`
 }
 
 // Room returns how long after the opening at next a waiting retry may be made: the time that 600 claims take at the
@@ -62,10 +62,10 @@ type Pace struct {
 	Factor      float64
 	Step        time.Duration
 	// OnRateLimit is the factor by which a RATE_LIMIT changes the pace.
-	OnRateLimit float64
+	OnRateLimit float64 `yaml:"onRateLimit"`
 	// Limited reports whether the policies set Most. Otherwise claims go at once while the destination is up, and Most
 	// only ends ramps.
-	Limited bool
+	Limited bool `yaml:"-"`
 }
 
 // Defaults returns the settings of a destination that is not configured.

@@ -3,20 +3,24 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
+	"retry-worker/internal/api"
 	"retry-worker/internal/audit"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/config"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/store"
+	"retry-worker/internal/text"
 )
 
 // checkedCatalogue is what `policies check -o json` prints.
@@ -158,4 +162,191 @@ func (c *cli) policiesDiff(cmd *command, f *diffFlags, args []string) error {
 		}
 		return c.print(diff)
 	})
+}
+
+// decisions is the request of a dry run.
+const decisions = "POST /decisions"
+
+type decideFlags struct {
+	*serverFlags
+	fileFlag
+	Var []string
+}
+
+func (c *cli) decide(cmd *command, f *decideFlags, _ []string) error {
+	own, err := ownVariables(f.Var)
+	if err != nil {
+		return err
+	}
+	_, body := operationOf(decisions).given(cmd)
+	body["variables"] = own
+	answer, err := c.decision(cmd.Context(), body, f.PoliciesFile)
+	if refused, is := errors.AsType[*api.Refused](err); is {
+		if c.json() && refused.Body != nil {
+			fmt.Fprintln(c.out, string(refused.Body))
+		}
+		return &usageError{refused}
+	}
+	if err != nil {
+		return err
+	}
+	return c.print(answer)
+}
+
+// decision asks the worker that --server names; without --server it decides by the catalogue in force.
+func (c *cli) decision(ctx context.Context, body map[string]any, file string) ([]byte, error) {
+	if c.server.Server != "" {
+		if file != "" {
+			return nil, &usageError{errors.New("--policies-file is given, but a worker has its own policies; leave it or " +
+				"--server out")}
+		}
+		return c.post(ctx, "/decisions", body)
+	}
+	from, err := loadCatalogue(file)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := api.Decide(from.Policies, time.Now().Truncate(time.Second), text.JSON(body))
+	if refused, is := errors.AsType[*api.Refused](err); is {
+		refused.Message = operationOf(decisions).inFlags(refused.Message)
+		policy, _ := body["policy"].(string)
+		if p, _ := from.Policies.Find(policy); p != nil {
+			refused.Message = inFlag(inFlag(refused.Message, p.IDVariable, "--id"), p.ErrorVariable, "--error")
+		}
+	}
+	return answer, err
+}
+
+// ownVariables returns the variables of --var. A value that is no JSON is a text.
+func ownVariables(given []string) (map[string]json.RawMessage, error) {
+	all := map[string]json.RawMessage{}
+	for _, g := range given {
+		name, value, found := strings.Cut(g, "=")
+		if _, twice := all[name]; !found || name == "" || twice {
+			return nil, &usageError{fmt.Errorf("--var is %q, expected NAME=VALUE, such as maxAttempts=3, each name once", g)}
+		}
+		if all[name] = json.RawMessage(strings.TrimSpace(value)); !json.Valid([]byte(value)) {
+			all[name] = json.RawMessage(decision.Text(value))
+		}
+	}
+	return all, nil
+}
+
+type planFlags struct {
+	Policy, MaxAttempts, DelayBetweenAttempts, Destination, At string
+	fileFlag
+}
+
+// plans is what `plan -o json` prints.
+type plans struct {
+	// Catalogue is its version.
+	Catalogue string            `json:"catalogue"`
+	Unit      string            `json:"unit"`
+	Plans     []*catalogue.Plan `json:"plans"`
+}
+
+func (c *cli) plan(_ *command, f *planFlags, _ []string) error {
+	from, err := loadCatalogue(f.PoliciesFile)
+	if err != nil {
+		return err
+	}
+	names := from.Policies.Names()
+	if f.Policy != "" && from.Policies[f.Policy] == nil {
+		return &usageError{fmt.Errorf("the policy is %q, expected one of %s", f.Policy, strings.Join(names, ", "))}
+	}
+	if f.Policy != "" {
+		names = []string{f.Policy}
+	}
+	at, err := instantOf("--at", f.At)
+	if err != nil {
+		return err
+	}
+	if f.Destination != "" && f.At == "" {
+		at = time.Now().Truncate(time.Second)
+	}
+	all := plans{Catalogue: from.Version, Unit: "seconds"}
+	for _, name := range names {
+		own, err := f.own(from.Policies[name])
+		if err != nil {
+			return &usageError{err}
+		}
+		all.Plans = append(all.Plans, catalogue.PlanAt(from.Policies[name], own, f.Destination, at))
+	}
+	if c.json() {
+		return c.print(all)
+	}
+	if _, named := from.Destinations.Named[f.Destination]; !named && f.Destination != "" {
+		fmt.Fprintf(c.out, "%s is not in the policies file: it goes by the default's settings.\n\n", text.Inert(f.Destination))
+	}
+	for i, p := range all.Plans {
+		if i > 0 {
+			fmt.Fprintln(c.out)
+		}
+		if err := c.ladder(p); err != nil {
+			return err
+		}
+		if own := from.Policies[p.Policy].Own; own != nil && f.MaxAttempts+f.DelayBetweenAttempts == "" {
+			fmt.Fprintf(c.out, "Shown for a job that brings no retry policy of its own (%s).\n", own.MaxAttempts)
+		}
+	}
+	return nil
+}
+
+// ladder prints a plan for people: the settings, and a line for each retry.
+func (c *cli) ladder(p *catalogue.Plan) error {
+	var rows []map[string]any
+	for _, r := range p.Retries {
+		row := map[string]any{"retry": r.Number, "mayPassLimit": r.MayPassLimit, "closed": r.Why}
+		for name, of := range map[string]catalogue.Range{"wait": r.Wait, "total": r.FromFirst} {
+			row[name+"Earliest"], row[name+"Nominal"], row[name+"Latest"] = of.Earliest.String(), of.Nominal.String(), of.Latest.String()
+		}
+		if r.At != nil {
+			row["at"] = r.At.Format("Mon 2006-01-02 15:04 -0700")
+		}
+		rows = append(rows, row)
+	}
+	columns := "retries: retry waitEarliest waitNominal waitLatest totalEarliest totalNominal totalLatest mayPassLimit"
+	if p.FirstFailure != nil {
+		columns += " at closed"
+	}
+	limit := "none"
+	if p.TotalLimit > 0 {
+		limit = p.TotalLimit.String() + " from the first failure"
+	}
+	fields := map[string]any{"description": p.Description, "destination": p.Destination,
+		"maxRetries": p.MaxRetries, "totalLimit": limit, "retries": rows}
+	if p.NeverScheduled > 0 {
+		fields["neverScheduled"] = p.NeverScheduled
+	}
+	fmt.Fprintln(c.out, p.Policy)
+	return c.print(fields, columns)
+}
+
+// own returns the retry policy of a job with the flags' values. It is an error if the policy named by --policy does not
+// let jobs bring them.
+func (f *planFlags) own(p *decision.Policy) (own decision.OwnPolicy, err error) {
+	var may decision.OwnVariables
+	if p.Own != nil {
+		may = *p.Own
+	}
+	value := func(flag, variable, given string) decision.Value {
+		switch {
+		case given == "":
+		case variable != "":
+			return decision.Typed(given)
+		case f.Policy != "":
+			err = fmt.Errorf("%s is given, but %s lets no job say it; leave it out", flag, p.Name)
+		}
+		return ""
+	}
+	attempts := value("--max-attempts", may.MaxAttempts, f.MaxAttempts)
+	delay := value("--delay-between-attempts", may.Delay, f.DelayBetweenAttempts)
+	if err != nil || attempts+delay == "" {
+		return own, err
+	}
+	own, rejection := p.ReadOwn(&decision.Variables{MaxAttempts: attempts, Delay: delay})
+	if rejection != nil {
+		err = rejection
+	}
+	return own, err
 }

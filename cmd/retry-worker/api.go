@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,8 +19,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"retry-worker/internal/api"
+	"retry-worker/internal/config"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/smallfile"
 	"retry-worker/internal/text"
 )
 
@@ -282,4 +285,198 @@ func (o operation) given(cmd *command) (query url.Values, body map[string]any) {
 		}
 	}
 	return query, body
+}
+
+// planning is the request of a bulk run's plan.
+const planning = "POST /bulk-runs/plan"
+
+type manyFlags struct {
+	Filter []string
+	Yes    bool
+}
+
+// decideMany decides on one dead letter, or on all that --filter chooses.
+func (c *cli) decideMany(cmd *command, f *manyFlags, args []string) error {
+	changed := cmd.Flags().Changed
+	switch many := changed("filter"); {
+	case !many && (f.Yes || changed("per-minute")):
+		return wrongUse(errors.New("--yes or --per-minute is given, expected them with --filter only"))
+	case many && (len(args) > 0 || changed("deadline") || changed("protocol-number")):
+		return wrongUse(errors.New("--filter and an id, --deadline or --protocol-number are given, expected many without " +
+			"them, or one without --filter"))
+	case !many && len(args) != 1:
+		return wrongUse(fmt.Errorf("nothing is chosen, expected the id of one dead letter, or --filter key=value for many "+
+			"(--filter all for every open one); `%s --help` says more", cmd.CommandPath()))
+	case many:
+		return c.bulk(cmd, f)
+	}
+	return c.send(cmd, cmd.op, args)
+}
+
+type assignFlags struct {
+	Nobody bool
+	Of     string
+}
+
+// assign assigns one dead letter, or all of somebody's.
+func (c *cli) assign(cmd *command, f *assignFlags, args []string) error {
+	to, many := cmd.Flags().Changed("to"), f.Of != ""
+	switch {
+	case len(args) > 1 || (len(args) == 1) == many || f.Nobody && to || many && !f.Nobody && !to:
+		return wrongUse(errors.New("expected the id of one dead letter, or --of NAME for all that somebody has, with --to or " +
+			"--nobody"))
+	case !f.Nobody && !to:
+		_ = cmd.Flags().Set("to", deadletter.Me) // cannot fail for a text
+	case many:
+		return c.send(cmd, operationOf("PUT /assignees/{name}"), []string{f.Of})
+	}
+	return c.send(cmd, cmd.op, args)
+}
+
+// parseFilter returns the filters of --filter in the API's form.
+func parseFilter(given []string) (map[string]string, error) {
+	filter := map[string]string{}
+	for _, g := range given {
+		key, value, pair := strings.Cut(g, "=")
+		_, twice := filter[key]
+		switch {
+		case g == "all" && len(given) == 1:
+			return filter, nil
+		case !pair || value == "":
+			return nil, &usageError{fmt.Errorf("--filter is %q, expected key=value, or all alone", g)}
+		case twice:
+			return nil, &usageError{fmt.Errorf("--filter %s is given twice, expected once: all filters must fit", key)}
+		}
+		filter[key] = value
+	}
+	return filter, nil
+}
+
+// bulk shows what a bulk run would do; with --yes it starts the run.
+func (c *cli) bulk(cmd *command, f *manyFlags) error {
+	filter, err := parseFilter(f.Filter)
+	if err != nil {
+		return err
+	}
+	_, command := operationOf(planning).given(cmd)
+	command["action"], command["filter"] = cmd.Name(), filter
+	text, err := c.post(cmd.Context(), "/bulk-runs/plan", command)
+	if err != nil {
+		return err
+	}
+	var plan api.BulkPlan
+	if err := json.Unmarshal(text, &plan); err != nil {
+		return c.foreign(err)
+	}
+	command["reason"], command["token"] = cmd.Flags().Lookup("reason").Value.String(), plan.Token
+	command["filter"] = plan.Filter // has an instant where an age was given
+	err = c.printPlan(&plan, text)
+	switch {
+	case err != nil:
+		return err
+	case !f.Yes && !c.json():
+		fmt.Fprintln(c.out, "\nThis is a plan: --yes with a --reason carries it out.")
+		return nil
+	case !f.Yes:
+		return nil
+	case plan.Ready == 0:
+		return fmt.Errorf("nothing was started: of %d open dead letters that fit, none can be decided", plan.Total)
+	}
+	if text, err = c.post(cmd.Context(), "/bulk-runs", command); err != nil {
+		return err
+	}
+	if !c.json() {
+		fmt.Fprintln(c.out, "\nA bulk run does it:")
+	}
+	return c.print(text)
+}
+
+// printPlan prints a plan: unchanged as JSON; for people without the token, and with flags in place of the API's
+// fields.
+func (c *cli) printPlan(plan *api.BulkPlan, text []byte) error {
+	if c.json() {
+		return c.print(text)
+	}
+	retry := operationOf("POST /dead-letters/{id}/retry")
+	for i := range plan.Refused {
+		plan.Refused[i].Message = retry.inFlags(plan.Refused[i].Message)
+	}
+	plan.Token = ""
+	return c.print(plan, "causes: fingerprint count reason pattern teams policy lastSeen")
+}
+
+// post sends a body to the API and returns the answer.
+func (c *cli) post(ctx context.Context, path string, body map[string]any) ([]byte, error) {
+	return c.ask(ctx, &request{operation: operationOf("POST " + path), path: path, body: text.JSON(body)})
+}
+
+const (
+	// apiTime bounds one request to the API.
+	apiTime = 40 * time.Second
+	// tokenVariable holds the token for the API. There is no flag for it, because process lists show flags.
+	tokenVariable = "RETRY_WORKER_TOKEN"
+)
+
+// serverFlags say where the API is, and with which token to call it.
+type serverFlags struct{ Server, TokenFile, CaFile string }
+
+// api returns the client for the server that flags and environment name. It is made once. Its errors are usage errors.
+func (c *cli) api() (*api.Client, error) {
+	if c.client != nil {
+		return c.client, nil
+	}
+	f := &c.server
+	settings, err := config.Load("RETRY_WORKER_HTTP_ADDR")
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	base, wrongServer := baseOf(cmp.Or(f.Server, settings.HTTPAddr), settings.TLSCertFile != "" && f.Server == "")
+	source, token, noToken := tokenVariable, settings.Token, error(nil)
+	if f.TokenFile != "" {
+		source = "--token-file " + f.TokenFile
+		token, noToken = readToken(f.TokenFile)
+	}
+	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		noToken = fmt.Errorf("%s holds no token (not shown), expected one as `retry-worker token new` prints it", source)
+	}
+	roots, noRoots := smallfile.Authorities("--ca-file", f.CaFile)
+	client := &api.Client{Base: base, Token: token, Flag: "server", TokenFrom: tokenVariable + " or --token-file",
+		// No proxy: the environment's is for other hosts. No redirections: the token is for this server alone.
+		Client: http.Client{
+			Timeout:       apiTime,
+			Transport:     &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}}
+	if err := wrongUse(wrongServer, noToken, noRoots); err != nil {
+		return nil, err
+	}
+	c.client = client
+	return client, nil
+}
+
+// baseOf returns the URL to which the API's paths are added.
+func baseOf(server string, secure bool) (string, error) {
+	if !strings.Contains(server, "://") {
+		server = map[bool]string{false: "http://", true: "https://"}[secure] + reachable(server)
+	}
+	u, err := url.Parse(server)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil ||
+		u.RawQuery != "" || u.Fragment != "" {
+		return "", errors.New("--server is no address of a console (not shown), expected host:port such as 127.0.0.1:8095, or " +
+			"https://…")
+	}
+	return strings.TrimSuffix(u.String(), "/"), nil
+}
+
+// readToken reads a token from a file that others must not be able to read, since the token lets them in.
+func readToken(path string) (string, error) {
+	content, err := smallfile.ReadSecret(path, 4096) // no token is longer
+	token := strings.TrimSpace(string(content))
+	if err != nil {
+		return "", fmt.Errorf("--token-file %s cannot be read: %w; name a readable file with a token in it", path, err)
+	}
+	if token == "" {
+		return "", fmt.Errorf("--token-file %s is empty, expected a token as `retry-worker token new` prints it", path)
+	}
+	return token, nil
 }

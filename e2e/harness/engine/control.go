@@ -2,20 +2,15 @@ package engine
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
+	"strconv"
 	"strings"
 	"time"
-
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 )
 
 const (
@@ -126,46 +121,39 @@ func (e *Engine) follow(ctx context.Context, next *int64, take func(line []byte)
 	}
 }
 
-// Counters are the engine's at one instant. They start again with its process.
-type Counters map[string]*dto.MetricFamily
+// Counters are the engine's at one instant, in Prometheus' words. They start again with its process.
+type Counters string
 
 // Jobs returns how often an action happened to jobs of a type (empty: any): such as "created", "activated",
 // "completed", "failed", "timed out", "error thrown", "canceled", "retries updated", "recurred".
 func (c Counters) Jobs(jobType, action string) int {
-	return c.sum("zeebe_job_events_total", map[string]string{"type": jobType, "action": action})
+	return c.sum("zeebe_job_events_total", jobType, action)
 }
 
 // Elements returns how often an action, such as "activated", "completed" or "terminated", happened to elements of a
 // type, such as "PROCESS" or "SERVICE_TASK". An empty type is any.
 func (c Counters) Elements(elementType, action string) int {
-	return c.sum("zeebe_element_instance_events_total", map[string]string{"type": elementType, "action": action})
+	return c.sum("zeebe_element_instance_events_total", elementType, action)
 }
 
 // PendingIncidents returns how many incidents are open.
-func (c Counters) PendingIncidents() int { return c.sum("zeebe_pending_incidents_total", nil) }
+func (c Counters) PendingIncidents() int { return c.sum("zeebe_pending_incidents_total", "", "") }
 
-// sum adds up a counter over the labels that are not given.
-func (c Counters) sum(name string, labels map[string]string) int {
-	total := 0.0
-	for _, m := range c[name].GetMetric() {
-		differs := func(l *dto.LabelPair) bool { want := labels[l.GetName()]; return want != "" && want != l.GetValue() }
-		if !slices.ContainsFunc(m.GetLabel(), differs) {
-			total += m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetUntyped().GetValue()
+// sum adds up a counter over the labels that are empty.
+func (c Counters) sum(name, kind, action string) (total int) {
+	for line := range strings.Lines(string(c)) {
+		labels, value, _ := strings.Cut(strings.TrimSpace(line), "} ")
+		if strings.HasPrefix(labels, name+"{") && (kind == "" || strings.Contains(labels, `type="`+kind+`"`)) &&
+			(action == "" || strings.Contains(labels, `action="`+action+`"`)) {
+			n, _ := strconv.Atoi(value)
+			total += n
 		}
 	}
-	return int(total)
+	return total
 }
 
 // Counters asks the engine for its counters.
 func (e *Engine) Counters(ctx context.Context) (Counters, error) {
 	text, err := e.ask(ctx, http.MethodGet, "/actuator/prometheus", "")
-	if err != nil {
-		return nil, err
-	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
-	if err != nil {
-		return nil, fmt.Errorf("the engine's counters: %w", err)
-	}
-	return families, nil
+	return Counters(text), err
 }

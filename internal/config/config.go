@@ -23,16 +23,16 @@ import (
 	"retry-worker/internal/zeebe"
 )
 
-// Settings of one process, validated. A field with the tag env is read from that variable; see Variable and decode for
-// the other tags.
+// Settings of one process, validated. A field with the tag env is read from that variable; see Variable, load and read
+// for the other tags.
 type Settings struct {
 	HTTPAddr        string         `group:"Console and API" env:"RETRY_WORKER_HTTP_ADDR" as:"address" default:"127.0.0.1:8095" desc:"console and API: host:port; loopback only without a tokens file"`
 	OperateURL      string         `env:"RETRY_WORKER_OPERATE_URL" page:"Operate" desc:"where people open Camunda's Operate, for links to process instances: https://…; empty: no links"`
 	GrafanaURL      string         `env:"RETRY_WORKER_GRAFANA_URL" page:"Grafana" desc:"where people open the Grafana board, for a link from the overview: https://…/d/…; empty: no link"`
 	ClaimURL        string         `env:"RETRY_WORKER_CLAIM_URL" desc:"a claim's page in the hospital's own system, for a link: https://…/{id}, or with {VARIABLE}s of its context; empty: no link"`
 	AuthTokensFile  string         `env:"RETRY_WORKER_AUTH_TOKENS_FILE" desc:"who may use console and API (retry-worker token new), taken up again when it changes; empty: everybody on this machine"`
-	TLSCertFile     string         `env:"RETRY_WORKER_TLS_CERT_FILE" desc:"PEM file with the certificate of console and API, taken up again when it changes; empty: no TLS"`
-	TLSKeyFile      string         `env:"RETRY_WORKER_TLS_KEY_FILE" desc:"PEM file with the certificate's key"`
+	TLSCertFile     string         `env:"RETRY_WORKER_TLS_CERT_FILE" with:"RETRY_WORKER_TLS_KEY_FILE" desc:"PEM file with the certificate of console and API, taken up again when it changes; empty: no TLS"`
+	TLSKeyFile      string         `env:"RETRY_WORKER_TLS_KEY_FILE" with:"RETRY_WORKER_TLS_CERT_FILE" desc:"PEM file with the certificate's key"`
 	Proxies         []netip.Prefix `env:"RETRY_WORKER_PROXIES" desc:"reverse proxies before console and API, networks or addresses, comma-separated: their X-Forwarded-For is believed"`
 	Token           string         `env:"RETRY_WORKER_TOKEN" desc:"token that the other commands show to the API; serve does not read it"`
 	PoliciesFile    string         `group:"Jobs and policies" env:"RETRY_WORKER_POLICIES_FILE" desc:"policy catalogue (YAML), taken up again when it changes; empty: the built-in one"`
@@ -60,7 +60,7 @@ type Settings struct {
 // parts holds settings that do not correspond to one field of Settings.
 type parts struct {
 	OIDC         access.Provider
-	SMTPURL      string `group:"Messages to teams" env:"RETRY_WORKER_SMTP_URL" desc:"mail server for what teams are told: smtp://USER@HOST:587 (STARTTLS) or smtps://USER@HOST:465; empty: no e-mail"`
+	SMTPURL      string `group:"Messages to teams" env:"RETRY_WORKER_SMTP_URL" with:"RETRY_WORKER_MAIL_FROM" desc:"mail server for what teams are told: smtp://USER@HOST:587 (STARTTLS) or smtps://USER@HOST:465; empty: no e-mail"`
 	SMTP         notify.MailServer
 	MailFrom     string   `env:"RETRY_WORKER_MAIL_FROM" desc:"address that e-mail comes from, such as retry-worker@hospital.example"`
 	DigestTime   string   `env:"RETRY_WORKER_DIGEST_TIME" default:"07:00" desc:"time of day of the digest: HH:MM"`
@@ -125,18 +125,12 @@ func (c *checker) console(s *Settings, p *parts) {
 			c.add("RETRY_WORKER_CLAIM_URL", "a URL with a user, or without a {place}", expected)
 		}
 	}
-	if s.TLSCertFile+s.TLSKeyFile != "" { // the web server checks their contents
-		c.need("RETRY_WORKER_TLS_KEY_FILE", s.TLSKeyFile, "the file with the key of RETRY_WORKER_TLS_CERT_FILE")
-		c.need("RETRY_WORKER_TLS_CERT_FILE", s.TLSCertFile, "the file with the certificate of RETRY_WORKER_TLS_KEY_FILE")
-	}
 	s.Provider = c.provider(&p.OIDC)
 }
 
 // provider returns the OpenID provider; nil if none is named.
 func (c *checker) provider(p *access.Provider) *access.Provider {
-	const secret = "RETRY_WORKER_OIDC_CLIENT_SECRET_FILE"
-	secretFile := os.Getenv(secret) // a problem with the file is already reported
-	if p.Issuer+p.ClientID+secretFile+p.TeamClaim == "" {
+	if p.Issuer == "" {
 		return nil
 	}
 	u := c.url("RETRY_WORKER_OIDC_ISSUER", p.Issuer, "https://…, or http://… on this machine", "https", "http")
@@ -148,8 +142,6 @@ func (c *checker) provider(p *access.Provider) *access.Provider {
 		c.add("RETRY_WORKER_OIDC_ISSUER", "a URL with a user, a query or a fragment",
 			"the issuer as the provider names itself, which has none of them")
 	}
-	c.need("RETRY_WORKER_OIDC_CLIENT_ID", p.ClientID, "the id of the provider's client")
-	c.need(secret, secretFile, "the file with the client's secret")
 	return p
 }
 
@@ -184,12 +176,6 @@ const smtpForms = "smtp://USER@HOST:587 or smtps://USER@HOST:465; the password g
 func (c *checker) smtp(p *parts) *notify.MailServer {
 	const name = "RETRY_WORKER_SMTP_URL"
 	if p.SMTPURL == "" {
-		for setting, value := range map[string]string{"RETRY_WORKER_SMTP_PASSWORD_FILE": p.SMTP.PasswordFile,
-			"RETRY_WORKER_SMTP_CA_FILE": p.SMTP.CAFile} {
-			if value != "" {
-				c.add(setting, "set", "RETRY_WORKER_SMTP_URL beside it")
-			}
-		}
 		return nil
 	}
 	u := c.url(name, p.SMTPURL, smtpForms, "smtp", "smtps")
@@ -208,21 +194,15 @@ func (c *checker) smtp(p *parts) *notify.MailServer {
 		c.add(name, "a user without a password file, or the other way round",
 			"both, RETRY_WORKER_SMTP_PASSWORD_FILE and USER@ in the URL, or neither")
 	}
-	s.Port = c.smtpPort(name, u)
+	port := "587"
+	if strings.EqualFold(u.Scheme, "smtps") {
+		port = "465"
+	}
+	c.read("the port of "+name, cmp.Or(u.Port(), port), `from:"1" to:"65535"`, &s.Port)
 	s.Encryption = c.encryption(name, u, s)
 	s.From = c.sender("RETRY_WORKER_MAIL_FROM", p.MailFrom)
 	c.authorities("RETRY_WORKER_SMTP_CA_FILE", s.CAFile)
 	return s
-}
-
-func (c *checker) smtpPort(name string, u *url.URL) int {
-	if u.Port() == "" {
-		if strings.EqualFold(u.Scheme, "smtps") {
-			return 465
-		}
-		return 587
-	}
-	return c.whole("the port of "+name, u.Port(), `from:"1" to:"65535"`)
 }
 
 // encryption returns what the URL asks for. By default encryption is required, unless the server is on this machine and
@@ -252,8 +232,6 @@ func (c *checker) encryption(name string, u *url.URL, s *notify.MailServer) noti
 
 func (c *checker) sender(name, value string) mail.Address {
 	if value == "" {
-		c.add(name, "missing", "the address that e-mail comes from, as RETRY_WORKER_SMTP_URL is set, such as "+
-			"retry-worker@hospital.example")
 		return mail.Address{}
 	}
 	a, err := mail.ParseAddress(value)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,7 +32,7 @@ func (c *checker) credentials(e *zeebe.Options, strategy string) {
 	if strategy == "" {
 		return
 	}
-	c.oneOf(name, strategy, "NONE", "BASIC", "OAUTH")
+	c.read(name, strategy, `of:"NONE BASIC OAUTH"`, &strategy)
 	for setting, belongs := range map[string]string{client: "OAUTH", user: "BASIC"} {
 		switch {
 		case has[setting] && strategy != belongs:
@@ -46,12 +45,9 @@ func (c *checker) credentials(e *zeebe.Options, strategy string) {
 
 // clientCertificate checks the client's certificate for mutual TLS, if there is one.
 func (c *checker) clientCertificate(e *zeebe.Options) {
-	const certificate, key = "CAMUNDA_MTLS_CERT_PATH", "CAMUNDA_MTLS_KEY_PATH"
+	const certificate = "CAMUNDA_MTLS_CERT_PATH"
 	switch {
-	case e.CertificatePath == "" && e.KeyPath == "":
-	case e.CertificatePath == "" || e.KeyPath == "":
-		c.need(certificate, e.CertificatePath, "the file with the certificate of "+key)
-		c.need(key, e.KeyPath, "the file with the key of "+certificate)
+	case e.CertificatePath == "" || e.KeyPath == "": // nothing, or already reported
 	case e.Unencrypted():
 		c.problem(certificate, certificate+" is set and the engine is spoken to without TLS ("+e.String()+
 			"), expected TLS or no certificate")
@@ -99,7 +95,8 @@ var gatewaySchemes = map[string]bool{"grpc": true, "http": true, "grpcs": false,
 // gateway reduces the gRPC gateway's address to host:port and sets Plaintext. The address may have a scheme, like those
 // of the SDKs.
 func (c *checker) gateway(e *zeebe.Options, insecureConnection string) {
-	insecure := c.boolean("ZEEBE_INSECURE_CONNECTION", cmp.Or(insecureConnection, "false"))
+	var insecure bool
+	c.read("ZEEBE_INSECURE_CONNECTION", cmp.Or(insecureConnection, "false"), "", &insecure)
 	given := e.Address
 	scheme, address, found := strings.Cut(given, "://")
 	if !found {
@@ -131,9 +128,6 @@ func (c *checker) oauth(o *zeebe.OAuth, e *zeebe.Options) *zeebe.OAuth {
 	if o.ClientID == "" && o.ClientSecret == "" {
 		return nil
 	}
-	c.need(client, o.ClientID, "the client id that belongs to "+secret)
-	// A problem with the file is already reported.
-	c.need(secret, o.ClientSecret+os.Getenv(secret+"_FILE"), "the secret that belongs to "+client)
 	if o.Audience == "" {
 		o.Audience, _, _ = net.SplitHostPort(e.Address)
 	}
@@ -165,12 +159,12 @@ func (c *checker) tracing(o *otelEnv) string {
 	if o.Disabled || o.Exporter == "none" || o.Exporter+o.Endpoint+o.TracesEndpoint == "" {
 		return "" // other programs use these variables too, so they are not checked
 	}
-	c.oneOf("OTEL_TRACES_EXPORTER", cmp.Or(o.Exporter, "otlp"), "otlp", "none")
+	c.read("OTEL_TRACES_EXPORTER", cmp.Or(o.Exporter, "otlp"), `of:"otlp none"`, &o.Exporter)
 	name, protocol := "OTEL_EXPORTER_OTLP_PROTOCOL", o.Protocol
 	if o.TracesProtocol != "" {
 		name, protocol = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", o.TracesProtocol
 	}
-	c.oneOf(name, protocol, TraceHTTP, TraceGRPC)
+	c.read(name, protocol, `of:"http/protobuf grpc"`, &protocol)
 	name, endpoint := "OTEL_EXPORTER_OTLP_ENDPOINT", o.Endpoint
 	if o.TracesEndpoint != "" {
 		name, endpoint = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", o.TracesEndpoint

@@ -36,10 +36,7 @@ func Variables() (all []Variable) {
 			if group = cmp.Or(tag.Get("group"), group); !slices.Contains(groups, group) { // until the next begins
 				groups = append(groups, group)
 			}
-			name := tag.Get("env")
-			if tag.Get("file") == "only" {
-				name += "_FILE"
-			}
+			name := variableOf(tag)
 			all = append(all, Variable{group, name, tag.Get("default"), tag.Get("desc"), strings.Fields(tag.Get("also"))})
 			if tag.Get("file") == "yes" {
 				all = append(all, Variable{Group: group, Name: name + "_FILE", Meaning: "file with " + name})
@@ -65,14 +62,14 @@ func fields(v reflect.Value, do func(tag reflect.StructTag, field any)) {
 }
 
 // load fills each env from the environment. A setting with several names takes the value of the one that is set;
-// different values are a problem.
+// different values are a problem. So is a setting without another that its tag names as with.
 func (c *checker) load(envs ...any) {
-	var settings []reflect.Value
+	var settings []setting
 	var all []reflect.StructField
 	for _, env := range envs {
 		fields(reflect.ValueOf(env).Elem(), func(tag reflect.StructTag, field any) {
 			name := c.variable(tag)
-			settings = append(settings, reflect.ValueOf(setting{c, name, tag, field}))
+			settings = append(settings, setting{c, name, tag, field})
 			all = append(all, reflect.StructField{
 				Name: "Setting" + strconv.Itoa(len(all)), Type: reflect.TypeFor[setting](),
 				Tag: reflect.StructTag(fmt.Sprintf("envconfig:%q default:%q", name, tag.Get("default"))),
@@ -81,9 +78,18 @@ func (c *checker) load(envs ...any) {
 	}
 	env := reflect.New(reflect.StructOf(all))
 	for i, s := range settings {
-		env.Elem().Field(i).Set(s)
+		env.Elem().Field(i).Set(reflect.ValueOf(s))
 	}
 	c.note("", envconfig.Process("", env.Interface()))
+	for _, s := range settings {
+		for _, other := range settings {
+			if os.Getenv(s.variable) != "" && os.Getenv(other.variable) == "" &&
+				slices.Contains(strings.Fields(s.tag.Get("with")), other.name()) {
+				what, _, _ := strings.Cut(other.tag.Get("desc"), "; ")
+				c.problem(other.name(), other.name()+" is missing, expected beside "+s.name()+": "+what)
+			}
+		}
+	}
 }
 
 // setting decodes a field for envconfig. It records a wrong value and goes on, where envconfig would stop at the first.
@@ -94,6 +100,17 @@ type setting struct {
 	field    any // a pointer
 }
 
+// name returns the setting's own variable.
+func (s setting) name() string { return variableOf(s.tag) }
+
+// variableOf returns the variable of a setting with that tag: that of a file if only that is read.
+func variableOf(tag reflect.StructTag) string {
+	if tag.Get("file") == "only" {
+		return tag.Get("env") + "_FILE"
+	}
+	return tag.Get("env")
+}
+
 // Decode implements envconfig.Decoder. An empty variable counts as not set.
 func (s setting) Decode(value string) error {
 	name := s.tag.Get("env")
@@ -101,7 +118,7 @@ func (s setting) Decode(value string) error {
 		value = s.c.secret(name, value)
 	}
 	if value = cmp.Or(value, s.tag.Get("default")); value != "" {
-		s.c.decode(name, value, s.tag, s.field)
+		s.c.read(name, value, s.tag, s.field)
 	}
 	return nil
 }
@@ -207,13 +224,6 @@ func (c *checker) note(setting string, err error) {
 	}
 }
 
-// need reports a setting that is missing.
-func (c *checker) need(name, value, expected string) {
-	if value == "" {
-		c.add(name, "missing", expected)
-	}
-}
-
 // both reports that two settings contradict each other.
 func (c *checker) both(a, b string) {
 	c.problems = append(c.problems, problem{a, a + " and " + b + " are both set, expected one of them"})
@@ -229,57 +239,136 @@ func (c *checker) about(only []string) (lines Problems) {
 	return lines
 }
 
-// decode parses value into a field by the field's type and tag. The tag's keys: of, the allowed words; from and to, the
-// bounds; page, what people open there; as, the form of a duration.
-func (c *checker) decode(name, value string, tag reflect.StructTag, field any) {
-	if of := strings.Fields(tag.Get("of")); len(of) > 0 && !c.oneOf(name, value, of...) {
+// read parses value into a field by the field's type and tag. The tag's keys: of, the allowed words; from and to, the
+// bounds; page, what people open there; as, the form of a text or a duration.
+func (c *checker) read(name, value string, tag reflect.StructTag, field any) {
+	if page := tag.Get("page"); page != "" {
+		c.base(name, value, "https://HOST or https://HOST/PATH, where people open "+page)
+		value = strings.TrimRight(value, "/")
+	}
+	parsed, expected := parse(value, tag, field)
+	if expected != "" {
+		c.add(name, strconv.Quote(value), expected)
 		return
 	}
-	switch f := field.(type) {
-	case *string:
-		*f = c.text(name, value, tag)
-	case *int:
-		*f = c.whole(name, value, tag)
-	case *bool:
-		*f = c.boolean(name, value)
-	case *time.Duration:
-		*f = c.duration(name, value, tag)
-	case *[]string:
-		*f = c.list(name, value)
-	case *[]netip.Prefix:
-		*f = c.networks(name, value)
-	case **time.Location:
-		*f = c.zone(name, value)
-	case *zapcore.Level:
-		*f, _ = zapcore.ParseLevel(value) // valid, because it is one of the words
-	}
+	reflect.ValueOf(field).Elem().Set(reflect.ValueOf(parsed))
 }
 
-func (c *checker) text(name, value string, tag reflect.StructTag) string {
-	if of := tag.Get("page"); of != "" {
-		c.base(name, value, "https://HOST or https://HOST/PATH, where people open "+of)
-		return strings.TrimRight(value, "/")
+// parse returns what a field is to hold, or what is expected instead of value.
+func parse(value string, tag reflect.StructTag, field any) (parsed any, expected string) {
+	valid := true
+	switch field.(type) {
+	case *int:
+		return whole(value, tag)
+	case *bool:
+		b, err := strconv.ParseBool(value)
+		parsed, valid, expected = b, err == nil, "true or false"
+	case *time.Duration:
+		return duration(value, tag)
+	case *[]string:
+		parsed, valid = list(value)
+		expected = "names separated by single commas"
+	case *[]netip.Prefix:
+		parsed, valid = networks(value)
+		expected = "networks such as 10.0.8.0/24, or addresses such as 10.0.8.7"
+	case **time.Location:
+		zone, err := time.LoadLocation(value)
+		parsed, valid, expected = zone, err == nil && !strings.EqualFold(value, "local"), "a time zone such as America/Sao_Paulo"
+	case *zapcore.Level:
+		level, err := zapcore.ParseLevel(value)
+		parsed, valid = level, err == nil
+	case *string:
+		parsed, valid = value, tag.Get("as") != "address" || isAddress(value)
+		expected = "host:port, such as " + tag.Get("default")
 	}
-	if tag.Get("as") == "address" && !isAddress(value) {
-		c.add(name, strconv.Quote(value), "host:port, such as "+tag.Get("default"))
-		return ""
+	if of := strings.Fields(tag.Get("of")); len(of) > 0 {
+		valid, expected = slices.Contains(of, value), text.Or(of...)
 	}
-	return value
+	if valid {
+		expected = ""
+	}
+	return parsed, expected
+}
+
+// whole returns a whole number within the tag's bounds.
+func whole(value string, tag reflect.StructTag) (n int, expected string) {
+	n, err := strconv.Atoi(value)
+	least, _ := strconv.Atoi(tag.Get("from"))
+	most, _ := strconv.Atoi(tag.Get("to"))
+	if err != nil || n < least || n > most {
+		expected = fmt.Sprintf("a whole number from %d to %d", least, most)
+	}
+	return n, expected
+}
+
+// duration returns a duration in the form that the tag names: milliseconds, a retention, or the usual one.
+func duration(value string, tag reflect.StructTag) (d time.Duration, expected string) {
+	switch tag.Get("as") {
+	case "milliseconds":
+		n, expected := whole(value, tag)
+		return time.Duration(n) * time.Millisecond, expected
+	case "retention":
+		return retention(value)
+	}
+	d, err := time.ParseDuration(value)
+	least, _ := time.ParseDuration(tag.Get("from"))
+	most, _ := time.ParseDuration(tag.Get("to"))
+	if err != nil || d < least || d > most {
+		expected = fmt.Sprintf("a duration from %s to %s, such as 10s", tag.Get("from"), tag.Get("to"))
+	}
+	return d, expected
+}
+
+var retentionForm = regexp.MustCompile(`^([1-9]\d{0,5})([ydh])$`)
+
+// maxRetention is shorter than the longest time.Duration.
+const maxRetention = 200 * 366 * 24 * time.Hour
+
+// retention returns a number of years, days or hours. A year counts as 366 days, so that no record goes too early.
+func retention(value string) (d time.Duration, expected string) {
+	unit := map[string]time.Duration{"y": 366 * 24 * time.Hour, "d": 24 * time.Hour, "h": time.Hour}
+	parts := retentionForm.FindStringSubmatch(value)
+	if parts == nil {
+		return 0, "years, days or hours, such as 5y, 90d or 48h"
+	}
+	n, _ := strconv.Atoi(parts[1]) // its form is checked
+	if time.Duration(n) > maxRetention/unit[parts[2]] {
+		return 0, "at most 200 years"
+	}
+	return time.Duration(n) * unit[parts[2]], ""
+}
+
+// list splits a text at commas. No item may be empty.
+func list(value string) (items []string, valid bool) {
+	for item := range strings.SplitSeq(value, ",") {
+		items = append(items, strings.TrimSpace(item))
+	}
+	return items, !slices.Contains(items, "")
+}
+
+func networks(value string) (all []netip.Prefix, valid bool) {
+	items, valid := list(value)
+	for _, item := range items {
+		p, ok := network(item)
+		all, valid = append(all, p), valid && ok
+	}
+	return all, valid
+}
+
+// network parses a network; an address is a network of its own.
+func network(text string) (netip.Prefix, bool) {
+	if p, err := netip.ParsePrefix(text); err == nil {
+		return p.Masked(), true
+	}
+	a, err := netip.ParseAddr(strings.Trim(text, "[]"))
+	a = a.Unmap().WithZone("")
+	return netip.PrefixFrom(a, a.BitLen()), err == nil
 }
 
 func isAddress(value string) bool {
 	_, port, err := net.SplitHostPort(value)
 	_, wrong := strconv.ParseUint(port, 10, 16)
 	return err == nil && wrong == nil
-}
-
-// oneOf reports whether value is allowed.
-func (c *checker) oneOf(name, value string, allowed ...string) bool {
-	is := slices.Contains(allowed, value)
-	if !is {
-		c.add(name, strconv.Quote(value), text.Or(allowed...))
-	}
-	return is
 }
 
 // base checks a URL that is shown, and that paths are put behind.
@@ -307,103 +396,6 @@ func (c *checker) url(name, value, expected string, schemes ...string) *url.URL 
 		return u
 	}
 	return nil
-}
-
-// whole returns a whole number within the tag's bounds.
-func (c *checker) whole(name, value string, tag reflect.StructTag) int {
-	n, err := strconv.Atoi(value)
-	least, _ := strconv.Atoi(tag.Get("from"))
-	most, _ := strconv.Atoi(tag.Get("to"))
-	if err != nil || n < least || n > most {
-		c.add(name, strconv.Quote(value), fmt.Sprintf("a whole number from %d to %d", least, most))
-	}
-	return n
-}
-
-func (c *checker) boolean(name, value string) bool {
-	b, err := strconv.ParseBool(value)
-	if err != nil {
-		c.add(name, strconv.Quote(value), "true or false")
-	}
-	return b
-}
-
-// duration returns a duration in the form that the tag names: milliseconds, a retention, or the usual one.
-func (c *checker) duration(name, value string, tag reflect.StructTag) time.Duration {
-	switch tag.Get("as") {
-	case "milliseconds":
-		return time.Duration(c.whole(name, value, tag)) * time.Millisecond
-	case "retention":
-		return c.retention(name, value)
-	}
-	d, err := time.ParseDuration(value)
-	least, _ := time.ParseDuration(tag.Get("from"))
-	most, _ := time.ParseDuration(tag.Get("to"))
-	if err != nil || d < least || d > most {
-		c.add(name, strconv.Quote(value), fmt.Sprintf("a duration from %s to %s, such as 10s", tag.Get("from"), tag.Get("to")))
-	}
-	return d
-}
-
-var retentionForm = regexp.MustCompile(`^([1-9]\d{0,5})([ydh])$`)
-
-// maxRetention is shorter than the longest time.Duration.
-const maxRetention = 200 * 366 * 24 * time.Hour
-
-// retention returns a number of years, days or hours. A year counts as 366 days, so that no record goes too early.
-func (c *checker) retention(name, value string) time.Duration {
-	unit := map[string]time.Duration{"y": 366 * 24 * time.Hour, "d": 24 * time.Hour, "h": time.Hour}
-	parts := retentionForm.FindStringSubmatch(value)
-	if parts == nil {
-		c.add(name, strconv.Quote(value), "years, days or hours, such as 5y, 90d or 48h")
-		return 0
-	}
-	n, _ := strconv.Atoi(parts[1]) // its form is checked
-	if time.Duration(n) > maxRetention/unit[parts[2]] {
-		c.add(name, strconv.Quote(value), "at most 200 years")
-	}
-	return time.Duration(n) * unit[parts[2]]
-}
-
-func (c *checker) list(name, value string) []string {
-	items := strings.Split(value, ",")
-	for i, item := range items {
-		items[i] = strings.TrimSpace(item)
-		if items[i] == "" {
-			c.add(name, strconv.Quote(value), "names separated by single commas")
-			return nil
-		}
-	}
-	return items
-}
-
-func (c *checker) networks(name, value string) (all []netip.Prefix) {
-	for _, item := range c.list(name, value) {
-		p, ok := network(item)
-		if !ok {
-			c.add(name, strconv.Quote(item), "networks such as 10.0.8.0/24, or addresses such as 10.0.8.7")
-		}
-		all = append(all, p)
-	}
-	return all
-}
-
-// network parses a network; an address is a network of its own.
-func network(text string) (netip.Prefix, bool) {
-	if p, err := netip.ParsePrefix(text); err == nil {
-		return p.Masked(), true
-	}
-	a, err := netip.ParseAddr(strings.Trim(text, "[]"))
-	a = a.Unmap().WithZone("")
-	return netip.PrefixFrom(a, a.BitLen()), err == nil
-}
-
-func (c *checker) zone(name, value string) *time.Location {
-	zone, err := time.LoadLocation(value)
-	if err != nil || strings.EqualFold(value, "local") {
-		c.add(name, strconv.Quote(value), "a time zone such as America/Sao_Paulo")
-	}
-	return zone
 }
 
 // authorities checks a file of certificates to trust.

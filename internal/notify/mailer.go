@@ -43,8 +43,8 @@ type MailServer struct {
 	Encryption Encryption
 	// User logs in; empty for nobody.
 	User         string
-	PasswordFile string `env:"RETRY_WORKER_SMTP_PASSWORD_FILE" desc:"file with the password of the mail server's user, read for each connection"`
-	CAFile       string `env:"RETRY_WORKER_SMTP_CA_FILE" desc:"PEM file to trust for the mail server instead of the system's authorities, read for each connection"`
+	PasswordFile string `env:"RETRY_WORKER_SMTP_PASSWORD_FILE" with:"RETRY_WORKER_SMTP_URL" desc:"file with the password of the mail server's user, read for each connection"`
+	CAFile       string `env:"RETRY_WORKER_SMTP_CA_FILE" with:"RETRY_WORKER_SMTP_URL" desc:"PEM file to trust for the mail server instead of the system's authorities, read for each connection"`
 	From         mail.Address
 }
 

@@ -39,8 +39,8 @@ type Options struct {
 	// Plaintext disables TLS for gRPC; for REST the URL decides.
 	Plaintext         bool
 	CACertificatePath string        `env:"ZEEBE_CA_CERTIFICATE_PATH" also:"CAMUNDA_MTLS_CA_PATH" desc:"PEM file to trust instead of the system's authorities"`
-	CertificatePath   string        `env:"CAMUNDA_MTLS_CERT_PATH" desc:"PEM file with this client's certificate for the engine (mutual TLS), read for each connection; empty: none"`
-	KeyPath           string        `env:"CAMUNDA_MTLS_KEY_PATH" desc:"PEM file with that certificate's key"`
+	CertificatePath   string        `env:"CAMUNDA_MTLS_CERT_PATH" with:"CAMUNDA_MTLS_KEY_PATH" desc:"PEM file with this client's certificate for the engine (mutual TLS), read for each connection; empty: none"`
+	KeyPath           string        `env:"CAMUNDA_MTLS_KEY_PATH" with:"CAMUNDA_MTLS_CERT_PATH" desc:"PEM file with that certificate's key"`
 	OverrideAuthority string        `env:"ZEEBE_OVERRIDE_AUTHORITY" desc:"name to check the gateway's certificate against"`
 	KeepAlive         time.Duration `env:"ZEEBE_KEEP_ALIVE" default:"45000" as:"milliseconds" from:"10000" to:"2147483647" desc:"milliseconds between two pings, at least 10000"`
 	// OAuth is nil if the gateway needs no token.

@@ -20,8 +20,8 @@ import (
 
 // OAuth holds the client-credentials grant for the gateway's tokens.
 type OAuth struct {
-	ClientID       string        `group:"Engine" env:"ZEEBE_CLIENT_ID" also:"CAMUNDA_CLIENT_ID" desc:"OAuth client id; empty: no token is sent"`
-	ClientSecret   string        `env:"ZEEBE_CLIENT_SECRET" file:"yes" also:"CAMUNDA_CLIENT_SECRET" desc:"OAuth client secret"`
+	ClientID       string        `group:"Engine" env:"ZEEBE_CLIENT_ID" with:"ZEEBE_CLIENT_SECRET" also:"CAMUNDA_CLIENT_ID" desc:"OAuth client id; empty: no token is sent"`
+	ClientSecret   string        `env:"ZEEBE_CLIENT_SECRET" with:"ZEEBE_CLIENT_ID" file:"yes" also:"CAMUNDA_CLIENT_SECRET" desc:"OAuth client secret"`
 	Audience       string        `env:"ZEEBE_TOKEN_AUDIENCE" also:"CAMUNDA_TOKEN_AUDIENCE" desc:"audience of the token; empty: the gateway's host"`
 	Scope          string        `env:"ZEEBE_TOKEN_SCOPE" also:"CAMUNDA_TOKEN_SCOPE CAMUNDA_OAUTH_SCOPE" desc:"scope of the token; empty: none"`
 	URL            string        `env:"ZEEBE_AUTHORIZATION_SERVER_URL" also:"CAMUNDA_OAUTH_URL" default:"https://login.cloud.camunda.io/oauth/token/" desc:"token endpoint"`

@@ -22,6 +22,9 @@ type Recorded struct {
 	// mark is the record to mark as answered once the engine took the answer; zero where it belongs to another job or
 	// is marked already.
 	mark Run
+	// opens reports whether the decision begins an episode, and ends is how the open one ends then.
+	opens bool
+	ends  State
 }
 
 // Raised reports whether the given retryCount was raised to the journal's.
@@ -136,44 +139,41 @@ func (b *batch) analyze(a *Analysis, h *History) Recorded {
 	}
 	r := rule(a, h, b.now)
 	switch {
-	case stale(a, h):
-		return Recorded{How: Stale}
-	case r.how == Replayed:
-		return Recorded{How: Replayed, Attempt: r.attempt, Decision: r.decision, mark: r.mark(a, h)}
-	case r.how == Rebased:
-		return b.rebase(a, h, &r)
-	case r.decision.Rejection != nil:
+	case r.How == Fresh && r.Decision.Rejection != nil:
 		b.reject(&RejectedJob{Subject: a.Subject, Rule: a.Rule, JobKey: a.JobKey, ProcessInstanceKey: a.ProcessInstanceKey,
-			Rejection: r.decision.Rejection}, h)
-		return Recorded{How: Fresh, Decision: r.decision}
+			Rejection: r.Decision.Rejection}, h)
+	case r.How == Fresh:
+		b.decided(a, h, &r)
+	case r.How == Rebased:
+		b.rebase(a, h, &r)
 	}
-	return b.decided(a, h, &r)
+	return r
 }
 
 // decided records a fresh decision.
-func (b *batch) decided(a *Analysis, h *History, r *ruling) Recorded {
-	d, episode := &r.decision, h.Episode.Number
+func (b *batch) decided(a *Analysis, h *History, r *Recorded) {
+	episode := h.Episode.Number
 	if r.opens {
 		episode++
 	}
-	at := b.attemptOf(a, h.Attempts+1, 0, episode, d)
-	at.AnalysedCount, at.Ends = analysedCount(d), r.ends
+	at := b.attemptOf(a, h.Attempts+1, 0, episode, &r.Decision)
+	at.AnalysedCount, at.Ends = analysedCount(&r.Decision), r.ends
 	if at.Tells, at.RetryAfter = a.tells(b.now); h.Sent != nil {
 		at.Sent = *h.Sent
 	}
 	at.Fingerprint, at.DeadLetter = a.cause.ID, at.deadLetterID()
 	b.save(a.Subject, h, at)
-	return Recorded{How: Fresh, Attempt: at, Decision: *d, mark: one(at)}
+	r.Attempt, r.mark = at, one(at)
 }
 
 // rebase records a revision of the recorded attempt: a later retry, or the episode's end if that is too late.
-func (b *batch) rebase(a *Analysis, h *History, r *ruling) Recorded {
-	old, before := r.attempt, h.Episode
-	at := b.attemptOf(a, old.Number, old.Revision+1, old.Episode, &r.decision)
+func (b *batch) rebase(a *Analysis, h *History, r *Recorded) {
+	old, before := r.Attempt, h.Episode
+	at := b.attemptOf(a, old.Number, old.Revision+1, old.Episode, &r.Decision)
 	at.AnalysedCount, at.Fingerprint, at.DeadLetter = old.AnalysedCount, old.Fingerprint, at.deadLetterID()
 	b.save(a.Subject, h, at)
-	ended := !r.decision.ShouldRetry() && before.State == Scheduled && h.Episode.DeadLetter == at.DeadLetter
-	return Recorded{How: Rebased, Attempt: at, Decision: r.decision, Ended: ended, mark: one(at)}
+	r.Attempt, r.mark = at, one(at)
+	r.Ended = !r.Decision.ShouldRetry() && before.State == Scheduled && h.Episode.DeadLetter == at.DeadLetter
 }
 
 // analysedCount returns the retryCount that d was decided on (R12).

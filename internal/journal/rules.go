@@ -19,33 +19,23 @@ const (
 	Stale    How = "stale"
 )
 
-// ruling is the result of the rules for one analysis.
-type ruling struct {
-	how How
-	// attempt is the one that is replayed or re-based.
-	attempt *Attempt
-	// decision is the answer.
-	decision decision.Decision
-	// ends is how the open episode ends because another begins; empty if it is joined, or none is open.
-	ends State
-	// opens reports whether the decision begins an episode.
-	opens bool
-}
-
 // rule applies the rules in the table of docs/architecture.md, "The journal", to an analysis at now. It is pure.
-func rule(a *Analysis, h *History, now time.Time) ruling {
-	e := &h.Episode
-	ends := e.ends(a, now)
+func rule(a *Analysis, h *History, now time.Time) Recorded {
+	e, l := &h.Episode, h.Last
+	ends, floor := e.ends(a, now), e.Retries
 	switch {
+	case stale(a, h):
+		return Recorded{How: Stale}
 	case h.Same != nil && replays(h):
-		return recorded(h.Same, a, now)
+		return recorded(a, h, now)
 	case h.Same != nil, ends != Superseded: // an answered job came again: the engine reused its keys
 		return begin(a, h, now, ends)
-	case e.ProcessInstanceKey == a.ProcessInstanceKey:
-		return join(a, h, now)
-	default:
+	case e.ProcessInstanceKey != a.ProcessInstanceKey:
 		return another(a, h, now)
+	case l != nil && l.Episode == e.Number && l.of(a):
+		floor = l.AnalysedCount // same job, other inputs: the last decision was not carried out
 	}
+	return join(a, h, now, floor)
 }
 
 // stale reports whether this delivery of the job is no later than one that was answered or had other inputs: its
@@ -72,79 +62,64 @@ func replays(h *History) bool {
 	return !h.SameAnswered || h.SameDeadLetter == DeadLetterOpen
 }
 
-// recorded repeats a recorded decision: unchanged while its time lies ahead, otherwise with the same backoff from now,
-// or as the end if that is too late (R20).
-func recorded(a *Attempt, again *Analysis, now time.Time) ruling {
-	d := a.Decision
-	if !d.ShouldRetry() || d.NextRetryTime.After(now) {
-		return ruling{how: Replayed, attempt: a, decision: d}
+// recorded repeats the decision on the same inputs: unchanged while its time lies ahead, otherwise with the same backoff
+// from now, or as the end if that is too late (R20).
+func recorded(a *Analysis, h *History, now time.Time) Recorded {
+	r := Recorded{How: Replayed, Attempt: h.Same, Decision: h.Same.Decision}
+	switch {
+	case r.Decision.ShouldRetry() && !r.Decision.NextRetryTime.After(now):
+		r.How, r.Decision = Rebased, r.Decision.Rebase(a.Policy, a.Failure, now)
+	case !h.SameAnswered:
+		r.mark = one(h.Same)
+		if a.LockedUntil > h.Same.LockedUntil {
+			r.mark.Until = a.LockedUntil
+		}
 	}
-	return ruling{how: Rebased, attempt: a, decision: d.Rebase(again.Policy, again.Failure, now)}
-}
-
-// mark returns the record of a replayed attempt that is to be marked as answered; zero for none.
-func (r *ruling) mark(a *Analysis, h *History) Run {
-	if r.attempt != h.Same || h.SameAnswered {
-		return Run{}
-	}
-	m := one(r.attempt)
-	if a.LockedUntil > r.attempt.LockedUntil {
-		m.Until = a.LockedUntil
-	}
-	return m
+	return r
 }
 
 // one returns the run of the attempt's record alone.
 func one(a *Attempt) Run { return Run{First: a.Record, Last: a.Record} }
 
-// join decides on a new failure in the open episode's process. A retryCount below the journal's is raised to it, or a
+// join decides on a new failure in the open episode. A retryCount below floor, the journal's, is raised to it, or a
 // model that forgets to carry it would retry for ever.
-func join(a *Analysis, h *History, now time.Time) ruling {
-	e := &h.Episode
-	floor := e.Retries
-	if l := h.Last; l != nil && l.Episode == e.Number && l.of(a) {
-		floor = l.AnalysedCount // same job, other inputs: the last decision was not carried out
-	}
+func join(a *Analysis, h *History, now time.Time, floor int64) Recorded {
 	f := *a.Failure
 	if f.HasRetryCount {
 		f.RetryCount = max(f.RetryCount, floor)
 	}
-	d := decision.Decide(&f, a.Policy,
-		decision.Past{Retries: floor, FirstFailure: e.FirstFailure, Presumed: e.Presumed, Remembers: true,
-			PossiblyAccepted: h.PossiblyAccepted}, now)
-	return ruling{how: Fresh, decision: d}
+	past := decision.Past{Retries: floor, FirstFailure: h.Episode.FirstFailure, Presumed: h.Episode.Presumed,
+		Remembers: true, PossiblyAccepted: h.PossiblyAccepted}
+	return Recorded{How: Fresh, Decision: decision.Decide(&f, a.Policy, past, now)}
 }
 
 // another decides on a failure in a process other than the open episode's (R18): the next count joins the episode, the
 // count decided last gets the same decision, and any other begins a new episode.
-func another(a *Analysis, h *History, now time.Time) ruling {
+func another(a *Analysis, h *History, now time.Time) Recorded {
 	e := &h.Episode
 	given := a.Failure.RetryCount
 	if !a.Failure.HasRetryCount {
 		given = e.Retries // R9
 	}
 	if e.State != Dead && given == e.Retries {
-		d := decision.Decide(a.Failure, a.Policy,
-			decision.Past{Retries: e.Retries, FirstFailure: e.FirstFailure, Presumed: e.Presumed, Remembers: true,
-				PossiblyAccepted: h.PossiblyAccepted}, now)
-		return ruling{how: Fresh, decision: d}
+		return join(a, h, now, e.Retries)
 	}
 	own := begin(a, h, now, Superseded)
 	if l := h.Last; l != nil && e.State == Scheduled && given == l.AnalysedCount && l.Decision.NextRetryTime.After(now) &&
-		own.decision.ShouldRetry() && own.decision.ErrorClassification == l.Decision.ErrorClassification &&
-		own.decision.PossiblyAccepted == l.Decision.PossiblyAccepted { // or else the doubt would be forgotten (R33)
-		return ruling{how: Replayed, attempt: l, decision: l.Decision}
+		own.Decision.ShouldRetry() && own.Decision.ErrorClassification == l.Decision.ErrorClassification &&
+		own.Decision.PossiblyAccepted == l.Decision.PossiblyAccepted { // or else the doubt would be forgotten (R33)
+		return Recorded{How: Replayed, Attempt: l, Decision: l.Decision}
 	}
 	return own
 }
 
 // begin decides on a failure that opens an episode; ends is how the open one ends.
-func begin(a *Analysis, h *History, now time.Time, ends State) ruling {
+func begin(a *Analysis, h *History, now time.Time, ends State) Recorded {
 	past := decision.Past{Remembers: true, PossiblyAccepted: h.PossiblyAccepted}
 	if ends == Superseded && !a.Failure.HasRetryCount {
 		past.Retries = h.Episode.Retries // R9
 	}
-	return ruling{how: Fresh, decision: decision.Decide(a.Failure, a.Policy, past, now), ends: ends, opens: true}
+	return Recorded{How: Fresh, Decision: decision.Decide(a.Failure, a.Policy, past, now), ends: ends, opens: true}
 }
 
 // ends returns how the episode ends when another begins; empty if it has ended.

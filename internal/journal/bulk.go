@@ -181,29 +181,17 @@ type BulkItem struct {
 	ChangedAt, DecidedAt time.Time
 }
 
-// Became takes the outcome from c, with its code and instants.
+// Became takes the outcome from c, with its code and instants, unless it is known already how the item ended.
 func (i *BulkItem) Became(c *BulkItem) {
-	i.Outcome, i.Code, i.ChangedAt, i.DecidedAt = c.Outcome, c.Code, c.ChangedAt, c.DecidedAt
-}
-
-// move adds an item to p if the record changed the outcome of a bulk run's dead letter.
-func (p *projection) move(h *History, t *touched) {
-	d, before := t.letter, &t.before
-	if d.Run == "" || before.ID == "" {
-		return
-	}
-	from := BulkPlanned
-	if before.Run == d.Run {
-		from = before.outcome(h)
-	}
-	if to := d.outcome(h); from.going() && from != to {
-		p.items = append(p.items,
-			BulkItem{Run: d.Run, Record: d.Record, Outcome: to, ChangedAt: p.at, DecidedAt: d.Review.At})
+	if i.Outcome.going() && i.Outcome != c.Outcome {
+		i.Outcome, i.Code, i.ChangedAt, i.DecidedAt = c.Outcome, c.Code, c.ChangedAt, c.DecidedAt
 	}
 }
 
-// going reports whether the outcome is not final.
-func (o BulkOutcome) going() bool { return o == BulkPlanned || o == BulkDecided || o == BulkTaken }
+// going reports whether more may become of the item. One that a replica refused may be decided by another.
+func (o BulkOutcome) going() bool {
+	return o == BulkPlanned || o == BulkRefused || o == BulkDecided || o == BulkTaken
+}
 
 // outcome returns the outcome of a dead letter that a bulk run decided on.
 func (d *DeadLetter) outcome(h *History) BulkOutcome {

@@ -114,8 +114,7 @@ func (b *batch) keep(h *History) {
 		k := KeyedDeadLetter{h.Key, h.subject, *d}
 		b.changes.Outbox = append(b.changes.Outbox, k.Answer(b.milli()))
 	}
-	for i := range b.touched {
-		d := b.touched[i].letter
+	for _, d := range b.touched {
 		b.letters[d.ID] = KeyedDeadLetter{h.Key, h.subject, *d}
 	}
 }

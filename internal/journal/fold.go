@@ -40,21 +40,15 @@ func (h *History) letter() *DeadLetter { return h.letters[h.Episode.DeadLetter] 
 
 // projection collects what records change.
 type projection struct {
-	// at and record are the instant and number of the record that is being folded.
+	// at and record are the instant and number of the record that is being folded, policy is its subject's.
 	at     time.Time
 	record int64
+	policy string
 	sums   sums
 	causes map[string]*Fingerprint
 	items  []BulkItem
-	// touched are the dead letters that the record changes, with copies from before.
-	touched []touched
-	// answers are the dead letters whose process the record answers.
-	answers []*DeadLetter
-}
-
-type touched struct {
-	letter *DeadLetter
-	before DeadLetter
+	// touched are the dead letters that the record changes, answers those whose process it answers.
+	touched, answers []*DeadLetter
 }
 
 func newProjection() *projection {
@@ -68,13 +62,16 @@ type body interface {
 
 // apply folds the subject's record e, whose decoded body is b. A nil b changes nothing.
 func (p *projection) apply(h *History, e *Entry, b body) {
-	p.at, p.record, p.touched, p.answers = e.At, e.Record, p.touched[:0], p.answers[:0]
+	p.at, p.record, p.policy, p.touched, p.answers = e.At, e.Record, h.subject.Policy, p.touched[:0], p.answers[:0]
 	if b != nil {
 		b.fold(p, h)
 	}
-	for i := range p.touched {
-		p.touched[i].letter.unmark()
-		p.move(h, &p.touched[i])
+	for _, d := range p.touched {
+		d.unmark()
+		if d.Run != "" { // a bulk run has decided on it
+			p.items = append(p.items, BulkItem{Run: d.Run, Record: d.Record, Outcome: d.outcome(h), ChangedAt: p.at,
+				DecidedAt: d.Review.At})
+		}
 	}
 }
 
@@ -109,17 +106,17 @@ func bodyOf(e *Entry) (b body, err error) {
 
 // touch marks d as changed by the record.
 func (p *projection) touch(d *DeadLetter) {
-	if !slices.ContainsFunc(p.touched, func(t touched) bool { return t.letter == d }) {
-		p.touched = append(p.touched, touched{d, *d})
+	if !slices.Contains(p.touched, d) {
+		p.touched = append(p.touched, d)
 	}
 }
 
-// createDeadLetter adds a new dead letter.
-func (p *projection) createDeadLetter(h *History, d DeadLetter) {
+// create adds a new dead letter.
+func (p *projection) create(h *History, d DeadLetter) {
 	d.Record, d.CreatedAt, d.ChangedAt, d.Cents = p.record, p.at, p.at, d.Context.Cents()
 	d.Chance = cmp.Or(d.Chance, ChanceOf(0))
 	h.letters[d.ID] = &d
-	p.touched = append(p.touched, touched{letter: &d})
+	p.touch(&d)
 }
 
 // fold folds a decision into the episode, its dead letter and the sums.
@@ -128,17 +125,12 @@ func (a *Attempt) fold(p *projection, h *History) {
 		p.revision(h, a)
 		return
 	}
-	d, e, before := &a.Decision, &h.Episode, h.Episode
+	d, e := &a.Decision, &h.Episode
 	h.Sent = nil
 	p.reported(h, a.ProcessInstanceKey)
-	letter, opens := h.letter(), a.Episode > h.Episode.Number
-	switch {
-	case opens:
-		p.end(h, a.Ends)
-		if e.Number > 0 {
-			h.ended = append(h.ended, *e)
-		}
-		*e = Episode{Number: a.Episode, OpenedAt: p.at}
+	switch letter := h.letter(); {
+	case a.Episode > e.Number:
+		p.begin(h, a.Ends, Episode{Number: a.Episode, OpenedAt: p.at})
 	case letter != nil && (letter.State == DeadLetterOpen || !d.ShouldRetry()):
 		p.settle(letter, DeadLetterSuperseded) // a reprocessed one stays until its retries end
 		e.DeadLetter = ""
@@ -148,6 +140,7 @@ func (a *Attempt) fold(p *projection, h *History) {
 	}
 	e.ProcessInstanceKey, e.Retries, e.NextRetryTime, e.FirstFailure = a.ProcessInstanceKey, d.RetryCount, d.NextRetryTime,
 		d.FirstFailure
+	h.PossiblyAccepted = d.PossiblyAccepted
 	if d.ShouldRetry() {
 		e.State = Scheduled
 		e.Scheduled++
@@ -156,16 +149,12 @@ func (a *Attempt) fold(p *projection, h *History) {
 			e.Presumed++
 		}
 	} else {
-		p.countCase(h.subject.Policy, e, h.Last, d.Reason, time.Time{})
-		e.State, e.DeadLetter = Dead, a.DeadLetter
-		p.createDeadLetter(h, a.letter())
+		p.countCase(e, h.Last, d.Reason, time.Time{})
+		p.die(h, a.letter(), d.Outcome == decision.MaxRetriesExceeded)
 	}
-	h.Attempts, h.Seen, h.PossiblyAccepted = a.Number, a.Identity.add(h.Seen), d.PossiblyAccepted
+	h.Attempts, h.Seen = a.Number, a.Identity.add(h.Seen)
 	h.latest(a)
-	p.countDecision(h.subject.Policy, a)
-	if e.State == Dead && (opens || before.State != Dead) {
-		p.countEnd(h.subject.Policy, e, d.Outcome == decision.MaxRetriesExceeded)
-	}
+	p.countDecision(a)
 }
 
 // letter returns the dead letter that the attempt creates.
@@ -178,70 +167,65 @@ func (a *Attempt) letter() DeadLetter {
 		FirstFailure: d.FirstFailure, Context: a.Context, Deadline: a.Deadline, Chance: ChanceOf(a.Chance)}
 }
 
-// revision folds a later retry, or the end if that is too late. The episode follows if a is of its latest attempt.
+// revision folds a later retry, or the end if that would be beyond the total limit (R20). The episode follows if a is of
+// its latest attempt.
 func (p *projection) revision(h *History, a *Attempt) {
 	e := &h.Episode
 	follows := e.Number == a.Episode && e.State == Scheduled && h.Attempts == a.Number
-	switch {
-	case !a.Decision.ShouldRetry():
-		p.endByTime(h, a, follows)
-	case follows:
+	switch letter := a.letter(); {
+	case follows && a.Decision.ShouldRetry():
 		e.NextRetryTime = a.Decision.NextRetryTime
+	case follows:
+		e.Retries = a.Decision.RetryCount
+		p.die(h, letter, true)
+		p.countCause(SumCauseExhausted, a)
+	case !a.Decision.ShouldRetry(): // nobody is to act on an episode that has gone on meanwhile
+		letter.State = DeadLetterSuperseded
+		p.create(h, letter)
 	}
 	if h.Last == nil || cmp.Or(cmp.Compare(a.Number, h.Last.Number), cmp.Compare(a.Revision, h.Last.Revision)) > 0 {
 		h.latest(a)
 	}
 }
 
-// endByTime gives up a retry that can no longer be made within the total limit (R20). If the episode has gone on
-// meanwhile, the dead letter is superseded from the start, so that nobody acts on it.
-func (p *projection) endByTime(h *History, a *Attempt, follows bool) {
-	letter := a.letter()
-	if !follows {
-		letter.State = DeadLetterSuperseded
-		p.createDeadLetter(h, letter)
-		return
-	}
-	h.Episode.Retries = a.Decision.RetryCount
-	p.die(h, letter, true)
-	p.countCause(h.subject.Policy, SumCauseExhausted, a)
-}
-
 // die gives the episode up with a dead letter, which supersedes the one before.
 func (p *projection) die(h *History, born DeadLetter, byLimit bool) {
-	if old := h.letter(); old != nil {
-		p.settle(old, DeadLetterSuperseded)
-	}
+	p.settle(h.letter(), DeadLetterSuperseded)
+	e := &h.Episode
+	again := e.State == Dead
 	born.PossiblyAccepted = h.PossiblyAccepted
-	e := &h.Episode
 	e.State, e.DeadLetter, e.NextRetryTime = Dead, born.ID, time.Time{}
-	p.createDeadLetter(h, born)
-	p.countEnd(h.subject.Policy, e, byLimit)
+	if p.create(h, born); !again {
+		p.countEnd(e, byLimit)
+	}
 }
 
-// end closes the subject's open episode, because another begins.
-func (p *projection) end(h *History, as State) {
-	if as == "" {
-		return
+// begin opens an episode. ends is how it ends the one before; empty if that has ended.
+func (p *projection) begin(h *History, ends State, next Episode) {
+	if ends != "" {
+		p.settle(h.letter(), DeadLetterSuperseded)
+		p.close(h, ends, p.at)
 	}
-	e := &h.Episode
-	e.State, e.ClosedAt = as, p.at
-	p.countEnd(h.subject.Policy, e, false) // a dead episode is counted already
-	if d := h.letter(); d != nil {
-		p.settle(d, DeadLetterSuperseded)
+	if h.Episode.Number > 0 {
+		h.ended = append(h.ended, h.Episode)
 	}
-	e.DeadLetter, e.NextRetryTime = "", time.Time{}
+	h.Episode = next
 }
 
-// close ends the subject's episode for good (R33).
-func (h *History) close(as State, at time.Time) {
+// close ends the subject's episode. A doubt whether the other side took the claim outlives it if another begins (R33).
+func (p *projection) close(h *History, as State, at time.Time) {
 	e := &h.Episode
 	e.State, e.ClosedAt, e.DeadLetter, e.NextRetryTime = as, at, "", time.Time{}
-	h.PossiblyAccepted = false
+	h.PossiblyAccepted = h.PossiblyAccepted && (as == Superseded || as == Abandoned)
+	p.countEnd(e, false) // a dead episode is counted already
 }
 
-// settle changes the state of a dead letter without a person's decision. A process that waits for one is answered.
+// settle changes the state of a dead letter, unless it is nil, without a person's decision. A process that waits for one
+// is answered.
 func (p *projection) settle(d *DeadLetter, as DeadLetterState) {
+	if d == nil {
+		return
+	}
 	p.touch(d)
 	tell := d.State == DeadLetterOpen && d.Waits()
 	d.State, d.ChangedAt = as, p.at
@@ -275,58 +259,40 @@ func (p *projection) reported(h *History, processInstanceKey int64) {
 func (b *outcomeBody) fold(p *projection, h *History) {
 	h.Sent, h.Concluded = nil, cmp.Or(b.Delivered, h.Concluded)
 	p.reported(h, b.ProcessInstanceKey)
-	e, d := &h.Episode, h.letter()
+	e, d, a := &h.Episode, h.letter(), h.Last
 	switch b.Outcome {
-	case outcomeExpired:
-		p.expire(h, b)
-		return
-	case outcomeAccepted:
-		if d != nil {
-			p.settle(d, DeadLetterAccepted)
-		}
-		h.close(Accepted, b.At)
-		p.countEnd(h.subject.Policy, e, false)
-		return
-	case outcomeSuccess:
-		if h.Last != nil && e.State == Scheduled {
-			p.countCase(h.subject.Policy, e, h.Last, "", b.At)
-		}
-		if d != nil {
-			p.settle(d, DeadLetterRecovered)
-		}
-		h.close(Recovered, b.At)
-		p.countEnd(h.subject.Policy, e, false)
-		if a := h.Last; a != nil && (a.Episode == e.Number || d != nil && d.Fingerprint == a.Fingerprint) {
-			p.countCause(h.subject.Policy, SumCauseRecovered, a)
-		}
-		return
-	}
-	born := DeadLetter{ID: b.DeadLetter, State: DeadLetterOpen, Episode: e.Number, Outcome: decision.MaxRetriesExceeded,
-		Reason: decision.ReasonReported, Team: b.Team, RetryCount: e.Retries, ProcessInstanceKey: e.ProcessInstanceKey,
-		FirstFailure: e.FirstFailure}
-	if a := h.Last; a != nil {
-		born.MaxRetries, born.Fingerprint = a.Decision.MaxRetries, a.Fingerprint
-		born.Context, born.Deadline = a.Context, a.Deadline
-	}
-	if d != nil && e.State == Reprocessing { // nothing has failed since a person sent it again
-		born.MaxRetries, born.Fingerprint, born.Context, born.Deadline = d.MaxRetries, d.Fingerprint, d.Context, d.Deadline
-	}
-	p.die(h, born, false)
-}
-
-// expire ends an episode of which nothing was heard for the whole retention. A process that waits for a review is
-// answered.
-func (p *projection) expire(h *History, b *outcomeBody) {
-	e, d := &h.Episode, h.letter()
-	if d != nil {
+	case outcomeExpired: // nothing was heard for the whole retention
 		p.settle(d, DeadLetterDiscarded)
+		if b.Left != nil { // nil where somebody edited the record
+			*e = *b.Left
+			e.OpenedAt = b.Opened
+		}
+		p.close(h, Expired, b.At)
+	case outcomeAccepted:
+		p.settle(d, DeadLetterAccepted)
+		p.close(h, Accepted, b.At)
+	case outcomeSuccess:
+		if a != nil && e.State == Scheduled {
+			p.countCase(e, a, "", b.At)
+		}
+		p.settle(d, DeadLetterRecovered)
+		p.close(h, Recovered, b.At)
+		if a != nil && (a.Episode == e.Number || d != nil && d.Fingerprint == a.Fingerprint) {
+			p.countCause(SumCauseRecovered, a)
+		}
+	default:
+		born := DeadLetter{ID: b.DeadLetter, State: DeadLetterOpen, Episode: e.Number, Outcome: decision.MaxRetriesExceeded,
+			Reason: decision.ReasonReported, Team: b.Team, RetryCount: e.Retries, ProcessInstanceKey: e.ProcessInstanceKey,
+			FirstFailure: e.FirstFailure}
+		switch {
+		case d != nil && e.State == Reprocessing: // nothing has failed since a person sent it again
+			born.MaxRetries, born.Fingerprint, born.Context, born.Deadline = d.MaxRetries, d.Fingerprint, d.Context, d.Deadline
+		case a != nil:
+			born.MaxRetries, born.Fingerprint, born.Context, born.Deadline = a.Decision.MaxRetries, a.Fingerprint, a.Context,
+				a.Deadline
+		}
+		p.die(h, born, false)
 	}
-	if b.Left != nil { // nil where somebody edited the record
-		*e = *b.Left
-		e.OpenedAt = b.Opened
-	}
-	h.close(Expired, b.At)
-	p.countEnd(h.subject.Policy, e, false)
 }
 
 // fold folds a person's decision. A retry continues the episode one retry further, or begins a fresh one at 0.
@@ -338,10 +304,9 @@ func (b *reviewBody) fold(p *projection, h *History) {
 	p.touch(d)
 	switch b.Decision {
 	case DeadLetterDiscarded:
-		h.close(Discarded, p.at)
+		p.close(h, Discarded, p.at)
 	case DeadLetterAccepted:
-		h.close(Accepted, p.at)
-		p.countEnd(h.subject.Policy, e, false)
+		p.close(h, Accepted, p.at)
 	default:
 		if b.Fresh {
 			old := *e

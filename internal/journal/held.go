@@ -269,13 +269,11 @@ func (h *History) depart(jobKey int64, at time.Time) {
 func (p *projection) giveUp(h *History, b *GateBody) {
 	e := &h.Episode
 	if b.Opens {
-		if e.State.Open() {
-			p.end(h, Superseded)
+		ends := Superseded
+		if !e.State.Open() {
+			ends = ""
 		}
-		if e.Number > 0 {
-			h.ended = append(h.ended, *e)
-		}
-		*e = Episode{Number: b.Episode, OpenedAt: p.at, FirstFailure: b.Since}
+		p.begin(h, ends, Episode{Number: b.Episode, OpenedAt: p.at, FirstFailure: b.Since})
 	}
 	e.ProcessInstanceKey = b.ProcessInstanceKey
 	born := DeadLetter{ID: b.DeadLetter, State: DeadLetterOpen, Episode: e.Number, Outcome: decision.MaxRetriesExceeded,

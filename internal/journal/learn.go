@@ -83,13 +83,13 @@ func WeekOf(t time.Time) int64 {
 
 // countCase counts an episode that was retried after the failure a and recovered at an instant; at the zero time, one
 // that was lost for that reason. An episode given up for its deadline says nothing about retries and is not counted.
-func (p *projection) countCase(policy string, e *Episode, a *Attempt, lost decision.Reason, recovered time.Time) {
+func (p *projection) countCase(e *Episode, a *Attempt, lost decision.Reason, recovered time.Time) {
 	retried := e.Retried
 	if e.Retried = false; !retried || a == nil || e.State == Dead || lost == decision.ReasonDeadline {
 		return
 	}
 	add := func(name SumName, n int64) {
-		p.sums.add(Sum{Slot: WeekOf(p.at), Name: name, Policy: policy, Cause: a.Fingerprint, Destination: a.Destination, N: n})
+		p.sums.add(Sum{Slot: WeekOf(p.at), Name: name, Policy: p.policy, Cause: a.Fingerprint, Destination: a.Destination, N: n})
 	}
 	if recovered.IsZero() {
 		add(SumCaseLost, 1)

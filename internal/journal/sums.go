@@ -90,13 +90,13 @@ func (all sums) list() []Sum {
 }
 
 // count adds n to a sum of the slot of the record that is being folded.
-func (p *projection) count(policy string, name SumName, n int64) {
-	p.sums.add(Sum{Slot: SlotOf(p.at), Name: name, Policy: policy, N: n})
+func (p *projection) count(name SumName, n int64) {
+	p.sums.add(Sum{Slot: SlotOf(p.at), Name: name, Policy: p.policy, N: n})
 }
 
 // countCause adds one to a sum of the attempt's cause.
-func (p *projection) countCause(policy string, name SumName, a *Attempt) {
-	p.cause(policy, a)
+func (p *projection) countCause(name SumName, a *Attempt) {
+	p.cause(a)
 	p.sums.add(Sum{Name: name, Cause: a.Fingerprint, N: 1})
 }
 
@@ -110,25 +110,25 @@ func tookBucket(d time.Duration) int64 {
 }
 
 // countDecision counts a fresh decision.
-func (p *projection) countDecision(policy string, a *Attempt) {
+func (p *projection) countDecision(a *Attempt) {
 	d, slot := &a.Decision, SlotOf(p.at)
-	p.count(policy, SumDecisions, 1)
-	p.sums.add(Sum{Slot: slot - slot%slotsPerHour, Name: SumTook, Policy: policy, Bucket: tookBucket(a.Took), N: 1})
-	p.countCause(policy, SumCauseFailures, a)
+	p.count(SumDecisions, 1)
+	p.sums.add(Sum{Slot: slot - slot%slotsPerHour, Name: SumTook, Policy: p.policy, Bucket: tookBucket(a.Took), N: 1})
+	p.countCause(SumCauseFailures, a)
 	if d.ErrorClassification == decision.Permanent {
-		p.count(policy, SumPermanent, 1)
+		p.count(SumPermanent, 1)
 	}
 	switch {
 	case d.ShouldRetry():
-		p.count(policy, SumScheduled, 1)
-		p.count(policy, SumBackoff, d.Backoff.Delay.Milliseconds())
+		p.count(SumScheduled, 1)
+		p.count(SumBackoff, d.Backoff.Delay.Milliseconds())
 		if d.Backoff.AtMaximum {
-			p.count(policy, SumAtMaximum, 1)
+			p.count(SumAtMaximum, 1)
 		}
 	case d.Outcome == decision.PermanentError:
-		p.countCause(policy, SumCausePermanent, a)
+		p.countCause(SumCausePermanent, a)
 	default:
-		p.countCause(policy, SumCauseExhausted, a)
+		p.countCause(SumCauseExhausted, a)
 	}
 }
 
@@ -145,37 +145,37 @@ func (e *Episode) tookUntil(end time.Time) time.Duration {
 }
 
 // countEnd counts an episode that ended or died (R19). It counts as closed once, whatever people decide afterwards.
-func (p *projection) countEnd(policy string, e *Episode, byLimit bool) {
+func (p *projection) countEnd(e *Episode, byLimit bool) {
 	retried, first := e.Scheduled > 0, !e.Counted
 	if e.Counted = true; first {
-		p.count(policy, SumClosed, 1)
+		p.count(SumClosed, 1)
 	}
 	switch {
 	case e.State == Dead && byLimit:
 		if first {
-			p.count(policy, SumExhausted, 1)
+			p.count(SumExhausted, 1)
 		}
 		if retried {
-			p.count(policy, SumExhaustedRetried, 1)
+			p.count(SumExhaustedRetried, 1)
 		}
 	case e.State == Accepted:
-		p.count(policy, SumAccepted, 1)
+		p.count(SumAccepted, 1)
 	case e.State == Recovered && retried:
 		took := e.tookUntil(e.ClosedAt)
-		p.count(policy, SumRecoveredRetried, 1)
-		p.count(policy, SumRecoveryTime, took.Milliseconds())
-		p.count(policy, SumRecoveryRetries, min(e.Retries, mostRetries))
+		p.count(SumRecoveredRetried, 1)
+		p.count(SumRecoveryTime, took.Milliseconds())
+		p.count(SumRecoveryRetries, min(e.Retries, mostRetries))
 		seconds := int64((took + time.Second - 1) / time.Second) // rounded up: goals are whole minutes
-		p.sums.add(Sum{Slot: SlotOf(p.at), Name: SumRecoveryTimeBucket, Policy: policy, Bucket: seconds, N: 1})
+		p.sums.add(Sum{Slot: SlotOf(p.at), Name: SumRecoveryTimeBucket, Policy: p.policy, Bucket: seconds, N: 1})
 	}
 }
 
 // cause merges what a says about its cause. A Fingerprint that this version would not make is an older version's and
 // stays.
-func (p *projection) cause(policy string, a *Attempt) {
+func (p *projection) cause(a *Attempt) {
 	f := p.causes[a.Fingerprint]
 	if f == nil {
-		f = CauseOf(policy, a.MatchedRule, a.Error)
+		f = CauseOf(p.policy, a.MatchedRule, a.Error)
 		f.ID, f.Classification, f.FirstSeen, f.LastSeen, f.Began = a.Fingerprint, a.ErrorClassification, a.At, a.At, a.At
 		p.causes[f.ID] = f
 	}

@@ -312,8 +312,9 @@ func (b *batch) runs(c *journal.Changes) {
 	}
 	for i := range c.Items {
 		n := &c.Items[i]
-		b.add("UPDATE bulk_items SET outcome = ?, code = ?, changed = ?, decided = ? WHERE record = ? AND run = ?",
-			string(n.Outcome), n.Code, journal.Milli(n.ChangedAt), journal.Milli(n.DecidedAt), n.Record, n.Run)
+		b.add("UPDATE bulk_items SET outcome = ?, code = ?, changed = ?, decided = ? WHERE record = ? AND run = ? "+
+			"AND outcome <> ? AND outcome IN ('planned', 'refused', 'decided', 'taken')", string(n.Outcome), n.Code,
+			journal.Milli(n.ChangedAt), journal.Milli(n.DecidedAt), n.Record, n.Run, string(n.Outcome))
 	}
 }
 

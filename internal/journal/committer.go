@@ -63,7 +63,7 @@ type committer struct {
 	// reopened is when the journal last came back, pause the time between probes then.
 	reopened time.Time
 	pause    time.Duration
-	// lost is set if stop or kill ended while the journal was down: nothing more is tried.
+	// lost is set if stop ended while the journal was down: nothing more is tried.
 	lost error
 }
 
@@ -71,10 +71,13 @@ type committer struct {
 // that submit later get ErrUnavailable. When kill ends Run returns at once. Call it once.
 func (j *Journal) Run(stop, kill context.Context) {
 	defer close(j.ended)
+	stop, cancel := context.WithCancel(stop)
+	defer cancel()
+	defer context.AfterFunc(kill, cancel)()
 	c := &committer{Journal: j, answeredAt: time.Now()}
 	marks := time.NewTicker(markPause)
 	defer marks.Stop()
-	for stop.Err() == nil && kill.Err() == nil {
+	for stop.Err() == nil {
 		if len(c.carry) == 0 {
 			select {
 			case i := <-j.queue:
@@ -87,8 +90,6 @@ func (j *Journal) Run(stop, kill context.Context) {
 				}
 				continue
 			case <-stop.Done():
-				continue
-			case <-kill.Done():
 				continue
 			}
 		}
@@ -140,9 +141,8 @@ func (c *committer) gather() []*item {
 // transaction is one of the committer's, with all its tries.
 type transaction struct {
 	items []*item
-	// marks are the answered records that it saves.
-	marks []Run
-	// saved and happened are the changes and records of the last try.
+	// marks are the answered records that the last try saves, saved and happened its changes and records.
+	marks    []Run
 	saved    *Changes
 	happened []Happening
 	// inDoubt reports whether the last try may or may not have been committed.
@@ -210,27 +210,24 @@ func (c *committer) ask(stop, kill context.Context) {
 
 // transact tries a transaction. If the last try is in doubt it asks the ledger first: a link that is there was
 // committed, and the items' results stand.
-func (c *committer) transact(kill context.Context, t *transaction) error {
+func (c *committer) transact(kill context.Context, t *transaction) (err error) {
 	ctx, cancel := context.WithTimeout(kill, transactionTime)
 	defer cancel()
-	began := time.Now()
-	err, held := error(nil), false
+	began, held := time.Now(), false
 	if t.inDoubt {
 		if held, err = c.store.Holds(ctx, &t.saved.Link); err != nil {
 			return fmt.Errorf("ask whether a commit happened: %w", err)
 		}
-		t.inDoubt = false
 	}
 	if !held {
 		err = c.decide(ctx, t)
 	}
-	if err != nil {
-		t.inDoubt = kindOf(err) == Ambiguous && t.saved != nil
-		if !t.inDoubt {
-			c.putBack(t.marks)
-		}
+	if t.inDoubt = kindOf(err) == Ambiguous && t.saved != nil; err != nil {
 		return err
 	}
+	c.mu.Lock()
+	c.answered = slices.Delete(c.answered, 0, len(t.marks))
+	c.mu.Unlock()
 	c.answeredAt = time.Now()
 	if t.saved != nil {
 		c.hooks.Committed(t.happened, time.Since(began))
@@ -241,7 +238,9 @@ func (c *committer) transact(kill context.Context, t *transaction) error {
 // decide runs the transaction in the store.
 func (c *committer) decide(ctx context.Context, t *transaction) error {
 	lookups := lookupsOf(t.items)
-	t.marks, t.saved = c.takeMarks(), nil
+	c.mu.Lock()
+	t.marks, t.saved = slices.Clone(c.answered[:min(len(c.answered), maxMarks)]), nil
+	c.mu.Unlock()
 	return c.store.Transact(ctx, lookups, func(head Head, histories []History) *Changes {
 		b := newBatch(c.now(), head, c.publish)
 		b.identities = c.key
@@ -304,7 +303,7 @@ func lookupsOf(items []*item) []Lookup {
 // at once.
 func (c *committer) down(stop, kill context.Context, items []*item, reason error) {
 	reason = fmt.Errorf("%w: %w", ErrUnavailable, reason)
-	c.gate.shut()
+	<-c.open
 	c.hooks.Open(false, reason)
 	fail(items, reason)
 	fail(c.carry, reason)
@@ -322,14 +321,11 @@ func (c *committer) down(stop, kill context.Context, items []*item, reason error
 		case <-probe.C:
 			if err := c.probe(kill); err == nil {
 				c.reopened = time.Now()
-				c.gate.reopen()
+				c.open <- struct{}{}
 				c.hooks.Open(true, nil)
 				return
 			}
 		case <-stop.Done():
-			c.lost = reason
-			return
-		case <-kill.Done():
 			c.lost = reason
 			return
 		}
@@ -352,43 +348,24 @@ func (c *committer) probe(kill context.Context) error {
 	return err
 }
 
-// mark saves the marks that wait without a commit; on failure they wait for the next.
+// mark saves the marks that wait without a commit; on failure they wait for the next. Marking a record twice is harmless.
 func (c *committer) mark(kill context.Context) {
 	c.mu.Lock()
 	waiting := len(c.answered)
 	c.mu.Unlock()
-	if t := (&transaction{}); waiting > 0 && c.transact(kill, t) != nil && t.inDoubt {
-		c.putBack(t.marks) // marking a record twice is harmless
+	if waiting > 0 {
+		_ = c.transact(kill, &transaction{})
 	}
-}
-
-// takeMarks takes the next marks to save.
-func (c *committer) takeMarks() []Run {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := min(len(c.answered), maxMarks)
-	var taken Runs
-	for _, r := range c.answered[:n] {
-		taken.Add(r)
-	}
-	c.answered = append(c.answered[:0], c.answered[n:]...)
-	return taken.All()
 }
 
 // upTo returns the marks of records up to the last. A failover of the database may have lost those of later ones, whose
 // numbers others get.
-func upTo(last int64, marks []Run) (kept []Run) {
+func upTo(last int64, marks []Run) []Run {
+	var kept Runs
 	for _, r := range marks {
-		if r.Last = min(r.Last, last); r.First <= r.Last {
-			kept = append(kept, r)
+		if r.Last <= last {
+			kept.Add(r)
 		}
 	}
-	return kept
-}
-
-// putBack returns marks that were not saved to the queue.
-func (c *committer) putBack(marks []Run) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.answered = append(marks, c.answered...)
+	return kept.All()
 }

@@ -286,27 +286,3 @@ func (p *projection) giveUp(h *History, b *GateBody) {
 	}
 	p.die(h, born, true)
 }
-
-// gate holds a token while it is open: the journal can be written.
-type gate chan struct{}
-
-func newGate() gate {
-	g := make(gate, 1)
-	g.reopen()
-	return g
-}
-
-// await waits for the gate to open. It reports false if ctx ends first.
-func (g gate) await(ctx context.Context) bool {
-	select {
-	case token := <-g:
-		g <- token
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func (g gate) shut() { <-g }
-
-func (g gate) reopen() { g <- struct{}{} }

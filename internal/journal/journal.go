@@ -50,7 +50,7 @@ type Journal struct {
 	key     IdentityKey
 	queue   chan *item
 	ended   chan struct{} // closed when Run has returned
-	gate    gate
+	open    chan struct{} // holds a token while the journal can be written
 
 	mu       sync.Mutex
 	answered []Run // records whose answer the engine took, not yet saved
@@ -62,10 +62,12 @@ const queued = 1024
 // New returns a Journal over store; Run starts it. now is the clock of decisions. publish makes the outbox's messages;
 // nil for none.
 func New(store Store, now func() time.Time, publish Publisher, hooks Hooks) *Journal {
-	return &Journal{
+	j := &Journal{
 		store: store, now: now, publish: publish, hooks: hooks, key: store.IdentityKey(),
-		queue: make(chan *item, queued), ended: make(chan struct{}), gate: newGate(),
+		queue: make(chan *item, queued), ended: make(chan struct{}), open: make(chan struct{}, 1),
 	}
+	j.open <- struct{}{}
+	return j
 }
 
 // Analyze recalls, decides and records in one step, and returns the decision once it is durable. If nothing was
@@ -148,7 +150,15 @@ func (j *Journal) Answered(r *Recorded) {
 }
 
 // Await waits until the journal can be written. It reports false if ctx ends first.
-func (j *Journal) Await(ctx context.Context) bool { return j.gate.await(ctx) }
+func (j *Journal) Await(ctx context.Context) bool {
+	select {
+	case token := <-j.open:
+		j.open <- token
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
 
 // outcomeOf commits what apply does and returns its result. After an error apply may still be running.
 func outcomeOf[T any](

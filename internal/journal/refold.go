@@ -137,31 +137,6 @@ func (f *Refold) step(e *Entry, b *bulkBody) {
 	}
 }
 
-// subject folds the records of one subject, in their order, and returns its row and dead letters.
-func (f *Refold) subject(
-	key int64, s Subject, records []Entry,
-) (subject Row, letters []KeyedDeadLetter, err error) {
-	l := (&History{}).of(s)
-	for i := range records {
-		body, err := bodyOf(&records[i])
-		if err != nil {
-			return nil, nil, err
-		}
-		f.apply(l, &records[i], body)
-	}
-	for n := range f.items { // outcomes of bulk runs' items
-		c := &f.items[n]
-		if r := f.runs[c.Run]; r != nil && r.items[c.Record] != nil {
-			r.items[c.Record].Became(c)
-		}
-	}
-	f.items = f.items[:0]
-	for _, d := range l.deadLetters() {
-		letters = append(letters, KeyedDeadLetter{key, s, d})
-	}
-	return (&KeyedState{Key: key, Subject: s, State: l.SubjectState}).Row(), letters, nil
-}
-
 // Page compares a page of subjects, and their dead letters, with their records.
 func (f *Refold) Page(p *SubjectPage) error {
 	subjects, letters, err := f.Anew(p)
@@ -234,24 +209,33 @@ func (f *Refold) Anew(p *SubjectPage) (subjects, letters []Row, err error) {
 		there[d[0].(int64)] = d
 	}
 	for _, row := range p.Subjects {
-		key := row[0].(int64)
-		s := Subject{fmt.Sprint(row[1]), fmt.Sprint(row[2]), fmt.Sprint(row[3])}
-		if len(records[key]) == 0 {
-			continue
+		k := KeyedState{Key: row[0].(int64), Subject: Subject{fmt.Sprint(row[1]), fmt.Sprint(row[2]), fmt.Sprint(row[3])}}
+		h := (&History{}).of(k.Subject)
+		for _, e := range records[k.Key] {
+			body, err := bodyOf(&e)
+			if err != nil {
+				return nil, nil, err
+			}
+			f.apply(h, &e, body)
 		}
-		subject, born, err := f.subject(key, s, records[key])
-		if err != nil {
-			return nil, nil, err
+		if k.State = h.SubjectState; len(records[k.Key]) > 0 {
+			subjects = append(subjects, k.Row())
 		}
-		subjects = append(subjects, subject)
-		for i := range born {
-			letter := born[i].Row()
-			if before, known := there[born[i].DeadLetter.Record]; known {
+		for _, d := range h.deadLetters() {
+			letter := (&KeyedDeadLetter{k.Key, k.Subject, d}).Row()
+			if before, known := there[d.Record]; known {
 				letter[9] = before[9] // its chance
 			}
 			letters = append(letters, letter)
 			f.letters++
 		}
 	}
+	for i := range f.items { // outcomes of bulk runs' items
+		c := &f.items[i]
+		if r := f.runs[c.Run]; r != nil && r.items[c.Record] != nil {
+			r.items[c.Record].Became(c)
+		}
+	}
+	f.items = f.items[:0]
 	return subjects, letters, nil
 }

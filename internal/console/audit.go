@@ -60,10 +60,10 @@ func auditForm(q url.Values) *auditData {
 	return d
 }
 
-func (p *Pages) audit(v *visit, o *open) (*page, error) {
+func (p *Pages) audit(v *visit) *page {
 	d := auditForm(v.r.URL.Query())
 	pg := &page{name: "audit", section: "audit", title: v.T("audit.title"), data: d}
-	d.V, d.Head = v, must(o.Head(v.r.Context()))
+	d.V, d.Head = v, must(v.o.Head(v.r.Context()))
 	d.Policies = options(append(v.Catalogue.Policies.Names(), d.Policy), d.Policy, v.policy)
 	f := v.recordFilter(d)
 	if d.Wrong == "" || d.WrongField == "id" { // a whole policy can be exported, though not listed
@@ -71,17 +71,17 @@ func (p *Pages) audit(v *visit, o *open) (*page, error) {
 	}
 	if d.Wrong != "" {
 		pg.status = http.StatusUnprocessableEntity
-		return pg, nil
+		return pg
 	}
 	var records []journal.Record
 	if d.Searched = f != (journal.RecordFilter{}); d.Searched {
-		records = v.forward(o, d, f)
+		records = v.forward(d, f)
 	} else {
-		records = v.latest(o, d)
+		records = v.latest(d)
 	}
 	d.Rows = each(records, v.auditRow)
 	pg.summary = v.T("audit.summary", v.Number(d.Head.Record))
-	return pg, nil
+	return pg
 }
 
 // recordFilter returns the filter that the form asks for. It sets d.Wrong if a field is wrong.
@@ -104,9 +104,9 @@ func (v *visit) recordFilter(d *auditData) (f journal.RecordFilter) {
 }
 
 // forward returns a page of the records that f selects, the oldest first, from after the cursor on.
-func (v *visit) forward(o *open, d *auditData, f journal.RecordFilter) []journal.Record {
+func (v *visit) forward(d *auditData, f journal.RecordFilter) []journal.Record {
 	after, _ := strconv.ParseInt(v.r.URL.Query().Get("after"), 10, 64) // without a cursor: the first page
-	records := must(o.Records(v.r.Context(), f, max(after, 0), pageRows+1))
+	records := must(v.o.Records(v.r.Context(), f, max(after, 0), pageRows+1))
 	if len(records) > pageRows {
 		records = records[:pageRows]
 		d.Next = v.here(field{"after", key(records[pageRows-1].Number())})
@@ -115,14 +115,14 @@ func (v *visit) forward(o *open, d *auditData, f journal.RecordFilter) []journal
 }
 
 // latest returns a page of all records, the newest first, from before the cursor on.
-func (v *visit) latest(o *open, d *auditData) []journal.Record {
+func (v *visit) latest(d *auditData) []journal.Record {
 	before, err := strconv.ParseInt(v.r.URL.Query().Get("before"), 10, 64)
 	if err != nil || before < 1 || before > d.Head.Record+1 {
 		before = d.Head.Record + 1
 	}
 	// between returns the records above from and below before, one more than a page at most.
 	between := func(from int64) []journal.Record {
-		all := must(o.Records(v.r.Context(), journal.RecordFilter{}, from, pageRows+1))
+		all := must(v.o.Records(v.r.Context(), journal.RecordFilter{}, from, pageRows+1))
 		return slices.DeleteFunc(all, func(r journal.Record) bool { return r.Number() >= before })
 	}
 	from := max(before-pageRows-1, 0)
@@ -180,13 +180,13 @@ const exportTime = 30 * time.Second
 
 // export answers GET /audit/export?format=csv|jsonl with the records that the form selects, as `audit export` writes
 // them.
-func (p *Pages) export(v *visit, o *open) (*page, error) {
+func (p *Pages) export(v *visit) *page {
 	q := v.r.URL.Query()
 	d := auditForm(q)
 	format := audit.Format(q.Get("format"))
 	f := v.recordFilter(d)
 	if d.Wrong != "" && d.WrongField != "id" || !slices.Contains(audit.Formats(), format) {
-		return nil, &problem{status: http.StatusUnprocessableEntity, key: "export"}
+		check(&problem{status: http.StatusUnprocessableEntity, key: "export"})
 	}
 	s := audit.Selection{RecordFilter: f}
 	if d.ID == "" {
@@ -197,15 +197,15 @@ func (p *Pages) export(v *visit, o *open) (*page, error) {
 		kind = "text/csv; charset=utf-8"
 	}
 	name := "audit-" + v.Now.Format("20060102-150405") + "." + string(format)
-	return nil, p.download(v, "the audit", kind, name, func(to io.Writer) error {
-		_, err := audit.Export(v.r.Context(), o, to, s, format, nil)
+	return p.download(v, "the audit", kind, name, func(to io.Writer) error {
+		_, err := audit.Export(v.r.Context(), v.o, to, s, format, nil)
 		return err
 	})
 }
 
-// download answers with the file that write writes, while the reader may read it. It returns write's error if nothing
-// was written yet; later it cuts the connection off, so that nobody takes a part for the whole.
-func (p *Pages) download(v *visit, what, kind, name string, write func(to io.Writer) error) error {
+// download answers with the file that write writes, while the reader may read it. If write fails when a part was
+// written, it cuts the connection off, so that nobody takes that for the whole.
+func (p *Pages) download(v *visit, what, kind, name string, write func(to io.Writer) error) *page {
 	to := &exportWriter{v: v, late: http.NewResponseController(v.w)}
 	h := v.w.Header()
 	h.Set("Content-Type", kind)
@@ -216,7 +216,7 @@ func (p *Pages) download(v *visit, what, kind, name string, write func(to io.Wri
 	case !to.began:
 		h.Del("Content-Type")
 		h.Del("Content-Disposition")
-		return err
+		check(err)
 	case v.r.Context().Err() == nil:
 		p.Log.Error("an export of "+what+" was cut off", zap.Error(err))
 	}

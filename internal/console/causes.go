@@ -29,35 +29,35 @@ type causeRow struct {
 	Show, Act string
 }
 
-func (p *Pages) groups(v *visit, o *open) (*page, error) {
+func (p *Pages) groups(v *visit) *page {
 	q := v.r.URL.Query()
 	f, wrong := v.filterOf(q)
 	if wrong == "" && f.State != states[0] { // only open ones are grouped
-		return &page{redirect: groupsURL(f)}, nil
+		return v.to(groupsURL(f))
 	}
 	// A period does not apply to causes.
 	f.State, f.Fingerprint = states[0], ""
 	f.Since, f.Until = time.Time{}, time.Time{}
 	d := &groupsData{listData: listData{V: v, Filter: f, Filtered: narrowed(f), Views: v.views("groups", f),
 		Reset: groupsURL(journal.DeadLetterFilter{})}}
-	v.choices(o, &d.listData)
+	v.choices(&d.listData)
 	pg := &page{name: "groups", section: "dead-letters", title: v.T("groups.title"), data: d}
 	if wrong == "state" {
 		d.Wrong = v.T("groups.wrong.state", plain(q.Get("state"), maxQueryBytes))
 		pg.status = http.StatusUnprocessableEntity
-		return pg, nil
+		return pg
 	}
-	groups, next, err := o.Groups(v.r.Context(), f, q.Get("cursor"), pageRows)
+	groups, next, err := v.o.Groups(v.r.Context(), f, q.Get("cursor"), pageRows)
 	check(unlessInvalid(err))
 	d.Causes = v.causeRows(groups, f)
-	due := v.due(o, &f)
+	due := v.due(&f)
 	for i := range d.Causes {
 		one := f
 		one.Fingerprint = groups[i].Cause.ID
 		d.Causes[i].Due = due.of(v, one)
 	}
 	d.pager, pg.summary = v.pager("cursor", next, ""), v.Count("groups.summary", int64(len(groups)))
-	return pg, nil
+	return pg
 }
 
 // causeName returns a cause's reason in words. If it has none, the name says why a dead letter was given up, unless
@@ -72,8 +72,8 @@ func (v *visit) causeName(g *deadletter.Group) string {
 }
 
 // group returns the dead letters that f selects as one cause; nil if there are none. f names a fingerprint.
-func (v *visit) group(o *open, f journal.DeadLetterFilter) *deadletter.Group {
-	groups, _, err := o.Groups(v.r.Context(), f, "", 1)
+func (v *visit) group(f journal.DeadLetterFilter) *deadletter.Group {
+	groups, _, err := v.o.Groups(v.r.Context(), f, "", 1)
 	check(unlessInvalid(err))
 	if len(groups) == 0 {
 		return nil
@@ -82,9 +82,9 @@ func (v *visit) group(o *open, f journal.DeadLetterFilter) *deadletter.Group {
 }
 
 // pattern returns the pattern of a fingerprint; empty if nothing is known of it.
-func (v *visit) pattern(o *open, fingerprint string) string {
+func (v *visit) pattern(fingerprint string) string {
 	if _, ok := v.patterns[fingerprint]; !ok && fingerprint != "" {
-		group := v.group(o, journal.DeadLetterFilter{State: deadletter.AllStates, Fingerprint: fingerprint})
+		group := v.group(journal.DeadLetterFilter{State: deadletter.AllStates, Fingerprint: fingerprint})
 		if group != nil {
 			v.patterns[fingerprint] = group.Cause.Pattern
 		}
@@ -129,9 +129,9 @@ type advice struct {
 
 func causeURL(id string) string { return "/causes/" + id }
 
-func (p *Pages) causePage(v *visit, o *open) (*page, error) {
-	c := must(o.Cause(v.r.Context(), v.r.PathValue("id")))
-	d, learnt := &causeData{V: v, Cause: c, MayNot: v.mayNot(access.Teach, "", "cause.may_not")}, o.Prospects(&c)
+func (p *Pages) causePage(v *visit) *page {
+	c := must(v.o.Cause(v.r.Context(), v.r.PathValue("id")))
+	d, learnt := &causeData{V: v, Cause: c, MayNot: v.mayNot(access.Teach, "", "cause.may_not")}, v.o.Prospects(&c)
 	if learnt.Closed() > 0 {
 		d.Learnt = v.learnt(learnt)
 	}
@@ -140,18 +140,18 @@ func (p *Pages) causePage(v *visit, o *open) (*page, error) {
 	}
 	d.Advice = v.advice(&c, learnt)
 	open := journal.DeadLetterFilter{Fingerprint: c.ID}
-	if waiting := v.group(o, open); waiting != nil {
+	if waiting := v.group(open); waiting != nil {
 		d.Waiting = &link{v.Count("groups.show", waiting.N), listURL(open)}
 	}
 	if done := v.r.URL.Query().Get("done"); done == "teach" && c.Taught != nil || done == "forget" && c.Taught == nil {
 		d.Done = v.T("cause.done." + done)
 	}
-	for _, team := range o.Teams() {
+	for _, team := range v.o.Teams() {
 		d.Teams = append(d.Teams, option{string(team), v.team(team), string(team) == v.Sent.Value("teach", "team")})
 	}
 	name := v.reason(c.Reason)
 	return &page{name: "cause", section: "dead-letters", title: name, data: d,
-		summary: strings.TrimSuffix(name+". "+d.Learnt, ". ")}, nil
+		summary: strings.TrimSuffix(name+". "+d.Learnt, ". ")}
 }
 
 func (l Lang) learnt(p journal.Prospects) string {
@@ -173,23 +173,23 @@ func (v *visit) advice(c *journal.Cause, learnt journal.Prospects) *advice {
 
 // teach answers POST /causes/{id}/teach with classification, team and reason, and POST /causes/{id}/forget with reason;
 // both lead back to the cause's page.
-func (p *Pages) teach(v *visit, o *open) (*page, error) {
+func (p *Pages) teach(v *visit) *page {
 	id, form := v.r.PathValue("id"), v.r.PostForm
 	t := journal.Teaching{Reason: form.Get("reason")}
 	if v.verb() == "teach" {
 		t.Class = decision.ErrorClassification(form.Get("classification"))
 		if t.Class != decision.Permanent && t.Class != decision.Transient {
-			return v.again(causeURL(id)+"#result", sent{Wrong: v.T("cause.wrong.what"), Field: "classification"}), nil
+			return v.again(sent{Wrong: v.T("cause.wrong.what"), Field: "classification"}, p.causePage)
 		}
 		if t.Class == decision.Permanent {
 			t.Team = decision.Team(form.Get("team"))
 		}
 	}
-	_, err := o.Teach(v.r.Context(), id, t)
-	if err == nil || journal.CodeOf(err) == journal.NothingTaught { // somebody else did
-		return &page{redirect: address(causeURL(id), field{"done", v.verb()}) + "#result"}, nil
+	_, err := v.o.Teach(v.r.Context(), id, t)
+	if journal.CodeOf(err) == journal.NothingTaught { // somebody else took it back
+		err = nil
 	}
-	return v.refused(err, causeURL(id)+"#result", "form.wrong.", "unordered")
+	return v.answer(err, address(causeURL(id), field{"done", v.verb()})+"#result", "form.wrong.", "unordered", p.causePage)
 }
 
 // due counts the open dead letters whose deadline has passed, and those whose deadline passes before the day ends.
@@ -199,13 +199,13 @@ type due []struct {
 }
 
 // due counts those with the filter's context; none if the filter searches, which counts know nothing of.
-func (v *visit) due(o *open, f *journal.DeadLetterFilter) due {
+func (v *visit) due(f *journal.DeadLetterFilter) due {
 	if searched(f) {
 		return nil
 	}
 	late := journal.DeadLetterFilter{Context: f.Context, DueUntil: v.Now}
 	today := journal.DeadLetterFilter{Context: f.Context, DueSince: v.Now, DueUntil: deadletter.EndOfDay(v.zone, v.Now)}
-	return due{{"due.late", v.counts(o, late)}, {"due.today", v.counts(o, today)}}
+	return due{{"due.late", v.counts(late)}, {"due.today", v.counts(today)}}
 }
 
 // of returns links to those of f's dead letters that are late and to those due today, with number and worth.

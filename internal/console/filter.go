@@ -141,8 +141,8 @@ func groupsURL(f journal.DeadLetterFilter) string {
 func planURL(f journal.DeadLetterFilter) string { return address("/bulk-runs/new", fieldsOf(&f)...) }
 
 // filterFacts returns the parts of a filter in words.
-func (v *visit) filterFacts(o *open, f *journal.DeadLetterFilter) []fact {
-	return each(v.chips(o, f), func(c *factLink) fact { return c.fact })
+func (v *visit) filterFacts(f *journal.DeadLetterFilter) []fact {
+	return each(v.chips(f), func(c *factLink) fact { return c.fact })
 }
 
 // factLink is a fact that leads to a list.
@@ -153,10 +153,10 @@ type factLink struct {
 
 // chips returns the parts of a filter in words, each with a link to the list without it. A fingerprint is shown as its
 // pattern.
-func (v *visit) chips(o *open, f *journal.DeadLetterFilter) (all []factLink) {
+func (v *visit) chips(f *journal.DeadLetterFilter) (all []factLink) {
 	variable, value, _ := strings.Cut(f.Context, "=")
 	words := map[string]fact{
-		"fingerprint": {v.T("col.cause"), cmp.Or(v.pattern(o, f.Fingerprint), f.Fingerprint)},
+		"fingerprint": {v.T("col.cause"), cmp.Or(v.pattern(f.Fingerprint), f.Fingerprint)},
 		"q":           {v.T("list.q"), f.Query}, "policy": {v.T("col.policy"), v.policy(f.Policy)},
 		"team":     {v.T("col.team"), v.Or("team."+string(f.Team), string(f.Team))},
 		"reason":   {v.T("col.reason"), v.reason(f.Reason)},
@@ -219,13 +219,13 @@ func (p place) Subject(s journal.Subject, more ...field) string {
 // next returns the page's address of what follows a dead letter in the list, and its id: the first of the page if the
 // dead letter is no longer on it; both are empty if nothing follows. The address carries its place, and more fields.
 // number says where the dead letter stands on the list's first page; empty if it is not there.
-func (v *visit) next(o *open, at place, id string, more ...field) (to, next, number string) {
+func (v *visit) next(at place, id string, more ...field) (to, next, number string) {
 	f, wrong := v.filterOf(url.Values(at))
 	if at == nil || wrong != "" {
 		return "", "", ""
 	}
 	begin := url.Values(at).Get("cursor")
-	items, cursor, err := o.List(v.r.Context(), f, begin, pageRows)
+	items, cursor, err := v.o.List(v.r.Context(), f, begin, pageRows)
 	if journal.RefusalOf(err) != nil { // the cursor is not of this list
 		return "", "", ""
 	}
@@ -241,7 +241,7 @@ func (v *visit) next(o *open, at place, id string, more ...field) (to, next, num
 	if n == len(items) && cursor != "" {
 		at = maps.Clone(at)
 		at["cursor"] = []string{cursor}
-		items, _, err = o.List(v.r.Context(), f, cursor, pageRows)
+		items, _, err = v.o.List(v.r.Context(), f, cursor, pageRows)
 		check(err)
 		n = 0
 	}
@@ -271,18 +271,18 @@ type done struct {
 }
 
 // around returns what surrounds a claim in the reader's list, by the id of its dead letter; id is empty if it has none.
-func (v *visit) around(o *open, id string) around {
+func (v *visit) around(id string) around {
 	at := v.place()
 	a := around{List: at.list()}
 	if at == nil {
 		return a
 	}
 	a.Place = "?" + url.Values{"list": {at.encoded()}}.Encode()
-	to, next, number := v.next(o, at, id)
+	to, next, number := v.next(at, id)
 	if a.Number = number; next != id {
 		a.Next = to
 	}
-	before, err := o.Show(v.r.Context(), v.r.URL.Query().Get("after"))
+	before, err := v.o.Show(v.r.Context(), v.r.URL.Query().Get("after"))
 	if journal.RefusalOf(err) != nil { // there is none
 		return a
 	}

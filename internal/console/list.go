@@ -99,6 +99,9 @@ func (v *visit) here(others ...field) string {
 	to, q := *v.r.URL, v.r.URL.Query()
 	q.Del("lang")
 	q.Del("done")
+	if v.r.Method == http.MethodPost { // of a form, whose page is above its address
+		to = *to.JoinPath("..")
+	}
 	for _, x := range others {
 		if q.Set(x.Name, x.Value); x.Value == "" {
 			q.Del(x.Name)
@@ -116,18 +119,18 @@ type option struct {
 // states holds the states of the list, in the order of its links.
 var states = []string{"open", "reprocessing", "recovered", "discarded", "accepted", "all"}
 
-func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
+func (p *Pages) deadLetters(v *visit) *page {
 	q := v.r.URL.Query()
 	f, wrong := v.filterOf(q)
-	d := v.listed(o, f)
+	d := v.listed(f)
 	pg := &page{name: "dead-letters", section: "dead-letters", title: v.T("list.title"), data: d}
 	if wrong != "" {
 		d.Since, d.Until, d.Act = plain(q.Get("since"), maxQueryBytes), plain(q.Get("until"), maxQueryBytes), nil
 		d.WrongField, d.Wrong = wrong, v.wrongFilter(wrong, q)
 		pg.status = http.StatusUnprocessableEntity
-		return pg, nil
+		return pg
 	}
-	items, next, err := o.List(v.r.Context(), f, q.Get("cursor"), pageRows)
+	items, next, err := v.o.List(v.r.Context(), f, q.Get("cursor"), pageRows)
 	check(unlessInvalid(err))
 	d.Rows = items
 	d.Why = slices.ContainsFunc(items, func(i deadletter.Item) bool { return i.Cents > 0 || !i.Deadline.IsZero() })
@@ -135,14 +138,14 @@ func (p *Pages) deadLetters(v *visit, o *open) (*page, error) {
 	d.Who = slices.ContainsFunc(items, func(i deadletter.Item) bool { return i.Team != items[0].Team })
 	d.Mixed = slices.ContainsFunc(items, func(i deadletter.Item) bool { return i.Subject.Policy != items[0].Subject.Policy })
 	if len(items) == 0 && f.Query != "" {
-		d.Elsewhere = v.find(o, f.Query)
+		d.Elsewhere = v.find(f.Query)
 	}
 	d.Pick = f.State == states[0] && len(items) > 0 && v.who.May(access.Bulk, string(f.Team))
 	d.pager = v.pager("cursor", next, "")
 	if d.States[0].Known {
 		pg.summary = v.Count("letters."+f.State, d.Matching)
 	}
-	return pg, nil
+	return pg
 }
 
 // unlessInvalid returns err, unless it says that the filter is invalid: such a filter matches nothing.
@@ -162,9 +165,9 @@ type found struct {
 const mostFound = 20 // claims that a search names
 
 // find returns the claims whose id contains part.
-func (v *visit) find(o *open, part string) (all []found) {
-	for _, s := range must(o.Named(v.r.Context(), part, mostFound)) {
-		story, known, err := o.Story(v.r.Context(), s)
+func (v *visit) find(part string) (all []found) {
+	for _, s := range must(v.o.Named(v.r.Context(), part, mostFound)) {
+		story, known, err := v.o.Story(v.r.Context(), s)
 		check(err)
 		if known {
 			all = append(all, found{s, v.standing(&story)})
@@ -174,29 +177,29 @@ func (v *visit) find(o *open, part string) (all []found) {
 }
 
 // search answers GET /search?q= with the page of the one claim found, or with a list of those found.
-func (p *Pages) search(v *visit, o *open) (*page, error) {
+func (p *Pages) search(v *visit) *page {
 	q := plain(v.r.URL.Query().Get("q"), maxQueryBytes)
 	if q == "" {
-		return &page{redirect: "/dead-letters"}, nil
+		return v.to("/dead-letters")
 	}
-	all := v.find(o, q)
+	all := v.find(q)
 	if len(all) == 1 {
-		return &page{redirect: subjectURL(all[0].Subject)}, nil
+		return v.to(subjectURL(all[0].Subject))
 	}
 	f := journal.DeadLetterFilter{State: deadletter.AllStates, Query: q}
 	return &page{name: "search", section: "dead-letters", title: v.T("find.title"), data: map[string]any{
-		"Query": q, "Found": all, "More": len(all) == mostFound, "Words": listURL(f)}}, nil
+		"Query": q, "Found": all, "More": len(all) == mostFound, "Words": listURL(f)}}
 }
 
 // listed returns the list's page with its filter, without rows.
-func (v *visit) listed(o *open, f journal.DeadLetterFilter) *listData {
+func (v *visit) listed(f journal.DeadLetterFilter) *listData {
 	d := &listData{V: v, Filter: f, Filtered: narrowed(f), Since: v.local(f.Since), Until: v.local(f.Until),
-		Here: v.listPlace(), Views: v.views("list", f), Chips: v.chips(o, &f),
+		Here: v.listPlace(), Views: v.views("list", f), Chips: v.chips(&f),
 		File:  strings.Replace(listURL(f), "/dead-letters", "/dead-letters.csv", 1),
 		Reset: listURL(journal.DeadLetterFilter{State: f.State})}
-	v.choices(o, d)
+	v.choices(d)
 	if (f.Context != "" || f.Fingerprint != "") && f.State == states[0] && !searched(&f) {
-		of := sumOf(v.counts(o, journal.DeadLetterFilter{Context: f.Context}), &f)
+		of := sumOf(v.counts(journal.DeadLetterFilter{Context: f.Context}), &f)
 		d.Matching, d.Worth = of.N, v.Money(of.Cents)
 		d.States[0].N, d.States[0].Known = of.N, true
 	}
@@ -208,11 +211,11 @@ func (v *visit) listed(o *open, f journal.DeadLetterFilter) *listData {
 		}
 	}
 	if f.State == states[0] {
-		d.Shortcuts = v.shortcuts(o, f)
-		d.Due = v.due(o, &f).of(v, f)
+		d.Shortcuts = v.shortcuts(f)
+		d.Due = v.due(&f).of(v, f)
 	}
 	if f.Assignee != "" && f.Assignee != journal.Nobody && f.Assignee != v.who.Name && v.who.May(access.Handover, "") {
-		d.Handover = new(o.Colleagues(f.Team))
+		d.Handover = new(v.o.Colleagues(f.Team))
 	}
 	d.Act = v.act(&f, d.Matching)
 	return d
@@ -245,8 +248,8 @@ func (v *visit) act(f *journal.DeadLetterFilter, matching int64) *link {
 }
 
 // counts counts the dead letters that a filter selects.
-func (v *visit) counts(o *open, f journal.DeadLetterFilter) []deadletter.Count {
-	return must(o.DeadLetterCounts(v.r.Context(), f))
+func (v *visit) counts(f journal.DeadLetterFilter) []deadletter.Count {
+	return must(v.o.DeadLetterCounts(v.r.Context(), f))
 }
 
 // sumOf adds up those of the counts that have f's state, policy, team, reason and fingerprint.
@@ -263,8 +266,8 @@ func sumOf(all []deadletter.Count, f *journal.DeadLetterFilter) (sum deadletter.
 }
 
 // choices fills in the states with their numbers, and the values that the filter's other fields may have.
-func (v *visit) choices(o *open, d *listData) {
-	f, all := &d.Filter, v.counts(o, journal.DeadLetterFilter{State: deadletter.AllStates})
+func (v *visit) choices(d *listData) {
+	f, all := &d.Filter, v.counts(journal.DeadLetterFilter{State: deadletter.AllStates})
 	policies, teams, reasons := []string{f.Policy}, []string{string(f.Team)}, []string{string(f.Reason)}
 	for i := range all {
 		policies, teams = append(policies, all[i].Policy), append(teams, string(all[i].Team))
@@ -317,9 +320,9 @@ func (v *visit) Process(d *deadletter.Item) *Badge {
 }
 
 // deadLetter answers GET /dead-letters/{id} by leading to its subject's page.
-func (p *Pages) deadLetter(v *visit, o *open) (*page, error) {
-	item := must(o.Show(v.r.Context(), v.r.PathValue("id")))
-	return &page{redirect: subjectURL(item.Subject) + "#decision"}, nil
+func (p *Pages) deadLetter(v *visit) *page {
+	item := must(v.o.Show(v.r.Context(), v.r.PathValue("id")))
+	return v.to(subjectURL(item.Subject) + "#decision")
 }
 
 // mostExported bounds the dead letters in one file: nobody looks through more.
@@ -327,18 +330,18 @@ const mostExported = 20_000
 
 // exportLetters answers GET /dead-letters.csv with the dead letters that the list's fields select, written for a
 // spreadsheet in the reader's language.
-func (p *Pages) exportLetters(v *visit, o *open) (*page, error) {
+func (p *Pages) exportLetters(v *visit) *page {
 	f, wrong := v.filterOf(v.r.URL.Query())
 	if wrong != "" {
-		return nil, &problem{status: http.StatusUnprocessableEntity, key: "export"}
+		check(&problem{status: http.StatusUnprocessableEntity, key: "export"})
 	}
 	name := v.T("list.file") + "-" + v.Now.In(v.zone).Format("20060102-1504") + ".csv"
-	return nil, p.download(v, "dead letters", "text/csv; charset=utf-8", name,
-		func(to io.Writer) error { return v.writeLetters(o, f, to) })
+	return p.download(v, "dead letters", "text/csv; charset=utf-8", name,
+		func(to io.Writer) error { return v.writeLetters(f, to) })
 }
 
-func (v *visit) writeLetters(o *open, f journal.DeadLetterFilter, to io.Writer) error {
-	items, next, err := o.List(v.r.Context(), f, "", deadletter.MostItems)
+func (v *visit) writeLetters(f journal.DeadLetterFilter, to io.Writer) error {
+	items, next, err := v.o.List(v.r.Context(), f, "", deadletter.MostItems)
 	if unlessInvalid(err) != nil {
 		return err
 	}
@@ -367,7 +370,7 @@ func (v *visit) writeLetters(o *open, f journal.DeadLetterFilter, to io.Writer) 
 			out.Flush()
 			return out.Error()
 		}
-		if items, next, err = o.List(v.r.Context(), f, next, deadletter.MostItems); err != nil {
+		if items, next, err = v.o.List(v.r.Context(), f, next, deadletter.MostItems); err != nil {
 			return err
 		}
 	}

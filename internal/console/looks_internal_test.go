@@ -201,8 +201,9 @@ func (l letters) List(_ context.Context, _ journal.DeadLetterFilter, cursor stri
 func TestADownloadThatEndsSaysSo(t *testing.T) {
 	for n, ends := range map[int]bool{399: false, 20_000: false, 20_001: true} {
 		var file strings.Builder
-		v := &visit{r: httptest.NewRequest(http.MethodGet, "/", nil), Lang: English, zone: time.UTC, Now: home0, Catalogue: catalogue.Default()}
-		testkit.Must(t, v.writeLetters(&open{Guard: guard.New(guard.Services{DeadLetters: letters{n: n}})}, journal.DeadLetterFilter{}, &file))
+		v := &visit{r: httptest.NewRequest(http.MethodGet, "/", nil), Lang: English, zone: time.UTC, Now: home0, Catalogue: catalogue.Default(),
+			o: &open{Guard: guard.New(guard.Services{DeadLetters: letters{n: n}})}}
+		testkit.Must(t, v.writeLetters(journal.DeadLetterFilter{}, &file))
 		rows := strings.Split(strings.TrimSpace(file.String()), "\n")
 		if said := strings.Contains(rows[len(rows)-1], "The list goes on: this file ends at 20,000 dead letters"); said != ends {
 			t.Errorf("of %d dead letters the last row says %q", n, rows[len(rows)-1])

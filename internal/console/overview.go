@@ -65,21 +65,21 @@ func (v *visit) Waiting(t decision.Team, r decision.Reason) string {
 	return listURL(journal.DeadLetterFilter{Team: t, Reason: r})
 }
 
-func (p *Pages) overview(v *visit, o *open) (*page, error) {
+func (p *Pages) overview(v *visit) *page {
 	all, own := journal.DeadLetterFilter{}, journal.DeadLetterFilter{Team: v.mine}
 	again := journal.DeadLetterFilter{State: string(journal.DeadLetterReprocessing)}
-	kpis, due := must(o.figures.of(v.r.Context(), o, v.Catalogue.Policies.Names(), v.Now)), v.due(o, &all)
-	biggest, _, err := o.Groups(v.r.Context(), own, "", mostCauses)
+	kpis, due := must(v.o.figures.of(v.r.Context(), v.o, v.Catalogue.Policies.Names(), v.Now)), v.due(&all)
+	biggest, _, err := v.o.Groups(v.r.Context(), own, "", mostCauses)
 	check(err)
-	fresh, _, err := o.ListCauses(v.r.Context(), journal.CauseFilter{Told: v.Now.Add(-statistics.Daily)}, "", mostCauses)
+	fresh, _, err := v.o.ListCauses(v.r.Context(), journal.CauseFilter{Told: v.Now.Add(-statistics.Daily)}, "", mostCauses)
 	check(err)
-	recent, _, err := o.Runs(v.r.Context(), "", recentRuns)
+	recent, _, err := v.o.Runs(v.r.Context(), "", recentRuns)
 	check(err)
 	d := &overviewData{V: v, AlertAbove: deadletter.AlertAbove, Success: v.success(kpis), Due: due.of(v, all),
-		Reprocessing: sumOf(v.counts(o, again), &again).N, Causes: v.causeRows(biggest, own), Groups: groupsURL(own),
-		New: fresh, Shortcuts: v.shortcuts(o, own),
-		Runs: each(active(recent), func(r *journal.BulkRun) runRow { return v.runRow(o, r) })}
-	v.waiting(d, v.counts(o, all))
+		Reprocessing: sumOf(v.counts(again), &again).N, Causes: v.causeRows(biggest, own), Groups: groupsURL(own),
+		New: fresh, Shortcuts: v.shortcuts(own),
+		Runs: each(active(recent), v.runRow)}
+	v.waiting(d, v.counts(all))
 	for i := range d.Teams {
 		d.Teams[i].Due = due.of(v, journal.DeadLetterFilter{Team: d.Teams[i].Team})
 	}
@@ -88,10 +88,10 @@ func (p *Pages) overview(v *visit, o *open) (*page, error) {
 	}
 	if v.who.Role == access.Admin {
 		d.Grafana, d.Untold = p.Grafana, v.Teams(v.Catalogue.Untold())
-		d.Health = p.health(v, o)
+		d.Health = p.health(v)
 	}
 	return &page{name: "overview", section: "overview", title: v.T("overview.title"), data: d,
-		summary: v.Count("letters.open", d.Open)}, nil
+		summary: v.Count("letters.open", d.Open)}
 }
 
 // figuresKept is how long figures are kept: tens of thousands of sums make them, and every change of the journal asks
@@ -207,8 +207,8 @@ func each[T, V any](all []T, of func(*T) V) []V {
 const mostUntold = 3
 
 // health returns the state of the worker's parts, with the oldest of the notices that have not reached their team.
-func (p *Pages) health(v *visit, o *open) *healthData {
-	d := &healthData{Health: p.Health(), Backlog: must(o.Backlog(v.r.Context()))}
+func (p *Pages) health(v *visit) *healthData {
+	d := &healthData{Health: p.Health(), Backlog: must(v.o.Backlog(v.r.Context()))}
 	d.Notices = d.Notices[:min(len(d.Notices), mostUntold)]
 	for _, n := range d.Backlog {
 		d.Waiting += n
@@ -217,12 +217,11 @@ func (p *Pages) health(v *visit, o *open) *healthData {
 }
 
 // down returns how many portals are down, for pages to warn of; 0 on the portals' own pages, and for strangers.
-func (p *Pages) down(v *visit, section string) (n int64) {
-	o := p.open.Load()
-	if o == nil || v.who.Role == 0 || section == "portals" {
+func (v *visit) down(section string) (n int64) {
+	if v.o == nil || v.who.Role == 0 || section == "portals" {
 		return 0
 	}
-	known, _ := o.Destinations.Destinations() // an error means that none is known yet, which the portals' page says
+	known, _ := v.o.Destinations.Destinations() // an error means that none is known yet, which the portals' page says
 	for i := range known {
 		if known[i].State.Phase == destination.Down {
 			n++

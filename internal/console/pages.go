@@ -85,7 +85,7 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.compressed
 
 // route registers every address, and an answer to the methods that it does not allow.
 func (p *Pages) route() {
-	routes := map[string]func(*visit, *open) (*page, error){
+	pages := map[string]func(*visit) *page{
 		"GET /{$}":                           p.overview,
 		"GET /search":                        p.search,
 		"GET /dead-letters":                  p.deadLetters,
@@ -106,7 +106,7 @@ func (p *Pages) route() {
 		"GET /bulk-runs":                     p.runs,
 		"POST /bulk-runs":                    p.startRun,
 		"GET /bulk-runs/new":                 p.planRun,
-		"POST /bulk-runs/new":                p.replan,
+		"POST /bulk-runs/new":                p.planRun,
 		"GET /bulk-runs/{id}":                p.run,
 		"POST /bulk-runs/{id}/pause":         p.steer,
 		"POST /bulk-runs/{id}/resume":        p.steer,
@@ -120,11 +120,14 @@ func (p *Pages) route() {
 		"GET /audit":                         p.audit,
 		"GET /audit/export":                  p.export,
 	}
-	answers := map[string]http.HandlerFunc{
-		"GET /policies": p.plain(p.policies), "GET " + AssetsPrefix + "{version}/{name}": p.asset,
-	}
-	for pattern, answer := range routes {
-		answers[pattern] = p.reading(answer)
+	answers := map[string]http.HandlerFunc{"GET " + AssetsPrefix + "{version}/{name}": p.asset, "GET /policies": p.answer(p.policies)}
+	for pattern, make := range pages {
+		answers[pattern] = p.answer(func(v *visit) *page {
+			if v.o == nil {
+				check(&problem{status: http.StatusServiceUnavailable, key: "starting"})
+			}
+			return make(v)
+		})
 	}
 	methods := map[string][]string{}
 	for _, pattern := range slices.Sorted(maps.Keys(answers)) {
@@ -138,35 +141,45 @@ func (p *Pages) route() {
 	for address, allowed := range methods {
 		p.mux.HandleFunc(address, p.onlyBy(strings.Join(allowed, ", ")))
 	}
-	p.mux.HandleFunc("/", p.plain(func(*visit) (*page, error) { return nil, notFound }))
+	p.mux.HandleFunc("/", p.answer(func(*visit) *page { panic(unread{notFound}) }))
 }
 
 // onlyBy refuses the methods that an address does not allow. A GET of a form's address, as after a log-in, leads to the
 // page that has the form.
 func (p *Pages) onlyBy(allowed string) http.HandlerFunc {
-	return p.plain(func(v *visit) (*page, error) {
+	return p.answer(func(v *visit) *page {
 		if allowed == http.MethodPost && (v.r.Method == http.MethodGet || v.r.Method == http.MethodHead) {
-			return &page{redirect: path.Dir(v.r.URL.EscapedPath())}, nil
+			return v.to(path.Dir(v.r.URL.EscapedPath()))
 		}
 		v.w.Header().Set("Allow", allowed)
-		return nil, &problem{status: http.StatusMethodNotAllowed, key: "method"}
+		panic(unread{&problem{status: http.StatusMethodNotAllowed, key: "method"}})
 	})
 }
 
-// plain returns a handler that answers with a page that needs no journal.
-func (p *Pages) plain(make func(*visit) (*page, error)) http.HandlerFunc {
+// answer returns a handler that answers with the page that make makes, which is nil if make has answered already.
+func (p *Pages) answer(make func(*visit) *page) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := p.visit(w, r)
 		if v.tag = p.tag(v); v.tag != "" && strings.Contains(r.Header.Get("If-None-Match"), `"`+v.tag+`"`) {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
-		pg, err := whole(v, make)
-		p.answer(v, pg, err)
+		defer func() {
+			switch why := recover().(type) {
+			case nil:
+			case unread:
+				p.fail(v, why.error)
+			default:
+				panic(why)
+			}
+		}()
+		if pg := make(v); pg != nil {
+			p.write(v, pg)
+		}
 	}
 }
 
-// unread is what must ends a page with.
+// unread is what must and check end a page with.
 type unread struct{ error }
 
 // must returns what was read. An error ends the page, and is what it is answered with: a page is made of all its parts,
@@ -183,20 +196,6 @@ func check(err error) {
 	}
 }
 
-// whole returns the page that make makes, or the error that ended it.
-func whole(v *visit, make func(*visit) (*page, error)) (pg *page, err error) {
-	defer func() {
-		switch why := recover().(type) {
-		case nil:
-		case unread:
-			pg, err = nil, why.error
-		default:
-			panic(why)
-		}
-	}()
-	return make(v)
-}
-
 // tag returns a hash of all that a page is made from: its address, the reader, the ledger's head, the policies, the
 // state of the worker and of the portals, and the minute. It is empty if a page must be made anew each time.
 func (p *Pages) tag(v *visit) string {
@@ -208,29 +207,18 @@ func (p *Pages) tag(v *visit) string {
 	tell(assetVersion, v.r.URL.RequestURI(), v.Lang, v.mine, v.who, access.FormToken(v.r.Context()), v.Catalogue.Version,
 		v.Now.Truncate(time.Minute))
 	tell(health.Rejection, health.Journal.Up, health.Engine.Up, len(health.Notices))
-	if o := p.open.Load(); o != nil {
-		head, err := o.Head(v.r.Context())
+	if v.o != nil {
+		head, err := v.o.Head(v.r.Context())
 		if err != nil {
 			return ""
 		}
 		tell(head.Record, head.Link)
-		portals, _ := o.Destinations.Destinations() // an error means that none is known yet
+		portals, _ := v.o.Destinations.Destinations() // an error means that none is known yet
 		for i := range portals {
 			tell(portals[i].Name, portals[i].State.Phase, portals[i].Held)
 		}
 	}
 	return hex.EncodeToString(hash.Sum(nil)[:8])
-}
-
-// reading returns a handler that answers with a page made from the journal; with 503 until that is open.
-func (p *Pages) reading(make func(*visit, *open) (*page, error)) http.HandlerFunc {
-	return p.plain(func(v *visit) (*page, error) {
-		o := p.open.Load()
-		if o == nil {
-			return nil, &problem{status: http.StatusServiceUnavailable, key: "starting"}
-		}
-		return make(v, o)
-	})
 }
 
 // Source reads the journal's store, beside its writers. Its errors hold a *journal.StoreError. Safe for concurrent use.

@@ -12,14 +12,14 @@ import (
 )
 
 // policies answers GET /policies with the catalogue in force: the default policy first, the others by name.
-func (p *Pages) policies(v *visit) (*page, error) {
+func (p *Pages) policies(v *visit) *page {
 	names := v.Catalogue.Policies.Names()
 	slices.SortStableFunc(names, func(a, b string) int {
 		return falseFirst(a != decision.DefaultPolicy, b != decision.DefaultPolicy)
 	})
 	all := each(names, func(name *string) *decision.Policy { return v.Catalogue.Policies[*name] })
 	return &page{name: "policies", section: "policies", title: v.T("policies.title"),
-		data: map[string]any{"V": v, "Policies": all}, summary: v.T("policies.summary", v.Catalogue.Version)}, nil
+		data: map[string]any{"V": v, "Policies": all}, summary: v.T("policies.summary", v.Catalogue.Version)}
 }
 
 // Backoff says how long the waits of a policy's retries are.

@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,8 +34,8 @@ type portalData struct {
 func portalURL(name string) string { return "/destinations/" + segment(name) }
 
 // portals answers GET /destinations: those that are not up first, then those with the most waiting claims.
-func (p *Pages) portals(v *visit, o *open) (*page, error) {
-	all := must(o.Destinations.Destinations())
+func (p *Pages) portals(v *visit) *page {
+	all := must(v.o.Destinations.Destinations())
 	isUp := func(d *gate.Destination) bool { return d.State.Phase == destination.Up }
 	slices.SortStableFunc(all, func(a, b gate.Destination) int { return cmp.Or(falseFirst(isUp(&a), isUp(&b)), b.Held-a.Held) })
 	bad := int64(0)
@@ -46,7 +45,7 @@ func (p *Pages) portals(v *visit, o *open) (*page, error) {
 		}
 	}
 	return &page{name: "portals", section: "portals", title: v.T("portals.title"),
-		data: map[string]any{"V": v, "Rows": each(all, v.portalRow)}, summary: v.Count("portals.not_up", bad)}, nil
+		data: map[string]any{"V": v, "Rows": each(all, v.portalRow)}, summary: v.Count("portals.not_up", bad)}
 }
 
 func (v *visit) portalRow(d *gate.Destination) portalRow {
@@ -135,28 +134,22 @@ func (v *visit) Brief(t time.Time) string {
 	return clock
 }
 
-func (p *Pages) portal(v *visit, o *open) (*page, error) {
-	found, claims, err := o.Destination(v.r.PathValue("name"))
+func (p *Pages) portal(v *visit) *page {
+	found, claims, err := v.o.Destination(v.r.PathValue("name"))
 	check(err)
 	d := &portalData{V: v, portalRow: v.portalRow(&found), Claims: claims,
 		MayNot: v.mayNot(access.Order, "", "portal.may_not"), Done: v.Or("portal.done."+v.r.URL.Query().Get("done"), "")}
 	return &page{name: "portal", section: "portals", title: d.Name, data: d,
-		summary: d.State.Word + ". " + d.Says}, nil
+		summary: d.State.Word + ". " + d.Says}
 }
 
 // order answers POST /destinations/{name}/hold, …/probe, …/release and …/up with reason, until and perMinute. It
 // leads back to the destination's page. An until or perMinute that cannot be read counts as missing.
-func (p *Pages) order(v *visit, o *open) (*page, error) {
+func (p *Pages) order(v *visit) *page {
 	name, form := v.r.PathValue("name"), v.r.PostForm
 	c := destination.Order{Verb: destination.Verb(v.verb()), Reason: form.Get("reason")}
 	c.Until, _ = v.instant(form.Get("until"))
 	c.PerMinute, _ = strconv.ParseFloat(strings.Replace(form.Get("perMinute"), ",", ".", 1), 64)
-	err := o.Order(v.r.Context(), name, c)
-	switch {
-	case err == nil:
-		return &page{redirect: address(portalURL(name), field{"done", v.verb()}) + "#result"}, nil
-	case errors.Is(err, gate.ErrUnknown):
-		return nil, err
-	}
-	return v.refused(err, portalURL(name)+"#result", "portal.wrong.", "unordered")
+	err := v.o.Order(v.r.Context(), name, c)
+	return v.answer(err, address(portalURL(name), field{"done", v.verb()})+"#result", "portal.wrong.", "unordered", p.portal)
 }

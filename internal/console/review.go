@@ -20,27 +20,25 @@ import (
 // decide answers POST /dead-letters/{id}/retry, …/discard and …/accept with a person's decision. It leads to the next
 // dead letter of the reader's list, or else to the subject's page, which says what was done. After a refusal it leads
 // back to the form, which keeps what was written. A retry and a discard can be undone for journal.UndoFor.
-func (p *Pages) decide(v *visit, o *open) (*page, error) {
+func (p *Pages) decide(v *visit) *page {
 	f := v.decision()
-	item := must(o.Reviewing(v.r.Context(), v.r.PathValue("id"), f.Fresh))
+	item := must(v.o.Reviewing(v.r.Context(), v.r.PathValue("id"), f.Fresh))
 	if field, why := f.wrong(&item); why != "" {
-		return v.formAgain(&item, sent{Wrong: v.T("form.wrong." + why), Field: field}), nil
+		return v.again(sent{Wrong: v.T("form.wrong." + why), Field: field}, p.claimOf(&item))
 	}
-	to, _, _ := v.next(o, v.place(), item.ID, field{"after", item.ID}) // while the item is still in the list
+	to, _, _ := v.next(v.place(), item.ID, field{"after", item.ID}) // while the item is still in the list
 	f.ID = item.ID
 	var done deadletter.Item
 	var err error
 	if f.Action == journal.BulkAccept {
-		done, err = o.Decide(v.r.Context(), f.Command)
+		done, err = v.o.Decide(v.r.Context(), f.Command)
 	} else {
-		done, err = o.Note(v.r.Context(), f.Command, journal.NoteVerb(f.Action)) // RetryLater or DiscardLater
+		done, err = v.o.Note(v.r.Context(), f.Command, journal.NoteVerb(f.Action)) // RetryLater or DiscardLater
 	}
-	if err != nil {
-		return v.undecided(&item, err)
+	if err == nil {
+		v.remember(cmp.Or(done.Later.Text, done.Review.Reason), f.Action == journal.BulkDiscard)
 	}
-	v.remember(cmp.Or(done.Later.Text, done.Review.Reason), f.Action == journal.BulkDiscard)
-	to = cmp.Or(to, v.place().Subject(item.Subject, field{"done", item.ID}))
-	return &page{redirect: to + "#decision"}, nil
+	return p.decided(v, &item, err, cmp.Or(to, v.place().Subject(item.Subject, field{"done", item.ID})))
 }
 
 // written is a decision as it was sent. how is next, force or fresh; deadline is a new one, as typed; late means to
@@ -81,9 +79,9 @@ func (w *written) wrong(item *deadletter.Item) (field, why string) {
 	return "", ""
 }
 
-// formAgain leads back to the form of a dead letter, for which nothing was done.
-func (v *visit) formAgain(item *deadletter.Item, s sent) *page {
-	return v.again(v.place().Subject(item.Subject)+"#decision", s)
+// claimOf returns what makes the page of a dead letter's subject.
+func (p *Pages) claimOf(item *deadletter.Item) func(*visit) *page {
+	return func(v *visit) *page { return p.claim(v, item.Subject) }
 }
 
 // fieldsOfDecisions holds the field that a refusal of a decision is about, where Refusal.Field does not say it.
@@ -92,18 +90,17 @@ var fieldsOfDecisions = map[journal.Code]string{
 	deadletter.InvalidProtocol: "protocolNumber",
 }
 
-// undecided says why the decision was not taken.
-func (v *visit) undecided(item *deadletter.Item, err error) (*page, error) {
-	r := journal.RefusalOf(err)
-	if r != nil && r.Code == journal.InvalidRetryState {
+// decided answers the form of a dead letter's decision or note. It leads to an address, or says why nothing was done.
+func (p *Pages) decided(v *visit, item *deadletter.Item, err error, to string) *page {
+	if r := journal.RefusalOf(err); r != nil && r.Code == journal.InvalidRetryState {
 		switch {
 		case r.State == journal.DeadLetterOpen:
-			return v.formAgain(item, sent{Wrong: v.T("form.wrong.nobody")}), nil
+			return v.again(sent{Wrong: v.T("form.wrong.nobody")}, p.claimOf(item))
 		case r.By != "":
-			return v.formAgain(item, sent{Wrong: v.tooLate(item, r)}), nil
+			return v.again(sent{Wrong: v.tooLate(item, r)}, p.claimOf(item))
 		}
 	}
-	return v.refused(err, v.place().Subject(item.Subject)+"#decision", "form.wrong.", "undecided")
+	return v.answer(err, to+"#decision", "form.wrong.", "undecided", p.claimOf(item))
 }
 
 // tooLate says who decided earlier, what and when.
@@ -120,14 +117,12 @@ func (v *visit) tooLate(item *deadletter.Item, r *journal.Refusal) string {
 
 // note answers POST /dead-letters/{id}/undo with the record of the decision that the page showed, and …/comment with
 // text.
-func (p *Pages) note(v *visit, o *open) (*page, error) {
-	item := must(o.Show(v.r.Context(), v.r.PathValue("id")))
+func (p *Pages) note(v *visit) *page {
+	item := must(v.o.Show(v.r.Context(), v.r.PathValue("id")))
 	c := deadletter.Command{ID: item.ID, Reason: v.r.PostForm.Get("text")}
 	c.Undoes, _ = strconv.ParseInt(v.r.PostForm.Get("record"), 10, 64) // the page's own field
-	if _, err := o.Note(v.r.Context(), c, journal.NoteVerb(v.verb())); err != nil {
-		return v.undecided(&item, err)
-	}
-	return &page{redirect: v.place().Subject(item.Subject) + "#decision"}, nil
+	_, err := v.o.Note(v.r.Context(), c, journal.NoteVerb(v.verb()))
+	return p.decided(v, &item, err, v.place().Subject(item.Subject))
 }
 
 const (
@@ -190,13 +185,13 @@ type assigned struct {
 }
 
 // assigned returns the form that changes who has an open dead letter.
-func (v *visit) assigned(o *open, d *journal.DeadLetter) assigned {
-	a := assigned{Colleagues: o.Colleagues(d.Team), To: cmp.Or(d.Assigned.Assignee, v.who.Name)}
+func (v *visit) assigned(d *journal.DeadLetter) assigned {
+	a := assigned{Colleagues: v.o.Colleagues(d.Team), To: cmp.Or(d.Assigned.Assignee, v.who.Name)}
 	if at := d.Assigned.FollowUpAt; !at.IsZero() {
 		a.Day = at.In(v.zone).Format(time.DateOnly)
 	}
 	if s := v.Sent; s.Verb == "assignment" {
-		a.To, a.Day, a.Said = s.Form.Get("assignee"), s.Form.Get("followUp"), s.Form.Get("text")
+		a.To, a.Day, a.Said = s.form.Get("assignee"), s.form.Get("followUp"), s.form.Get("text")
 	}
 	if !slices.Contains(append(a.Names, "", journal.Nobody), a.To) { // show one who may no longer have it, too
 		a.Names = append(a.Names, a.To)
@@ -207,43 +202,42 @@ func (v *visit) assigned(o *open, d *journal.DeadLetter) assigned {
 // assign answers POST /dead-letters/{id}/assignment with assignee (me, nobody or a name). Its form also sends followUp
 // (a day) and text; the buttons to take, which keeps both, and to give back do not. It changes nothing if the assignee
 // is no longer the one that the page showed (was).
-func (p *Pages) assign(v *visit, o *open) (*page, error) {
-	item := must(o.Reviewing(v.r.Context(), v.r.PathValue("id"), false))
+func (p *Pages) assign(v *visit) *page {
+	item := must(v.o.Reviewing(v.r.Context(), v.r.PathValue("id"), false))
 	form, has := v.r.PostForm, &item.Assigned
 	at, ok := v.instant(form.Get("followUp"))
 	a := journal.Assignment{FollowUpAt: at, Mark: journal.Mark{Text: form.Get("text")}}
+	taken := sent{Wrong: v.T("form.wrong.assigned"), status: http.StatusConflict}
 	switch {
 	case !ok:
-		return v.formAgain(&item, sent{Wrong: v.T("form.wrong.follow_up"), Field: "followUp"}), nil
+		return v.again(sent{Wrong: v.T("form.wrong.follow_up"), Field: "followUp"}, p.claimOf(&item))
 	case form.Get("was") != has.Assignee:
-		return v.formAgain(&item, sent{Wrong: v.T("form.wrong.assigned"), Status: http.StatusConflict}), nil
+		return v.again(taken, p.claimOf(&item))
 	case !form.Has("followUp") && form.Get("assignee") == deadletter.Me: // a button
 		a = *has
 	}
 	a.Assignee = form.Get("assignee")
 	a.Record = has.Record
-	switch _, err := o.Assign(v.r.Context(), item.ID, a); {
-	case errors.Is(err, journal.ErrReassigned):
-		return v.formAgain(&item, sent{Wrong: v.T("form.wrong.assigned"), Status: http.StatusConflict}), nil
-	case err != nil:
-		return v.undecided(&item, err)
+	_, err := v.o.Assign(v.r.Context(), item.ID, a)
+	if errors.Is(err, journal.ErrReassigned) {
+		return v.again(taken, p.claimOf(&item))
 	}
-	return &page{redirect: v.place().Subject(item.Subject) + "#decision"}, nil
+	return p.decided(v, &item, err, v.place().Subject(item.Subject))
 }
 
 // handover answers POST /assignees/{name}: it gives what that person has to assignee, and lists what is left.
-func (p *Pages) handover(v *visit, o *open) (*page, error) {
+func (p *Pages) handover(v *visit) *page {
 	of := v.r.PathValue("name")
-	_, err := o.Handover(v.r.Context(), of, v.r.PostForm.Get("assignee"))
+	_, err := v.o.Handover(v.r.Context(), of, v.r.PostForm.Get("assignee"))
 	if err != nil && journal.RefusalOf(err) == nil {
-		return nil, unsure("undecided", err)
+		check(&problem{http.StatusServiceUnavailable, "undecided", err})
 	}
-	return &page{redirect: listURL(journal.DeadLetterFilter{Assignee: of})}, nil
+	return v.to(listURL(journal.DeadLetterFilter{Assignee: of}))
 }
 
 // shortcuts returns links to the filter's open dead letters that the reader has, that nobody has, and whose follow-up
 // is today. If the filter has a search, they have no counts: these would cost another one.
-func (v *visit) shortcuts(o *open, f journal.DeadLetterFilter) []viewLink {
+func (v *visit) shortcuts(f journal.DeadLetterFilter) []viewLink {
 	all, ends := f, deadletter.EndOfDay(v.zone, v.Now)
 	all.Assignee, all.FollowUp = "", time.Time{}
 	mine, nobodys, today := all, all, all
@@ -254,7 +248,7 @@ func (v *visit) shortcuts(o *open, f journal.DeadLetterFilter) []viewLink {
 	if f.Query != "" {
 		return links
 	}
-	for _, has := range v.counts(o, all) {
+	for _, has := range v.counts(all) {
 		switch has.Assignee {
 		case v.who.Name:
 			links[0].N += has.N
@@ -262,7 +256,7 @@ func (v *visit) shortcuts(o *open, f journal.DeadLetterFilter) []viewLink {
 			links[1].N += has.N
 		}
 	}
-	links[2].N = sumOf(v.counts(o, today), &today).N
+	links[2].N = sumOf(v.counts(today), &today).N
 	for i := range links {
 		links[i].Known = true
 	}

@@ -61,45 +61,31 @@ type refusedRow struct {
 // LeftOut returns how many would not be decided.
 func (p *planShown) LeftOut() int64 { return p.Total - p.Ready }
 
-func (f *planForm) address() string {
-	settings := []field{{"action", f.Action}, {"how", f.How}, {"when", f.When}, {"perMinute", f.PerMinute}}
-	return address("/bulk-runs/new", append(fieldsOf(&f.filter), settings...)...) + "#result"
-}
-
-// replan answers POST /bulk-runs/new by leading to the plan for other settings, which keeps the reason.
-func (p *Pages) replan(v *visit, _ *open) (*page, error) {
-	f, _ := v.planForm(v.r.PostForm) // an unreadable field is left out, as the plan shows
-	return v.again(f.address(), sent{}), nil
-}
-
-// planRun answers GET /bulk-runs/new with a plan, which changes nothing.
-func (p *Pages) planRun(v *visit, o *open) (*page, error) {
-	q, s := v.r.URL.Query(), v.Sent
-	f, wrong := v.planForm(q)
-	f.Reason, f.Ticked = reasonOf(s.Form.Get("why")), s.Form.Get("everything") == "yes"
+// planRun answers GET and POST /bulk-runs/new with a plan, which changes nothing.
+func (p *Pages) planRun(v *visit) *page {
+	check(v.r.ParseForm()) // which the gate has done for a POST
+	f, wrong := v.planForm(v.r.Form)
 	d := &planData{planForm: *f, Fields: fieldsOf(&f.filter), Change: listURL(f.filter), V: v, Most: journal.MaxPerMinute,
-		MayNot: v.mayNotStart(f), Filter: v.filterFacts(o, &f.filter)}
-	plan, err := o.Plan(v.r.Context(), f.command())
+		MayNot: v.mayNotStart(f), Filter: v.filterFacts(&f.filter)}
+	plan, err := v.o.Plan(v.r.Context(), f.command())
 	switch code := journal.CodeOf(err); {
 	case wrong != "":
-		d.Wrong, d.WrongField = v.wrongFilter(wrong, q), "filter"
+		d.Wrong, d.WrongField = v.wrongFilter(wrong, v.r.Form), "filter"
 	case code != "":
 		d.Wrong, d.WrongField = v.Or("plan.wrong."+string(code), v.T("plan.wrong.filter")), deadletter.FieldOf(code)
 	default:
 		check(err)
-		d.Plan, d.Everything = v.plan(&plan), v.everything(o, &f.filter, plan.Total)
-	}
-	if s.Wrong != "" {
-		d.Wrong, d.WrongField = s.Wrong, s.Field
-	}
-	if s.Verb == startVerb {
-		v.changes(d, s.Form)
+		d.Plan, d.Everything = v.plan(&plan), v.everything(&f.filter, plan.Total)
 	}
 	pg := &page{name: "plan", section: "bulk-runs", title: v.T("plan.title"), data: d, fixed: true}
-	if d.Wrong != "" && s.Status == 0 {
+	if d.Wrong != "" {
 		pg.status = http.StatusUnprocessableEntity
 	}
-	return pg, nil
+	if s := &v.Sent; s.Verb != "" { // of a run that was not started
+		pg.status, d.Wrong, d.WrongField = s.status, cmp.Or(s.Wrong, d.Wrong), cmp.Or(s.Field, d.WrongField)
+		v.changes(d, s.form)
+	}
+	return pg
 }
 
 // changes says how a plan differs from the one that was to be started.
@@ -169,9 +155,9 @@ func (v *visit) mayNotStart(f *planForm) string {
 }
 
 // everything reports whether a plan of total dead letters is for all open ones: f excludes none, or no others exist.
-func (v *visit) everything(o *open, f *journal.DeadLetterFilter, total int64) bool {
+func (v *visit) everything(f *journal.DeadLetterFilter, total int64) bool {
 	all := journal.DeadLetterFilter{}
-	return total > 0 && !narrowed(*f) || total > 1 && total >= sumOf(v.counts(o, all), &all).N
+	return total > 0 && !narrowed(*f) || total > 1 && total >= sumOf(v.counts(all), &all).N
 }
 
 func (v *visit) plan(p *deadletter.Plan) *planShown {
@@ -189,26 +175,20 @@ func (v *visit) plan(p *deadletter.Plan) *planShown {
 	return s
 }
 
-// startVerb is the last part of the address that starts a run.
-const startVerb = "bulk-runs"
-
-// startRun answers POST /bulk-runs: it starts what was planned, or leads to a new plan that says what is wrong.
-func (p *Pages) startRun(v *visit, o *open) (*page, error) {
+// startRun answers POST /bulk-runs: it starts what was planned, or shows a new plan that says what is wrong.
+func (p *Pages) startRun(v *visit) *page {
 	f, wrong := v.planForm(v.r.PostForm)
 	if wrong != "" {
-		return nil, &problem{status: http.StatusBadRequest, key: "refused.invalid_form"}
+		check(&problem{status: http.StatusBadRequest, key: "refused.invalid_form"})
 	}
 	if (f.Asked || !narrowed(f.filter)) && !f.Ticked {
-		return v.again(f.address(), sent{Wrong: v.T("plan.wrong.everything"), Field: "everything"}), nil
+		return v.again(sent{Wrong: v.T("plan.wrong.everything"), Field: "everything"}, p.planRun)
 	}
-	run, _, err := o.Start(v.r.Context(), f.command(), f.Sealed)
-	if err == nil {
-		return &page{redirect: runURL(run.ID) + "#result"}, nil
-	}
+	run, _, err := v.o.Start(v.r.Context(), f.command(), f.Sealed)
 	if journal.CodeOf(err) == deadletter.PlanOutdated {
-		return v.again(f.address(), sent{Status: http.StatusConflict}), nil
+		return v.again(sent{status: http.StatusConflict}, p.planRun)
 	}
-	return v.refused(err, f.address(), "plan.wrong.", "unstarted")
+	return v.answer(err, runURL(run.ID)+"#result", "plan.wrong.", "unstarted", p.planRun)
 }
 
 const (
@@ -237,13 +217,12 @@ type runRow struct {
 
 func runURL(id string) string { return "/bulk-runs/" + segment(id) }
 
-func (p *Pages) runs(v *visit, o *open) (*page, error) {
-	all, next, err := o.Runs(v.r.Context(), v.r.URL.Query().Get("cursor"), runPage)
+func (p *Pages) runs(v *visit) *page {
+	all, next, err := v.o.Runs(v.r.Context(), v.r.URL.Query().Get("cursor"), runPage)
 	check(err)
-	row := func(r *journal.BulkRun) runRow { return v.runRow(o, r) }
-	d := &runsData{v, each(all, row), v.pager("cursor", next, "")}
+	d := &runsData{v, each(all, v.runRow), v.pager("cursor", next, "")}
 	return &page{name: "bulk-runs", section: "bulk-runs", title: v.T("runs.title"), data: d,
-		summary: v.Count("runs.active", int64(len(active(all))))}, nil
+		summary: v.Count("runs.active", int64(len(active(all))))}
 }
 
 // active returns the runs that have not ended.
@@ -251,14 +230,14 @@ func active(all []journal.BulkRun) []journal.BulkRun {
 	return slices.DeleteFunc(slices.Clone(all), func(r journal.BulkRun) bool { return r.State.Ended() })
 }
 
-func (v *visit) runRow(o *open, r *journal.BulkRun) runRow {
+func (v *visit) runRow(r *journal.BulkRun) runRow {
 	row := runRow{BulkRun: *r, What: v.Count("run.what."+string(r.Action), r.Total), State: v.badge("run.state", r.State),
 		Through: r.Total - r.Counts[journal.BulkPlanned], Came: v.came(r, outcomeOrder[:cameTo])}
 	row.Progress = v.T("run.progress", v.Number(row.Through), v.Number(r.Total))
 	if r.Held {
 		row.State = Badge{"warn", v.T("run.state.held")}
 	}
-	words := each(v.filterFacts(o, &r.Filter), func(f *fact) string { return f.Name + ": " + f.Value })
+	words := each(v.filterFacts(&r.Filter), func(f *fact) string { return f.Name + ": " + f.Value })
 	row.Filter = cmp.Or(strings.Join(words, " · "), v.T("runs.everything"))
 	return row
 }
@@ -311,15 +290,15 @@ type runData struct {
 }
 
 // run answers GET /bulk-runs/{id}?outcome=&after=.
-func (p *Pages) run(v *visit, o *open) (*page, error) {
-	r := must(o.Run(v.r.Context(), v.r.PathValue("id")))
-	d := &runData{V: v, runRow: v.runRow(o, &r), Facts: v.filterFacts(o, &r.Filter),
+func (p *Pages) run(v *visit) *page {
+	r := must(v.o.Run(v.r.Context(), v.r.PathValue("id")))
+	d := &runData{V: v, runRow: v.runRow(&r), Facts: v.filterFacts(&r.Filter),
 		MayNot: v.mayNot(access.Bulk.Anew(r.Fresh), r.Filter.Team, "run.may_not"),
 		Left:   r.Counts[journal.BulkPlanned], Outcomes: outcomeOrder}
 	v.pacing(d, &r)
-	v.items(o, d, &r)
+	v.items(d, &r)
 	return &page{name: "bulk-run", section: "bulk-runs", title: d.What, data: d,
-		summary: d.State.Word + ". " + d.Progress}, nil
+		summary: d.State.Word + ". " + d.Progress}
 }
 
 // pacing fills in how long the deciding takes, and when it ends.
@@ -341,13 +320,13 @@ func (v *visit) Share(n, total int64) string {
 }
 
 // items fills in the page of the run's items that the address asks for.
-func (v *visit) items(o *open, d *runData, r *journal.BulkRun) {
+func (v *visit) items(d *runData, r *journal.BulkRun) {
 	q := v.r.URL.Query()
 	if outcome := journal.BulkOutcome(q.Get("outcome")); slices.Contains(journal.BulkOutcomes(), outcome) {
 		d.Outcome = outcome
 	}
 	after, _ := strconv.ParseInt(q.Get("after"), 10, 64) // without a number: the first page
-	d.Items = must(o.Items(v.r.Context(), r.ID, d.Outcome, max(after, 0), pageRows+1))
+	d.Items = must(v.o.Items(v.r.Context(), r.ID, d.Outcome, max(after, 0), pageRows+1))
 	next := int64(0)
 	if len(d.Items) > pageRows {
 		d.Items = d.Items[:pageRows]
@@ -357,11 +336,8 @@ func (v *visit) items(o *open, d *runData, r *journal.BulkRun) {
 }
 
 // steer answers POST /bulk-runs/{id}/pause, …/resume and …/cancel, and leads back to the run's page.
-func (p *Pages) steer(v *visit, o *open) (*page, error) {
+func (p *Pages) steer(v *visit) *page {
 	id := v.r.PathValue("id")
-	_, err := o.Steer(v.r.Context(), id, journal.BulkVerb(v.verb()))
-	if err == nil {
-		return &page{redirect: runURL(id) + "#result"}, nil
-	}
-	return v.refused(err, runURL(id)+"#result", "run.wrong.", "unsteered")
+	_, err := v.o.Steer(v.r.Context(), id, journal.BulkVerb(v.verb()))
+	return v.answer(err, runURL(id)+"#result", "run.wrong.", "unsteered", p.run)
 }

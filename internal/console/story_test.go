@@ -160,10 +160,8 @@ func (s *story) visit(verb, rest string) string {
 		if to == "" {
 			break
 		}
-		said += fmt.Sprintln(answer.Code, again.ReplaceAllString(to, "again"))
-		if to, _, _ = strings.Cut(to, "#"); strings.Contains(to, "again=") {
-			s.named["{again}"] = to
-		}
+		said += fmt.Sprintln(answer.Code, to)
+		to, _, _ = strings.Cut(to, "#")
 		answer = s.get(to)
 	}
 	if answer.Code != http.StatusOK {
@@ -192,9 +190,6 @@ func (s *story) visit(verb, rest string) string {
 
 // repeated is a letter that stands so many times: x*501.
 var repeated = regexp.MustCompile(`\pL\*\d+`)
-
-// again is where what was written into a form that was refused is kept.
-var again = regexp.MustCompile(`again=[^&#]*`)
 
 // cookies keeps those that an answer set in the person's browser.
 func (s *story) cookies(h http.Header) {

@@ -76,15 +76,17 @@ type reviewForm struct {
 	Wait string
 }
 
-func (p *Pages) subject(v *visit, o *open) (*page, error) {
-	s := journal.Subject{
-		Tenant: cmp.Or(v.r.URL.Query().Get("tenant"), journal.DefaultTenant), Policy: v.r.PathValue("policy"),
-		ID: v.r.PathValue("id"),
-	}
-	story, found, err := o.Story(v.r.Context(), s)
+func (p *Pages) subject(v *visit) *page {
+	return p.claim(v, journal.Subject{Tenant: cmp.Or(v.r.URL.Query().Get("tenant"), journal.DefaultTenant),
+		Policy: v.r.PathValue("policy"), ID: v.r.PathValue("id")})
+}
+
+// claim returns the page of a subject.
+func (p *Pages) claim(v *visit, s journal.Subject) *page {
+	story, found, err := v.o.Story(v.r.Context(), s)
 	check(err)
 	if !found {
-		return nil, &problem{status: http.StatusNotFound, key: "subject_unknown"}
+		check(&problem{status: http.StatusNotFound, key: "subject_unknown"})
 	}
 	d := &subjectData{V: v, Subject: s, standing: v.standing(&story)}
 	if s.Tenant != journal.DefaultTenant {
@@ -93,12 +95,12 @@ func (p *Pages) subject(v *visit, o *open) (*page, error) {
 	d.Audit = address("/audit", field{"policy", s.Policy}, field{"id", s.ID}, field{"tenant", d.Tenant})
 	letter := ""
 	if n := len(story.DeadLetters); n > 0 {
-		letter, d.Letter = story.DeadLetters[n-1].ID, v.letter(o, &story)
+		letter, d.Letter = story.DeadLetters[n-1].ID, v.letter(&story)
 	}
-	d.Around = v.around(o, letter)
+	d.Around = v.around(letter)
 	if n := len(story.Attempts); n > 0 {
 		last := &story.Attempts[n-1]
-		if d.Waits = v.waits(o, last.Destination); p.Operate != "" && last.ProcessInstanceKey != 0 {
+		if d.Waits = v.waits(last.Destination); p.Operate != "" && last.ProcessInstanceKey != 0 {
 			d.Operate = p.Operate + "/processes/" + key(last.ProcessInstanceKey)
 		}
 		if d.state.Open() || d.state == journal.Due {
@@ -111,12 +113,12 @@ func (p *Pages) subject(v *visit, o *open) (*page, error) {
 	d.Shown = v.shorten(d.Chapters)
 	d.Steps = v.steps(&story, d.Chapters)
 	return &page{name: "subject", section: "dead-letters", title: s.ID, data: d,
-		summary: d.Status.Word + ". " + d.Means}, nil
+		summary: d.Status.Word + ". " + d.Means}
 }
 
 // waits says that a portal is not up, or closed, and that a retry would wait for it; empty if it is open or not known.
-func (v *visit) waits(o *open, name string) string {
-	d, _, err := o.Destination(name)
+func (v *visit) waits(name string) string {
+	d, _, err := v.o.Destination(name)
 	if err != nil { // or not known yet
 		return ""
 	}
@@ -234,9 +236,9 @@ func (v *visit) lastEpisode(s *standing, e *journal.Episode) {
 }
 
 // letter returns what the page shows of a story's last dead letter.
-func (v *visit) letter(o *open, story *journal.Story) *letterData {
+func (v *visit) letter(story *journal.Story) *letterData {
 	d := &story.DeadLetters[len(story.DeadLetters)-1]
-	l := &letterData{DeadLetter: d, Process: o.Process(d), MayNot: v.mayNotDecide(d.Team),
+	l := &letterData{DeadLetter: d, Process: v.o.Process(d), MayNot: v.mayNotDecide(d.Team),
 		JustDone: v.r.URL.Query().Get("done") == d.ID && !d.Review.At.IsZero() && d.State != journal.DeadLetterOpen}
 	died := func(a journal.Attempt) bool { return a.Record == d.Record }
 	if i := slices.IndexFunc(story.Attempts, died); i >= 0 {
@@ -246,11 +248,11 @@ func (v *visit) letter(o *open, story *journal.Story) *letterData {
 	if d.State != journal.DeadLetterOpen {
 		return l
 	}
-	l.assigned = v.assigned(o, d)
+	l.assigned = v.assigned(d)
 	if d.Fingerprint != "" {
-		c, err := o.Cause(v.r.Context(), d.Fingerprint)
+		c, err := v.o.Cause(v.r.Context(), d.Fingerprint)
 		check(unlessInvalid(err))
-		l.Advice = v.advice(&c, o.Prospects(&c)) // nil for an unknown cause
+		l.Advice = v.advice(&c, v.o.Prospects(&c)) // nil for an unknown cause
 	}
 	if d.Later.By == "" {
 		l.Form = v.form(d, story)
@@ -318,7 +320,7 @@ func (v *visit) form(d *journal.DeadLetter, story *journal.Story) *reviewForm {
 		f.How = "next" // beyond the limit the person must choose
 	}
 	if sent := v.Sent; sent.Verb == string(journal.BulkRetry) && sent.Wrong != "" {
-		f.How, f.When = sent.Form.Get("how"), sent.Form.Get("when")
+		f.How, f.When = sent.form.Get("how"), sent.form.Get("when")
 	}
 	if p := v.Catalogue.Policies[story.Subject.Policy]; p != nil {
 		_, rule := p.Limits(deadletter.OwnPolicy(p, story, d.Episode))

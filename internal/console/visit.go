@@ -3,10 +3,8 @@ package console
 import (
 	"bytes"
 	"cmp"
-	"crypto/rand"
 	"embed"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"html/template"
 	"net/http"
@@ -29,7 +27,7 @@ import (
 	"retry-worker/internal/text"
 )
 
-// visit is one request: who reads, in which language and zone, and when.
+// visit is one request: who reads, in which language and zone, when, and from which journal.
 type visit struct {
 	w   http.ResponseWriter
 	r   *http.Request
@@ -38,9 +36,10 @@ type visit struct {
 	zone      *time.Location
 	Now       time.Time
 	Catalogue *catalogue.Catalogue
+	o         *open  // nil until the journal is open
 	tag       string // Pages.tag
 	// Sent is the form that the page shows again.
-	Sent *sent
+	Sent sent
 	// mine is the team that the reader works for; empty if that is not known.
 	mine decision.Team
 	// patterns holds the patterns of causes that were looked up for this page, by fingerprint.
@@ -50,7 +49,7 @@ type visit struct {
 func (p *Pages) visit(w http.ResponseWriter, r *http.Request) *visit {
 	lang, chosen := langOf(r)
 	v := &visit{w: w, r: r, who: access.From(r.Context()), Lang: lang, zone: p.Zone, Now: p.Now().UTC(),
-		Catalogue: p.Catalogue(), patterns: map[string]string{}, Sent: sentOf(r)}
+		Catalogue: p.Catalogue(), o: p.open.Load(), patterns: map[string]string{}}
 	w.Header().Set("Date", v.Now.Format(http.TimeFormat)) // ages in the browser go by it
 	if chosen {
 		v.keep(langCookie, string(lang), aYear)
@@ -80,7 +79,7 @@ func (v *visit) ownTeams() string {
 	return strings.Join(each(names, func(name *string) string { return v.team(decision.Team(*name)) }), ", ")
 }
 
-// page is the answer of an address.
+// page is what an address shows.
 type page struct {
 	status int // 0 is 200
 	// name is the template's; section is the part of the navigation that it belongs to.
@@ -88,36 +87,14 @@ type page struct {
 	title         string
 	// summary is one sentence. A screen reader speaks it when it changes while the page is open.
 	summary string
-	data    any
+	// data is what the template reads.
+	data any
 	// fixed pages do not update themselves; nor do those with a status, which answer what was just sent.
 	fixed bool
-	// redirect is the address to go to instead of all this.
-	redirect string
 }
 
-// frame is what surrounds every page.
-type frame struct {
-	V                       *visit
-	OtherLang               Lang
-	OtherURL                string
-	Title, Section, Summary string
-	Body                    template.HTML
-	Version                 string
-	// Zone is the hospital's, by its IANA name; ZoneName is what people call it.
-	Zone, ZoneName string
-	// Bare reports whether nobody is logged in.
-	Bare bool
-	// Ends is when the session does; empty if there is none.
-	Ends string
-	// Rows reports whether the page lists dead letters, without an error.
-	Rows bool
-	// Health is the worker's, Down the number of portals that are down; the page warns of what does not work.
-	Health Health
-	Down   int64
-	Admin  bool
-	// Mine is the address of the list of what waits for the reader's team.
-	Mine string
-}
+// view holds what a template reads, by name. A name that is not there is an error.
+type view map[string]any
 
 //go:embed templates/*.html
 var templateFiles embed.FS
@@ -128,7 +105,7 @@ var templates = func() map[Lang]func() *template.Template {
 	all := map[Lang]func() *template.Template{}
 	for _, l := range Langs() {
 		all[l] = sync.OnceValue(func() *template.Template {
-			return template.Must(template.New("").Funcs(template.FuncMap{
+			return template.Must(template.New("").Option("missingkey=error").Funcs(template.FuncMap{
 				"t": l.T, "asset": assetURL,
 				"path": url.PathEscape, "subject": subjectURL, "reason": l.reason, "policy": l.policy, "team": l.team,
 				"badge": l.badge, "dict": dict, "lasting": l.lasting, "exact": l.exact,
@@ -156,39 +133,32 @@ func dict(pairs ...any) map[string]any {
 	return m
 }
 
-// answer writes the page, or the one that says what went wrong. Without either, the request was answered already.
-func (p *Pages) answer(v *visit, pg *page, err error) {
-	switch {
-	case errors.Is(err, deadletter.ErrBadCursor): // the cursor is not of this list
-		http.Redirect(v.w, v.r, v.here(field{"cursor", ""}), http.StatusSeeOther)
-	case err != nil:
-		p.fail(v, err)
-	case pg == nil:
-	case pg.redirect != "":
-		http.Redirect(v.w, v.r, pg.redirect, http.StatusSeeOther)
-	default:
-		pg.status = cmp.Or(pg.status, v.Sent.Status)
-		p.write(v, pg)
-	}
+// to leads the browser to another address, instead of a page.
+func (v *visit) to(address string) *page {
+	http.Redirect(v.w, v.r, address, http.StatusSeeOther)
+	return nil
 }
 
 func (p *Pages) write(v *visit, pg *page) {
-	var body, whole bytes.Buffer
-	if err := templates[v.Lang]().ExecuteTemplate(&body, pg.name, pg.data); err != nil {
-		p.broken(v, err)
-		return
+	if pg.status = cmp.Or(pg.status, v.Sent.status); pg.fixed || pg.status != 0 {
+		v.tag = ""
 	}
-	f := p.frame(v, pg, body.Bytes())
-	if err := templates[v.Lang]().ExecuteTemplate(&whole, "frame", f); err != nil {
-		p.broken(v, err)
+	var body, whole bytes.Buffer
+	err := templates[v.Lang]().ExecuteTemplate(&body, pg.name, pg.data)
+	if err == nil {
+		err = templates[v.Lang]().ExecuteTemplate(&whole, "frame", p.frame(v, pg, body.Bytes()))
+	}
+	if err != nil { // a fault in the templates
+		p.Log.Error("a page could not be rendered", zap.String("path", v.r.URL.Path), zap.Error(err))
+		http.Error(v.w, v.T("problem.broken.text"), http.StatusInternalServerError)
 		return
 	}
 	h := v.w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Language", string(v.Lang))
 	h.Add("Vary", "Accept-Language, Cookie")
-	if f.Version != "" {
-		h.Set("ETag", `"`+f.Version+`"`)
+	if v.tag != "" {
+		h.Set("ETag", `"`+v.tag+`"`)
 	}
 	if pg.status != 0 {
 		v.w.WriteHeader(pg.status)
@@ -196,37 +166,22 @@ func (p *Pages) write(v *visit, pg *page) {
 	_, _ = v.w.Write(whole.Bytes()) // an error means that the client has gone
 }
 
-// broken answers a fault in the templates, in plain text.
-func (p *Pages) broken(v *visit, err error) {
-	p.Log.Error("a page could not be rendered", zap.String("path", v.r.URL.Path), zap.Error(err))
-	http.Error(v.w, v.T("problem.broken.text"), http.StatusInternalServerError)
+// frame returns what surrounds a page. It warns of what does not work.
+func (p *Pages) frame(v *visit, pg *page, body []byte) view {
+	other, zone := map[Lang]Lang{Portuguese: English, English: Portuguese}[v.Lang], v.zone.String()
+	return view{"V": v, "Title": pg.title, "Section": pg.section, "Summary": pg.summary, "Body": template.HTML(body),
+		"Version": v.tag, "Zone": zone, "ZoneName": v.Or("zone."+zone, zone), "OtherLang": other, "OtherURL": v.otherURL(other),
+		"Ends": exact(access.SessionEnds(v.r.Context())), "Bare": v.who.Role == 0, "Admin": v.who.Role == access.Admin,
+		"Rows": pg.name == "dead-letters" && pg.status == 0, "Health": p.Health(), "Down": v.down(pg.section),
+		"Mine": v.Waiting(v.mine, "")}
 }
 
-func (p *Pages) frame(v *visit, pg *page, body []byte) *frame {
-	other := map[Lang]Lang{Portuguese: English, English: Portuguese}[v.Lang]
-	f := &frame{
-		V: v, Title: pg.title, Section: pg.section, Summary: pg.summary, Body: template.HTML(body),
-		Zone: v.zone.String(), ZoneName: v.Or("zone."+v.zone.String(), v.zone.String()),
-		OtherLang: other, OtherURL: v.otherURL(other), Ends: exact(access.SessionEnds(v.r.Context())),
-		Bare: v.who.Role == 0, Admin: v.who.Role == access.Admin, Rows: pg.name == "dead-letters" && pg.status == 0,
-		Health: p.Health(), Down: p.down(v, pg.section), Mine: v.Waiting(v.mine, ""),
-	}
-	if !pg.fixed && pg.status == 0 {
-		f.Version = v.tag
-	}
-	return f
-}
-
-// otherURL returns the address of this page in another language. A page that answers a form cannot be fetched again:
-// for the log-in it returns the form's address, for others the overview's.
+// otherURL returns the address of this page in another language.
 func (v *visit) otherURL(l Lang) string {
-	switch {
-	case v.r.Method == http.MethodGet, v.r.Method == http.MethodHead:
-		return v.here(field{"lang", string(l)})
-	case v.r.URL.Path == "/login":
+	if v.r.URL.Path == "/login" { // which a form has, too
 		return "/login?lang=" + string(l)
 	}
-	return "/?lang=" + string(l)
+	return v.here(field{"lang", string(l)})
 }
 
 // problem is why there is no page: a status, and the key of the texts that say what to do.
@@ -247,35 +202,20 @@ var unknown = map[journal.Code]string{journal.JobNotFound: "letter_unknown", jou
 
 // problemOf returns the problem that err stands for; without a better one, that the journal could not be read.
 func problemOf(err error) *problem {
-	if denied, is := errors.AsType[*access.Refusal](err); is { // which changed nothing
-		return &problem{denied.Status, "refused." + denied.Code, nil}
-	}
-	if known, is := errors.AsType[*problem](err); is {
-		return known
-	}
+	denied, isDenied := errors.AsType[*access.Refusal](err)
+	known, isKnown := errors.AsType[*problem](err)
 	refusal := journal.RefusalOf(err)
 	switch {
-	case refusal != nil && unknown[refusal.Code] != "":
-		return &problem{status: http.StatusNotFound, key: unknown[refusal.Code]}
+	case isDenied: // which changed nothing
+		return &problem{denied.Status, "refused." + denied.Code, nil}
 	case errors.Is(err, gate.ErrUnknown):
 		return &problem{status: http.StatusNotFound, key: "portal_unknown"}
+	case isKnown:
+		return known
+	case refusal != nil && unknown[refusal.Code] != "":
+		return &problem{status: http.StatusNotFound, key: unknown[refusal.Code]}
 	}
 	return &problem{status: http.StatusServiceUnavailable, key: "unreadable", cause: err}
-}
-
-// unsure returns a problem for a change that may have been made in spite of err.
-func unsure(key string, err error) error { return &problem{http.StatusServiceUnavailable, key, err} }
-
-// problemData is what the page of a problem shows.
-type problemData struct {
-	Status int
-	Key    string
-	// Detail is a refusal's own message; it may be empty.
-	Detail string
-	// Again is the address to try again; empty if that makes no sense.
-	Again string
-	// Written is what the reader wrote before the session ended, for him to copy.
-	Written string
 }
 
 // maxWritten bounds the bytes of a refused form that are read.
@@ -286,150 +226,106 @@ func (p *Pages) Refuse(w http.ResponseWriter, r *http.Request, refusal access.Re
 	p.fail(p.visit(w, r), &refusal)
 }
 
+// fail answers with a page that says what went wrong.
 func (p *Pages) fail(v *visit, err error) {
+	if errors.Is(err, deadletter.ErrBadCursor) { // the cursor is not of this list
+		v.to(v.here(field{"cursor", ""}))
+		return
+	}
 	known, r := problemOf(err), v.r
 	if known.cause != nil && r.Context().Err() == nil {
 		p.Log.Error("a page could not be rendered", zap.String("path", r.URL.Path), zap.Error(known.cause))
 	}
-	d := &problemData{Status: known.status, Key: known.key}
+	key, detail, again, written := known.key, "", "", ""
 	refusal, refused := errors.AsType[*access.Refusal](err)
-	if refused && v.Or("problem."+d.Key+".title", "") == "" {
-		d.Key, d.Detail = "refused", refusal.Message
+	if refused && v.Or("problem."+key+".title", "") == "" {
+		key, detail = "refused", refusal.Message
 	}
 	switch {
 	case known.status == http.StatusServiceUnavailable && r.Method == http.MethodGet:
-		d.Again = r.URL.RequestURI()
+		again = r.URL.RequestURI()
 		v.w.Header().Set("Retry-After", "5")
-	case refused && refusal.Code == access.CodeLoginRequired && r.Method == http.MethodPost:
+	case refused && refusal.Code == access.CodeLoginRequired && r.Method == http.MethodPost: // the session has ended
 		r.Body = http.MaxBytesReader(v.w, r.Body, maxWritten)
 		if r.ParseForm() == nil {
-			d.Written = cmp.Or(r.PostForm.Get("reason"), r.PostForm.Get("why"), r.PostForm.Get("text"))
+			written = cmp.Or(r.PostForm.Get("reason"), r.PostForm.Get("why"), r.PostForm.Get("text"))
 		}
-		d.Again = "/login"
+		again = "/login"
 	}
-	p.write(v, &page{status: known.status, name: "problem", title: v.T("problem." + d.Key + ".title"), data: d})
-}
-
-type loginData struct {
-	Next string
-	// Provider is the address of the log-in with the hospital's account; empty if that is not possible. Tokens reports
-	// whether a token can be used.
-	Provider string
-	Tokens   bool
-	// Wrong is why the last attempt failed; empty before the first.
-	Wrong string
+	p.write(v, &page{status: known.status, name: "problem", title: v.T("problem." + key + ".title"),
+		data: view{"Status": known.status, "Key": key, "Detail": detail, "Again": again, "Written": written}})
 }
 
 // Login writes the page with the log-in form.
 func (p *Pages) Login(w http.ResponseWriter, r *http.Request, l access.Login) {
 	v := p.visit(w, r)
-	d, status := &loginData{Next: l.Next, Tokens: l.Tokens || !l.Provider}, http.StatusOK
+	provider, wrong, status := "", "", http.StatusOK
 	if l.Provider {
-		d.Provider = address("/login/oidc", field{"next", l.Next})
+		provider = address("/login/oidc", field{"next", l.Next})
 	}
 	if l.Refusal != nil {
-		status = l.Refusal.Status
-		d.Wrong = v.Or("login."+l.Refusal.Code, l.Refusal.Message)
+		status, wrong = l.Refusal.Status, v.Or("login."+l.Refusal.Code, l.Refusal.Message)
 		if l.Refusal.Code == access.CodeTooManyAttempts {
-			d.Wrong = v.T("login.too_many_attempts", v.span(l.Refusal.RetryAfter.Round(time.Second)))
+			wrong = v.T("login.too_many_attempts", v.span(l.Refusal.RetryAfter.Round(time.Second)))
 		}
 	}
-	p.write(v, &page{status: status, name: "login", title: v.T("login.title"), data: d})
+	p.write(v, &page{status: status, name: "login", title: v.T("login.title"),
+		data: view{"Next": l.Next, "Provider": provider, "Tokens": l.Tokens || !l.Provider, "Wrong": wrong}})
 }
 
-// sent is a form that was refused, and why. The answer to a POST is a redirect, so that Back and reload do not repeat
-// it; a cookie keeps the form for the page that it leads to. The zero value means that no form was refused.
+// sent is a form that was refused, which its page shows again, and why. The zero value means that none was.
 type sent struct {
-	// Page is a random id that the address of the page with the form has, too.
-	Page string `json:"p"`
 	// Verb is the last part of the form's address.
-	Verb string     `json:"v"`
-	Form url.Values `json:"f"`
-	// Wrong says what is wrong. Field is the field that it is about; it may be empty. Status is the page's.
-	Wrong  string `json:"w,omitempty"`
-	Field  string `json:"o,omitempty"`
-	Status int    `json:"s,omitempty"`
+	Verb string
+	// Wrong says what is wrong. Field is the field that it is about; it may be empty.
+	Wrong, Field string
+	form         url.Values
+	status       int // of the page
 }
 
 // Value returns what was sent in a field of that verb's form; empty if another form was sent.
-func (s *sent) Value(verb, name string) string {
+func (s sent) Value(verb, name string) string {
 	if s.Verb != verb {
 		return ""
 	}
-	return s.Form.Get(name)
+	return s.form.Get(name)
 }
 
 // Is reports whether one of these fields of that verb's form is wrong.
-func (s *sent) Is(verb string, fields ...string) bool {
+func (s sent) Is(verb string, fields ...string) bool {
 	return s.Verb == verb && slices.Contains(fields, s.Field)
 }
-
-const (
-	sentCookie = "sent"
-	// sentSeconds is how long the browser keeps it.
-	sentSeconds = 600
-	// maxSentText bounds the bytes of a field, so that all fit into a cookie: browsers keep 4 KB.
-	maxSentText = 2100
-	// againField is the field of an address that holds sent.Page.
-	againField = "again"
-)
-
-// sentFields lists the fields that a form shows again: what people write and choose.
-var sentFields = []string{"reason", "how", "when", "deadline", "late", "protocolNumber", "text", "assignee", "followUp",
-	"classification", "team", "until", "perMinute", "why", "everything", "total", "ready"}
 
 // verb returns the last part of the address, which says what a form is to do.
 func (v *visit) verb() string { return path.Base(v.r.URL.Path) }
 
-// again leads to the page at an address, which shows the form as it was sent. Values longer than any field takes are
-// cut.
-func (v *visit) again(to string, s sent) *page {
-	s.Page, s.Verb, s.Form = rand.Text(), v.verb(), url.Values{}
-	if s.Wrong != "" {
-		s.Status = cmp.Or(s.Status, http.StatusUnprocessableEntity)
-	}
-	for _, name := range sentFields {
-		if v.r.PostForm.Has(name) {
-			value := v.r.PostForm.Get(name)
-			s.Form.Set(name, strings.ToValidUTF8(value[:min(len(value), maxSentText)], ""))
-		}
-	}
-	text, _ := json.Marshal(s) // cannot fail
-	v.keep(sentCookie, string(text), sentSeconds)
-	address, _ := url.Parse(to) // the pages' own
-	q := address.Query()
-	q.Set(againField, s.Page)
-	address.RawQuery = q.Encode()
-	return &page{redirect: address.String()}
+// again answers a form that was refused with its page.
+func (v *visit) again(s sent, form func(*visit) *page) *page {
+	s.Verb, s.form, s.status = v.verb(), v.r.PostForm, cmp.Or(s.status, http.StatusUnprocessableEntity)
+	v.Sent = s
+	return form(v)
 }
 
-// refused leads back to the page of a refused form, with the text of prefix and the refusal's code. If err is no
-// refusal, the change may have been made: the problem with the key mayBe says so.
-func (v *visit) refused(err error, to, prefix, mayBe string) (*page, error) {
+// answer answers a form. It leads to an address after success (nil), and shows the form's page again after a refusal,
+// with the text of prefix and the refusal's code. After any other error the change may have been made: the problem with
+// the key mayBe says so.
+func (v *visit) answer(err error, to, prefix, mayBe string, form func(*visit) *page) *page {
 	r := journal.RefusalOf(err)
 	switch {
+	case err == nil:
+		return v.to(to)
 	case r == nil:
-		return nil, unsure(mayBe, err)
+		check(&problem{http.StatusServiceUnavailable, mayBe, err})
 	case unknown[r.Code] != "":
-		return nil, err
+		check(err)
 	}
 	code := string(r.Code)
 	s := sent{Wrong: v.Or(prefix+code, v.Or("form.wrong."+code, r.Message)),
 		Field: cmp.Or(fieldsOfDecisions[r.Code], deadletter.FieldOf(r.Code))}
 	if r.Code == journal.InvalidRunState {
-		s.Status = http.StatusConflict
+		s.status = http.StatusConflict
 	}
-	return v.again(to, s), nil
-}
-
-// sentOf returns the form that a request's page shows again; the zero value if there is none.
-func sentOf(r *http.Request) *sent {
-	var s sent
-	page := r.URL.Query().Get(againField)
-	if page == "" || json.Unmarshal([]byte(kept(r, sentCookie)), &s) != nil || s.Page != page {
-		return &sent{}
-	}
-	return &s
+	return v.again(s, form)
 }
 
 const aYear = 365 * 24 * 3600 // seconds

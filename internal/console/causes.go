@@ -13,22 +13,15 @@ import (
 
 const mostCauses = 5 // on the overview
 
-// groupsData is one page of the open dead letters by their causes.
-type groupsData struct {
-	listData
-	Causes []causeRow
-}
-
-// causeRow is one cause with its dead letters.
+// causeRow is one cause with its dead letters. Name is its reason in words. Show lists them; Act plans an action on all
+// that are open, empty if the reader may not. Due links to those that are late, and those due today.
 type causeRow struct {
-	Group *deadletter.Group
-	Name  string // the reason in words
-	// Due links to those that are late, and those due today.
-	Due []link
-	// Show lists them; Act plans an action on all that are open, empty if the reader may not.
-	Show, Act string
+	Group           *deadletter.Group
+	Name, Show, Act string
+	Due             []link
 }
 
+// groups answers GET /dead-letters/groups with the open dead letters by their causes.
 func (p *Pages) groups(v *visit) *page {
 	q := v.r.URL.Query()
 	f, wrong := v.filterOf(q)
@@ -38,25 +31,23 @@ func (p *Pages) groups(v *visit) *page {
 	// A period does not apply to causes.
 	f.State, f.Fingerprint = states[0], ""
 	f.Since, f.Until = time.Time{}, time.Time{}
-	d := &groupsData{listData: listData{V: v, Filter: f, Filtered: narrowed(f), Views: v.views("groups", f),
-		Reset: groupsURL(journal.DeadLetterFilter{})}}
-	v.choices(&d.listData)
+	d, _, _ := v.filterForm("groups", f)
 	pg := &page{name: "groups", section: "dead-letters", title: v.T("groups.title"), data: d}
 	if wrong == "state" {
-		d.Wrong = v.T("groups.wrong.state", plain(q.Get("state"), maxQueryBytes))
+		d["Causes"], d["Pages"] = nil, pager{}
+		d["Wrong"] = v.T("groups.wrong.state", plain(q.Get("state"), maxQueryBytes))
 		pg.status = http.StatusUnprocessableEntity
 		return pg
 	}
 	groups, next, err := v.o.Groups(v.r.Context(), f, q.Get("cursor"), pageRows)
 	check(unlessInvalid(err))
-	d.Causes = v.causeRows(groups, f)
-	due := v.due(&f)
-	for i := range d.Causes {
+	rows, due := v.causeRows(groups, f), v.due(&f)
+	for i := range rows {
 		one := f
 		one.Fingerprint = groups[i].Cause.ID
-		d.Causes[i].Due = due.of(v, one)
+		rows[i].Due = due.of(v, one)
 	}
-	d.pager, pg.summary = v.pager("cursor", next, ""), v.Count("groups.summary", int64(len(groups)))
+	d["Causes"], d["Pages"], pg.summary = rows, v.pager("cursor", next, ""), v.Count("groups.summary", int64(len(groups)))
 	return pg
 }
 
@@ -105,21 +96,6 @@ func (v *visit) causeRows(groups []deadletter.Group, f journal.DeadLetterFilter)
 	})
 }
 
-// causeData is the page of a cause: what it is, what became of its retries, and what people taught.
-type causeData struct {
-	V     *visit
-	Cause journal.Cause
-	// Learnt says what became of its retries; it may be empty.
-	Learnt string
-	// Advice suggests what to teach because retries hardly help; nil for no advice.
-	Advice *advice
-	// Waiting links to its open dead letters, with their number; nil for none.
-	Waiting *link
-	Teams   []option
-	// MayNot says why the reader may not teach; empty if he may. Done says what he has just done.
-	MayNot, Done string
-}
-
 // advice suggests to teach a cause as permanent, for the team that acts at its policy's limit.
 type advice struct {
 	Cause, Says string
@@ -129,29 +105,31 @@ type advice struct {
 
 func causeURL(id string) string { return "/causes/" + id }
 
+// causePage answers GET /causes/{id}: what a cause is, what became of its retries, and what people taught.
 func (p *Pages) causePage(v *visit) *page {
 	c := must(v.o.Cause(v.r.Context(), v.r.PathValue("id")))
-	d, learnt := &causeData{V: v, Cause: c, MayNot: v.mayNot(access.Teach, "", "cause.may_not")}, v.o.Prospects(&c)
-	if learnt.Closed() > 0 {
-		d.Learnt = v.learnt(learnt)
+	prospects, learnt, did := v.o.Prospects(&c), "", ""
+	if prospects.Closed() > 0 {
+		learnt = v.learnt(prospects)
 	}
-	if mean := learnt.Mean(); mean > 0 {
-		d.Learnt += " " + v.T("cause.learnt.mean", v.span(mean))
+	if mean := prospects.Mean(); mean > 0 {
+		learnt += " " + v.T("cause.learnt.mean", v.span(mean))
 	}
-	d.Advice = v.advice(&c, learnt)
+	var waiting *link
 	open := journal.DeadLetterFilter{Fingerprint: c.ID}
-	if waiting := v.group(open); waiting != nil {
-		d.Waiting = &link{v.Count("groups.show", waiting.N), listURL(open)}
+	if group := v.group(open); group != nil {
+		waiting = &link{v.Count("groups.show", group.N), listURL(open)}
 	}
 	if done := v.r.URL.Query().Get("done"); done == "teach" && c.Taught != nil || done == "forget" && c.Taught == nil {
-		d.Done = v.T("cause.done." + done)
+		did = v.T("cause.done." + done)
 	}
-	for _, team := range v.o.Teams() {
-		d.Teams = append(d.Teams, option{string(team), v.team(team), string(team) == v.Sent.Value("teach", "team")})
-	}
+	teams := each(v.o.Teams(), func(team *decision.Team) option {
+		return option{string(*team), v.team(*team), string(*team) == v.Sent.Value("teach", "team")}
+	})
 	name := v.reason(c.Reason)
-	return &page{name: "cause", section: "dead-letters", title: name, data: d,
-		summary: strings.TrimSuffix(name+". "+d.Learnt, ". ")}
+	return &page{name: "cause", section: "dead-letters", title: name, summary: strings.TrimSuffix(name+". "+learnt, ". "),
+		data: view{"V": v, "Cause": c, "Learnt": learnt, "Advice": v.advice(&c, prospects), "Waiting": waiting, "Teams": teams,
+			"MayNot": v.mayNot(access.Teach, "", "cause.may_not"), "Done": did}}
 }
 
 func (l Lang) learnt(p journal.Prospects) string {

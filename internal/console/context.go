@@ -24,12 +24,12 @@ func (l Lang) Money(cents int64) string {
 	return l.money(cents)
 }
 
-// ContextOf returns the assignee and the context of a claim for its line of the list. A value that several claims may
-// share links to them.
-func (d *listData) ContextOf(i deadletter.Item) (links []factLink) {
-	links = d.V.assignedFacts(&i.Assigned)
-	for _, c := range d.V.otherContext(i.Context) {
-		link, same := factLink{fact: d.V.contextFact(i.Subject.Policy, &c)}, d.Filter
+// ContextOf returns the assignee and the context of a claim for its line of the list with a filter. A value that several
+// claims may share links to them.
+func (v *visit) ContextOf(f journal.DeadLetterFilter, i deadletter.Item) (links []factLink) {
+	links = v.assignedFacts(&i.Assigned)
+	for _, c := range v.otherContext(i.Context) {
+		link, same := factLink{fact: v.contextFact(i.Subject.Policy, &c)}, f
 		// A placeholder such as [NAME] stands for many people.
 		if (c.Type == decision.ContextText || c.Type == decision.ContextNumber) && !strings.HasPrefix(c.Value, "[") {
 			same.Context = c.Variable + "=" + c.Value

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -23,60 +24,11 @@ const (
 	maxQueryBytes = 200
 )
 
-// listData is one page of dead letters.
-type listData struct {
-	Filter                   journal.DeadLetterFilter
-	States                   []viewLink
-	Policies, Teams, Reasons []option
-	Rows                     []deadletter.Item
-	V                        *visit
-	// Here is this page, for the links of its rows to carry.
-	Here place
-	pager
-	Filtered bool
-	// Elsewhere holds the claims in any state that the search finds, if there are no Rows.
-	Elsewhere []found
-	// Matching is how many the filter selects, its search aside.
-	Matching int64
-	// Reset is the address of the list in this state without any other filter.
-	Reset   string
-	Views   []viewLink
-	Context contextFilter
-	Chips   []factLink
-	// Pick reports whether the reader may choose dead letters to act on together.
-	Pick bool
-	// Since and Until are as their fields hold them.
-	Since, Until      string
-	Wrong, WrongField string
-	// Act plans an action on all that the filter selects; nil if that is not possible.
-	Act *link
-	// Sorts are links to the orders. Why reports whether a row has a deadline or an amount, Processes whether one has a
-	// Process badge, Who whether rows differ in their teams, Mixed whether they differ in their policies.
-	Sorts                      []viewLink
-	Why, Processes, Who, Mixed bool
-	// Worth is the amount of all counted; Due links to the open ones that are late, and those due today.
-	Worth string
-	Due   []link
-	// File is the address of the list as a spreadsheet.
-	File string
-	// Shortcuts lead to the reader's dead letters, to nobody's, and to those whose follow-up is today. Handover holds the
-	// accounts that can take all of the filter's assignee; nil if it names no other person, or the reader may not do it.
-	Shortcuts []viewLink
-	Handover  *guard.Colleagues
-}
-
 // viewLink leads to a view of the dead letters. N is how many it shows, if that is Known.
 type viewLink struct {
 	Name, URL      string
 	Current, Known bool
 	N              int64
-}
-
-func (v *visit) views(current string, f journal.DeadLetterFilter) []viewLink {
-	return []viewLink{
-		{Name: v.T("view.list"), URL: listURL(f), Current: current == "list"},
-		{Name: v.T("view.groups"), URL: groupsURL(f), Current: current == "groups"},
-	}
 }
 
 // pager holds the addresses of the next page, empty if there is none, and of the first, empty if this is it.
@@ -119,31 +71,49 @@ type option struct {
 // states holds the states of the list, in the order of its links.
 var states = []string{"open", "reprocessing", "recovered", "discarded", "accepted", "all"}
 
+// deadLetters answers GET /dead-letters with the dead letters that a filter selects, and with who may do what with them.
 func (p *Pages) deadLetters(v *visit) *page {
 	q := v.r.URL.Query()
 	f, wrong := v.filterOf(q)
-	d := v.listed(f)
+	d, matching, counted := v.filterForm("list", f)
 	pg := &page{name: "dead-letters", section: "dead-letters", title: v.T("list.title"), data: d}
+	since, until := v.local(f.Since), v.local(f.Until)
+	var items []deadletter.Item
+	var elsewhere []found
+	var act *link
+	next := ""
 	if wrong != "" {
-		d.Since, d.Until, d.Act = plain(q.Get("since"), maxQueryBytes), plain(q.Get("until"), maxQueryBytes), nil
-		d.WrongField, d.Wrong = wrong, v.wrongFilter(wrong, q)
-		pg.status = http.StatusUnprocessableEntity
-		return pg
+		since, until, pg.status = plain(q.Get("since"), maxQueryBytes), plain(q.Get("until"), maxQueryBytes), http.StatusUnprocessableEntity
+		d["Wrong"] = v.wrongFilter(wrong, q)
+	} else {
+		var err error
+		items, next, err = v.o.List(v.r.Context(), f, q.Get("cursor"), pageRows)
+		check(unlessInvalid(err))
+		if len(items) == 0 && f.Query != "" {
+			elsewhere = v.find(f.Query)
+		}
+		if act = v.act(&f, matching.N); counted {
+			pg.summary = v.Count("letters."+f.State, matching.N)
+		}
 	}
-	items, next, err := v.o.List(v.r.Context(), f, q.Get("cursor"), pageRows)
-	check(unlessInvalid(err))
-	d.Rows = items
-	d.Why = slices.ContainsFunc(items, func(i deadletter.Item) bool { return i.Cents > 0 || !i.Deadline.IsZero() })
-	d.Processes = slices.ContainsFunc(items, func(i deadletter.Item) bool { return v.Process(&i) != nil })
-	d.Who = slices.ContainsFunc(items, func(i deadletter.Item) bool { return i.Team != items[0].Team })
-	d.Mixed = slices.ContainsFunc(items, func(i deadletter.Item) bool { return i.Subject.Policy != items[0].Subject.Policy })
-	if len(items) == 0 && f.Query != "" {
-		d.Elsewhere = v.find(f.Query)
+	shows := func(is func(i *deadletter.Item) bool) bool {
+		return slices.ContainsFunc(items, func(i deadletter.Item) bool { return is(&i) })
 	}
-	d.Pick = f.State == states[0] && len(items) > 0 && v.who.May(access.Bulk, string(f.Team))
-	d.pager = v.pager("cursor", next, "")
-	if d.States[0].Known {
-		pg.summary = v.Count("letters."+f.State, d.Matching)
+	maps.Copy(d, view{"Since": since, "Until": until, "WrongField": wrong, "Rows": items, "Elsewhere": elsewhere, "Act": act,
+		// Only columns in which there is something, or in which rows differ, are shown.
+		"Why":       shows(func(i *deadletter.Item) bool { return i.Cents > 0 || !i.Deadline.IsZero() }),
+		"Processes": shows(func(i *deadletter.Item) bool { return v.Process(i) != nil }),
+		"Who":       shows(func(i *deadletter.Item) bool { return i.Team != items[0].Team }),
+		"Mixed":     shows(func(i *deadletter.Item) bool { return i.Subject.Policy != items[0].Subject.Policy }),
+		"Pick":      f.State == states[0] && len(items) > 0 && v.who.May(access.Bulk, string(f.Team)),
+		"Pages":     v.pager("cursor", next, ""), "Worth": v.Money(matching.Cents), "Chips": v.chips(&f), "Here": v.listPlace(),
+		"File": strings.Replace(listURL(f), "/dead-letters", "/dead-letters.csv", 1), "Sorts": v.sorts(f),
+		"Shortcuts": []viewLink(nil), "Due": []link(nil), "Handover": (*guard.Colleagues)(nil)})
+	if f.State == states[0] {
+		d["Shortcuts"], d["Due"] = v.shortcuts(f), v.due(&f).of(v, f)
+	}
+	if f.Assignee != "" && f.Assignee != journal.Nobody && f.Assignee != v.who.Name && v.who.May(access.Handover, "") {
+		d["Handover"] = new(v.o.Colleagues(f.Team))
 	}
 	return pg
 }
@@ -191,39 +161,20 @@ func (p *Pages) search(v *visit) *page {
 		"Query": q, "Found": all, "More": len(all) == mostFound, "Words": listURL(f)}}
 }
 
-// listed returns the list's page with its filter, without rows.
-func (v *visit) listed(f journal.DeadLetterFilter) *listData {
-	d := &listData{V: v, Filter: f, Filtered: narrowed(f), Since: v.local(f.Since), Until: v.local(f.Until),
-		Here: v.listPlace(), Views: v.views("list", f), Chips: v.chips(&f),
-		File:  strings.Replace(listURL(f), "/dead-letters", "/dead-letters.csv", 1),
-		Reset: listURL(journal.DeadLetterFilter{State: f.State})}
-	v.choices(d)
-	if (f.Context != "" || f.Fingerprint != "") && f.State == states[0] && !searched(&f) {
-		of := sumOf(v.counts(journal.DeadLetterFilter{Context: f.Context}), &f)
-		d.Matching, d.Worth = of.N, v.Money(of.Cents)
-		d.States[0].N, d.States[0].Known = of.N, true
-	}
+// sorts returns links to the orders of the list.
+func (v *visit) sorts(f journal.DeadLetterFilter) (links []viewLink) {
+	current := deadletter.SortOf(&f)
 	for _, sort := range append([]string{deadletter.Urgent}, deadletter.Sorts()...) {
-		sorted := f
-		if sorted.Sort = sort; deadletter.SortOf(&sorted) == sort {
-			d.Sorts = append(d.Sorts, viewLink{Name: v.T("list.sort." + cmp.Or(sort, "urgent")), URL: listURL(sorted),
-				Current: sort == deadletter.SortOf(&f)})
+		if f.Sort = sort; deadletter.SortOf(&f) == sort {
+			links = append(links, viewLink{Name: v.T("list.sort." + cmp.Or(sort, "urgent")), URL: listURL(f), Current: sort == current})
 		}
 	}
-	if f.State == states[0] {
-		d.Shortcuts = v.shortcuts(f)
-		d.Due = v.due(&f).of(v, f)
-	}
-	if f.Assignee != "" && f.Assignee != journal.Nobody && f.Assignee != v.who.Name && v.who.May(access.Handover, "") {
-		d.Handover = new(v.o.Colleagues(f.Team))
-	}
-	d.Act = v.act(&f, d.Matching)
-	return d
+	return links
 }
 
 // Sorted returns the aria-sort of a column that orders sort by; empty if the list has another order.
-func (d *listData) Sorted(orders ...string) string {
-	switch sort := deadletter.SortOf(&d.Filter); {
+func (v *visit) Sorted(f journal.DeadLetterFilter, orders ...string) string {
+	switch sort := deadletter.SortOf(&f); {
 	case !slices.Contains(orders, sort):
 		return ""
 	case sort == deadletter.ByDeadline || sort == deadletter.Newest:
@@ -265,31 +216,42 @@ func sumOf(all []deadletter.Count, f *journal.DeadLetterFilter) (sum deadletter.
 	return sum
 }
 
-// choices fills in the states with their numbers, and the values that the filter's other fields may have.
-func (v *visit) choices(d *listData) {
-	f, all := &d.Filter, v.counts(journal.DeadLetterFilter{State: deadletter.AllStates})
-	policies, teams, reasons := []string{f.Policy}, []string{string(f.Team)}, []string{string(f.Reason)}
+// filterForm returns what the list of dead letters and that of their causes show of a filter: its fields with the values
+// that they may have, the links to its states, and those to both lists. matching counts what it selects, if counted.
+func (v *visit) filterForm(current string, f journal.DeadLetterFilter) (d view, matching deadletter.Count, counted bool) {
+	all := v.counts(journal.DeadLetterFilter{State: deadletter.AllStates})
+	policies, teams, reasons := append(v.Catalogue.Policies.Names(), f.Policy), []string{string(f.Team)}, []string{string(f.Reason)}
 	for i := range all {
 		policies, teams = append(policies, all[i].Policy), append(teams, string(all[i].Team))
 		reasons = append(reasons, string(all[i].Reason))
 	}
-	bounded := f.Fingerprint != "" || f.Context != "" || searched(f)
+	var tabs []viewLink
+	narrow := f.Fingerprint != "" || f.Context != ""
 	for _, s := range states {
-		there := *f
+		there, of := f, deadletter.Count{}
 		there.State = s
-		of := sumOf(all, &there)
-		d.States = append(d.States, viewLink{v.T("list.state." + s), listURL(there), s == f.State, !bounded, of.N})
+		known := !searched(&f) && (!narrow || s == f.State && s == states[0])
+		switch {
+		case known && narrow:
+			of = sumOf(v.counts(journal.DeadLetterFilter{Context: f.Context}), &f)
+		case known:
+			of = sumOf(all, &there)
+		}
+		tabs = append(tabs, viewLink{v.T("list.state." + s), listURL(there), s == f.State, known, of.N})
 		if s == f.State {
-			d.Matching = of.N
-			if !bounded {
-				d.Worth = v.Money(of.Cents)
-			}
+			matching, counted = of, known
 		}
 	}
-	d.Context = v.contextFilter(f)
-	d.Policies = options(append(policies, v.Catalogue.Policies.Names()...), f.Policy, v.policy)
-	d.Teams = options(teams, string(f.Team), func(s string) string { return v.team(decision.Team(s)) })
-	d.Reasons = options(reasons, string(f.Reason), func(s string) string { return v.reason(decision.Reason(s)) })
+	reset := listURL(journal.DeadLetterFilter{State: f.State})
+	if current == "groups" {
+		reset = groupsURL(journal.DeadLetterFilter{})
+	}
+	return view{"V": v, "Filter": f, "Filtered": narrowed(f), "Wrong": "", "Reset": reset, "States": tabs,
+		"Views": []viewLink{{Name: v.T("view.list"), URL: listURL(f), Current: current == "list"},
+			{Name: v.T("view.groups"), URL: groupsURL(f), Current: current == "groups"}},
+		"Context": v.contextFilter(&f), "Policies": options(policies, f.Policy, v.policy),
+		"Teams":   options(teams, string(f.Team), func(s string) string { return v.team(decision.Team(s)) }),
+		"Reasons": options(reasons, string(f.Reason), func(s string) string { return v.reason(decision.Reason(s)) })}, matching, counted
 }
 
 // options returns each value once, sorted by name.

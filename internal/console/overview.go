@@ -16,48 +16,11 @@ import (
 	"retry-worker/internal/statistics"
 )
 
-// overviewData is what is open, how old it is, and who should act: the reader's team first.
-type overviewData struct {
-	Open, Reprocessing int64
-	// Worth is the amount of all open ones; Due links to those that are late, and those due today.
-	Worth      string
-	Due        []link
-	AlertAbove int64
-	Oldest     Moment
-	// Own is what waits for the reader's team; nil if he has none, or nothing waits for it.
-	Own   *teamRow
-	Teams []teamRow
-	// Mine are the teams that the reader may choose as his own.
-	Mine []option
-	// Success is nil if there is no success rate.
-	Success *successRate
-	V       *visit
-	// Runs have not ended. Causes have the most open dead letters; Groups is the address of all causes.
-	Runs   []runRow
-	Causes []causeRow
-	Groups string
-	// New are the causes that were reported as new or as back within the last day.
-	New []journal.Cause
-	// Shortcuts are those of the list of the reader's team.
-	Shortcuts []viewLink
-	// Only admins see Health, the dashboard's address Grafana, and Untold, the teams without an address for notices.
-	Health          *healthData
-	Grafana, Untold string
-}
-
-// healthData is the state of the worker's parts, with the messages of the outbox that wait in each queue, and in all.
-type healthData struct {
-	Health
-	Backlog map[string]int64
-	Waiting int64
-}
-
 // teamRow is what waits for one team.
 type teamRow struct {
 	deadletter.Count
-	Description string
-	Due         []link
-	Reasons     []deadletter.Count
+	Due     []link
+	Reasons []deadletter.Count
 }
 
 // Waiting returns the address of the list of what waits for a team and a reason; empty means any.
@@ -65,33 +28,32 @@ func (v *visit) Waiting(t decision.Team, r decision.Reason) string {
 	return listURL(journal.DeadLetterFilter{Team: t, Reason: r})
 }
 
+// overview answers GET / with what is open, how old it is, and who should act: the reader's team first.
 func (p *Pages) overview(v *visit) *page {
 	all, own := journal.DeadLetterFilter{}, journal.DeadLetterFilter{Team: v.mine}
 	again := journal.DeadLetterFilter{State: string(journal.DeadLetterReprocessing)}
 	kpis, due := must(v.o.figures.of(v.r.Context(), v.o, v.Catalogue.Policies.Names(), v.Now)), v.due(&all)
 	biggest, _, err := v.o.Groups(v.r.Context(), own, "", mostCauses)
 	check(err)
-	fresh, _, err := v.o.ListCauses(v.r.Context(), journal.CauseFilter{Told: v.Now.Add(-statistics.Daily)}, "", mostCauses)
+	news, _, err := v.o.ListCauses(v.r.Context(), journal.CauseFilter{Told: v.Now.Add(-statistics.Daily)}, "", mostCauses)
 	check(err)
 	recent, _, err := v.o.Runs(v.r.Context(), "", recentRuns)
 	check(err)
-	d := &overviewData{V: v, AlertAbove: deadletter.AlertAbove, Success: v.success(kpis), Due: due.of(v, all),
-		Reprocessing: sumOf(v.counts(again), &again).N, Causes: v.causeRows(biggest, own), Groups: groupsURL(own),
-		New: fresh, Shortcuts: v.shortcuts(own),
-		Runs: each(active(recent), v.runRow)}
-	v.waiting(d, v.counts(all))
-	for i := range d.Teams {
-		d.Teams[i].Due = due.of(v, journal.DeadLetterFilter{Team: d.Teams[i].Team})
+	sum, teams := v.waiting(v.counts(all))
+	for i := range teams {
+		teams[i].Due = due.of(v, journal.DeadLetterFilter{Team: teams[i].Team})
 	}
-	if len(d.Teams) > 0 && d.Teams[0].Team == v.mine {
-		d.Own = &d.Teams[0]
+	mine := []string{string(v.mine)} // and the teams that the reader may choose as his own
+	for name := range v.Catalogue.Teams {
+		mine = append(mine, string(name))
 	}
-	if v.who.Role == access.Admin {
-		d.Grafana, d.Untold = p.Grafana, v.Teams(v.Catalogue.Untold())
-		d.Health = p.health(v)
-	}
-	return &page{name: "overview", section: "overview", title: v.T("overview.title"), data: d,
-		summary: v.Count("letters.open", d.Open)}
+	return &page{name: "overview", section: "overview", title: v.T("overview.title"), summary: v.Count("letters.open", sum.N),
+		data: view{"V": v, "Open": sum.N, "Oldest": v.Ago(sum.Oldest), "Worth": v.Money(sum.Cents), "Due": due.of(v, all),
+			"AlertAbove": deadletter.AlertAbove, "Reprocessing": sumOf(v.counts(again), &again).N, "Success": v.success(kpis),
+			"Teams": teams, "Own": len(teams) > 0 && teams[0].Team == v.mine,
+			"Mine":   options(mine, string(v.mine), func(s string) string { return v.team(decision.Team(s)) }),
+			"Causes": v.causeRows(biggest, own), "Groups": groupsURL(own), "News": news, "Shortcuts": v.shortcuts(own),
+			"Runs": each(active(recent), v.runRow), "Health": p.health(v)}}
 }
 
 // figuresKept is how long figures are kept: tens of thousands of sums make them, and every change of the journal asks
@@ -143,33 +105,27 @@ func (v *visit) success(all []statistics.KPI) *successRate {
 	return &successRate{k.Policy, v.percent(*k.Value), v.Count("overview.success.samples", k.Samples), met}
 }
 
-// waiting adds up the open dead letters by team and reason: the reader's team first, then the largest.
-func (v *visit) waiting(d *overviewData, counts []deadletter.Count) {
-	var all deadletter.Count
+// waiting adds up the open dead letters, and those of each team and reason: the reader's team first, then the largest.
+func (v *visit) waiting(counts []deadletter.Count) (all deadletter.Count, teams []teamRow) {
 	for i := range counts {
 		n := &counts[i]
 		all.Add(n)
-		t := rowOf(&d.Teams, func(t *teamRow) bool { return t.Team == n.Team })
-		t.Team, t.Description = n.Team, v.Catalogue.Teams[n.Team].Description
+		t := rowOf(&teams, func(t *teamRow) bool { return t.Team == n.Team })
+		t.Team = n.Team
 		t.Add(n)
 		r := rowOf(&t.Reasons, func(r *deadletter.Count) bool { return r.Reason == n.Reason })
 		r.Reason = n.Reason
 		r.Add(n)
 	}
-	d.Open, d.Oldest, d.Worth = all.N, v.Ago(all.Oldest), v.Money(all.Cents)
-	names := []string{string(v.mine)}
-	for name := range v.Catalogue.Teams {
-		names = append(names, string(name))
-	}
-	d.Mine = options(names, string(v.mine), func(s string) string { return v.team(decision.Team(s)) })
-	slices.SortFunc(d.Teams, func(a, b teamRow) int {
+	slices.SortFunc(teams, func(a, b teamRow) int {
 		return cmp.Or(falseFirst(a.Team != v.mine, b.Team != v.mine), cmp.Compare(b.N, a.N), cmp.Compare(v.team(a.Team), v.team(b.Team)))
 	})
-	for _, t := range d.Teams {
+	for _, t := range teams {
 		slices.SortFunc(t.Reasons, func(a, b deadletter.Count) int {
 			return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Reason, b.Reason))
 		})
 	}
+	return all, teams
 }
 
 // falseFirst compares a and b: false comes before true.
@@ -206,14 +162,18 @@ func each[T, V any](all []T, of func(*T) V) []V {
 // mostUntold bounds the failed notices that the overview names.
 const mostUntold = 3
 
-// health returns the state of the worker's parts, with the oldest of the notices that have not reached their team.
-func (p *Pages) health(v *visit) *healthData {
-	d := &healthData{Health: p.Health(), Backlog: must(v.o.Backlog(v.r.Context()))}
-	d.Notices = d.Notices[:min(len(d.Notices), mostUntold)]
-	for _, n := range d.Backlog {
-		d.Waiting += n
+// health returns the state of the worker's parts, with the messages that wait in the outbox and the oldest of the
+// notices that have not reached their team; nil for whoever is no admin.
+func (p *Pages) health(v *visit) view {
+	if v.who.Role != access.Admin {
+		return nil
 	}
-	return d
+	h, backlog, waiting := p.Health(), must(v.o.Backlog(v.r.Context())), int64(0)
+	for _, n := range backlog {
+		waiting += n
+	}
+	return view{"Engine": h.Engine, "Journal": h.Journal, "Rejection": h.Rejection, "Backlog": backlog, "Waiting": waiting,
+		"Notices": h.Notices[:min(len(h.Notices), mostUntold)], "Grafana": p.Grafana, "Untold": v.Teams(v.Catalogue.Untold())}
 }
 
 // down returns how many portals are down, for pages to warn of; 0 on the portals' own pages, and for strangers.

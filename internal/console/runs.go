@@ -14,24 +14,6 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// planData is what would happen to many dead letters, and the forms that change and start the plan.
-type planData struct {
-	planForm
-	// Filter is in words; Fields hold it for the forms. Change is the address of its list.
-	Filter []fact
-	Fields []field
-	Change string
-	// Everything reports whether the plan is for all open dead letters, which a person must confirm.
-	Everything bool
-	Plan       *planShown
-	// Wrong is why nothing was started or planned; Changed is how the plan differs from the one shown before.
-	Wrong, WrongField, Changed string
-	// MayNot says why the reader may not start it; empty if he may.
-	MayNot string
-	V      *visit
-	Most   int64 // per minute
-}
-
 // planForm is the form of a plan as it was sent.
 type planForm struct {
 	Action, How, When, PerMinute string
@@ -43,13 +25,55 @@ type planForm struct {
 	filter journal.DeadLetterFilter
 }
 
-// planShown is a plan in words.
-type planShown struct {
-	*deadletter.Plan
-	Why    []refusedRow
-	Causes []causeRow
-	// MoreCauses reports whether there are others.
-	MoreCauses bool
+// planRun answers GET and POST /bulk-runs/new with a plan, which changes nothing.
+func (p *Pages) planRun(v *visit) *page {
+	check(v.r.ParseForm()) // which the gate has done for a POST
+	f, unread := v.planForm(v.r.Form)
+	d := view{"V": v, "Form": f, "Filter": v.filterFacts(&f.filter), "Fields": fieldsOf(&f.filter), "Change": listURL(f.filter),
+		"Most": journal.MaxPerMinute, "MayNot": v.mayNotStart(f), "Plan": nil, "Everything": false, "Changed": ""}
+	pg := &page{name: "plan", section: "bulk-runs", title: v.T("plan.title"), data: d, fixed: true}
+	wrong, field := "", ""
+	plan, err := v.o.Plan(v.r.Context(), f.command())
+	switch code := journal.CodeOf(err); {
+	case unread != "":
+		wrong, field = v.wrongFilter(unread, v.r.Form), "filter"
+	case code != "":
+		wrong, field = v.Or("plan.wrong."+string(code), v.T("plan.wrong.filter")), deadletter.FieldOf(code)
+	default:
+		check(err)
+		v.plan(d, &plan)
+		// Everything is a plan for all open ones, which a person must confirm: f excludes none, or there are no others.
+		all := journal.DeadLetterFilter{}
+		d["Everything"] = plan.Total > 0 && !narrowed(f.filter) || plan.Total > 1 && plan.Total >= sumOf(v.counts(all), &all).N
+	}
+	if wrong != "" {
+		pg.status = http.StatusUnprocessableEntity
+	}
+	if s := &v.Sent; s.Verb != "" { // of a run that was not started
+		pg.status, wrong, field = s.status, cmp.Or(s.Wrong, wrong), cmp.Or(s.Field, field)
+		if d["Plan"] != nil {
+			d["Changed"] = v.changed(&plan, s.form, wrong == "")
+		}
+	}
+	d["Wrong"], d["WrongField"] = wrong, field
+	return pg
+}
+
+// changed says how a plan differs from the one that was to be started. If others are planned in place of as many, it
+// says so only if nothing else was wrong.
+func (v *visit) changed(p *deadletter.Plan, then url.Values, others bool) string {
+	number := func(name string) int64 {
+		n, _ := strconv.ParseInt(then.Get(name), 10, 64) // the page's own field; without it 0
+		return n
+	}
+	total, ready := number("total"), number("ready")
+	switch {
+	case p.Total != total || p.Ready != ready:
+		return v.T("plan.changed", v.Number(total), v.Number(ready), v.Number(p.Total), v.Number(p.Ready))
+	case others:
+		return v.T("plan.changed.others", v.Number(total))
+	}
+	return ""
 }
 
 // refusedRow is one reason why dead letters would not be decided.
@@ -58,50 +82,20 @@ type refusedRow struct {
 	N    int64
 }
 
-// LeftOut returns how many would not be decided.
-func (p *planShown) LeftOut() int64 { return p.Total - p.Ready }
-
-// planRun answers GET and POST /bulk-runs/new with a plan, which changes nothing.
-func (p *Pages) planRun(v *visit) *page {
-	check(v.r.ParseForm()) // which the gate has done for a POST
-	f, wrong := v.planForm(v.r.Form)
-	d := &planData{planForm: *f, Fields: fieldsOf(&f.filter), Change: listURL(f.filter), V: v, Most: journal.MaxPerMinute,
-		MayNot: v.mayNotStart(f), Filter: v.filterFacts(&f.filter)}
-	plan, err := v.o.Plan(v.r.Context(), f.command())
-	switch code := journal.CodeOf(err); {
-	case wrong != "":
-		d.Wrong, d.WrongField = v.wrongFilter(wrong, v.r.Form), "filter"
-	case code != "":
-		d.Wrong, d.WrongField = v.Or("plan.wrong."+string(code), v.T("plan.wrong.filter")), deadletter.FieldOf(code)
-	default:
-		check(err)
-		d.Plan, d.Everything = v.plan(&plan), v.everything(&f.filter, plan.Total)
+// plan adds a plan in words to d: how many would not be decided and why, and its causes, if there are more than those.
+func (v *visit) plan(d view, p *deadletter.Plan) {
+	var why []refusedRow
+	for _, r := range p.Refused {
+		text := v.Or("refused."+string(r.Code), r.Message)
+		row := rowOf(&why, func(row *refusedRow) bool { return row.Text == text })
+		row.Text, row.N = text, row.N+r.Count
 	}
-	pg := &page{name: "plan", section: "bulk-runs", title: v.T("plan.title"), data: d, fixed: true}
-	if d.Wrong != "" {
-		pg.status = http.StatusUnprocessableEntity
+	named := int64(0)
+	for i := range p.Causes {
+		named += p.Causes[i].N
 	}
-	if s := &v.Sent; s.Verb != "" { // of a run that was not started
-		pg.status, d.Wrong, d.WrongField = s.status, cmp.Or(s.Wrong, d.Wrong), cmp.Or(s.Field, d.WrongField)
-		v.changes(d, s.form)
-	}
-	return pg
-}
-
-// changes says how a plan differs from the one that was to be started.
-func (v *visit) changes(d *planData, then url.Values) {
-	number := func(name string) int64 {
-		n, _ := strconv.ParseInt(then.Get(name), 10, 64) // the page's own field; without it 0
-		return n
-	}
-	total, ready := number("total"), number("ready")
-	switch {
-	case d.Plan == nil:
-	case d.Plan.Total != total || d.Plan.Ready != ready:
-		d.Changed = v.T("plan.changed", v.Number(total), v.Number(ready), v.Number(d.Plan.Total), v.Number(d.Plan.Ready))
-	case d.Wrong == "":
-		d.Changed = v.T("plan.changed.others", v.Number(total))
-	}
+	d["Plan"], d["LeftOut"], d["Why"] = p, p.Total-p.Ready, why
+	d["Causes"], d["MoreCauses"] = v.causeRows(p.Causes, p.Command.Filter), named < p.Total
 }
 
 // reasonOf returns a text of several lines, trimmed, with \n for the line breaks that browsers send.
@@ -154,27 +148,6 @@ func (v *visit) mayNotStart(f *planForm) string {
 	}
 }
 
-// everything reports whether a plan of total dead letters is for all open ones: f excludes none, or no others exist.
-func (v *visit) everything(f *journal.DeadLetterFilter, total int64) bool {
-	all := journal.DeadLetterFilter{}
-	return total > 0 && !narrowed(*f) || total > 1 && total >= sumOf(v.counts(all), &all).N
-}
-
-func (v *visit) plan(p *deadletter.Plan) *planShown {
-	s, named := &planShown{Plan: p}, int64(0)
-	for _, r := range p.Refused {
-		text := v.Or("refused."+string(r.Code), r.Message)
-		row := rowOf(&s.Why, func(row *refusedRow) bool { return row.Text == text })
-		row.Text, row.N = text, row.N+r.Count
-	}
-	for i := range p.Causes {
-		named += p.Causes[i].N
-	}
-	s.Causes = v.causeRows(p.Causes, p.Command.Filter)
-	s.MoreCauses = named < p.Total
-	return s
-}
-
 // startRun answers POST /bulk-runs: it starts what was planned, or shows a new plan that says what is wrong.
 func (p *Pages) startRun(v *visit) *page {
 	f, wrong := v.planForm(v.r.PostForm)
@@ -197,22 +170,13 @@ const (
 	recentRuns = 50
 )
 
-type runsData struct {
-	V    *visit
-	Rows []runRow
-	pager
-}
-
+// runRow is a bulk run in words. What says what is done, and to how many; Filter says to which; Came what became of those
+// that have a final outcome. Through are no longer planned.
 type runRow struct {
 	journal.BulkRun
-	// What says what is done, and to how many; Filter says to which.
-	What, Filter string
-	State        Badge
-	// Progress is in words; Through is how many of Total are no longer planned.
-	Progress string
-	Through  int64
-	// Came says what became of those that have a final outcome.
-	Came string
+	What, Filter, Progress, Came string
+	State                        Badge
+	Through                      int64
 }
 
 func runURL(id string) string { return "/bulk-runs/" + segment(id) }
@@ -220,8 +184,8 @@ func runURL(id string) string { return "/bulk-runs/" + segment(id) }
 func (p *Pages) runs(v *visit) *page {
 	all, next, err := v.o.Runs(v.r.Context(), v.r.URL.Query().Get("cursor"), runPage)
 	check(err)
-	d := &runsData{v, each(all, v.runRow), v.pager("cursor", next, "")}
-	return &page{name: "bulk-runs", section: "bulk-runs", title: v.T("runs.title"), data: d,
+	return &page{name: "bulk-runs", section: "bulk-runs", title: v.T("runs.title"),
+		data:    view{"V": v, "Rows": each(all, v.runRow), "Pages": v.pager("cursor", next, "")},
 		summary: v.Count("runs.active", int64(len(active(all))))}
 }
 
@@ -271,68 +235,45 @@ func (l Lang) lasting(d time.Duration) string {
 	return l.fine(d.Round(time.Second))
 }
 
-// runData is one bulk run: how far it is, what became of each, and what can be done.
-type runData struct {
-	runRow
-	V     *visit
-	Facts []fact // of its filter
-	// Left is the number of dead letters that are not decided yet. Lasts is how long they take at the run's pace, and Ends
-	// when that will be; empty if none are left or the end is not known.
-	Left        int64
-	Lasts, Ends string
-	Outcomes    []journal.BulkOutcome
-	Items       []journal.BulkItem
-	// Outcome is the one that the items are filtered by; empty for all.
-	Outcome journal.BulkOutcome
-	pager
-	// MayNot says why the reader may not steer it; empty if he may.
-	MayNot string
-}
-
-// run answers GET /bulk-runs/{id}?outcome=&after=.
+// run answers GET /bulk-runs/{id}?outcome=&after=: how far it is, what became of each, and what can be done.
 func (p *Pages) run(v *visit) *page {
 	r := must(v.o.Run(v.r.Context(), v.r.PathValue("id")))
-	d := &runData{V: v, runRow: v.runRow(&r), Facts: v.filterFacts(&r.Filter),
-		MayNot: v.mayNot(access.Bulk.Anew(r.Fresh), r.Filter.Team, "run.may_not"),
-		Left:   r.Counts[journal.BulkPlanned], Outcomes: outcomeOrder}
-	v.pacing(d, &r)
-	v.items(d, &r)
-	return &page{name: "bulk-run", section: "bulk-runs", title: d.What, data: d,
-		summary: d.State.Word + ". " + d.Progress}
+	q, row := v.r.URL.Query(), v.runRow(&r)
+	outcome := journal.BulkOutcome(q.Get("outcome")) // which the items are filtered by
+	if !slices.Contains(journal.BulkOutcomes(), outcome) {
+		outcome = ""
+	}
+	after, _ := strconv.ParseInt(q.Get("after"), 10, 64) // without a number: the first page
+	items, next := must(v.o.Items(v.r.Context(), r.ID, outcome, max(after, 0), pageRows+1)), int64(0)
+	if len(items) > pageRows {
+		items = items[:pageRows]
+		next = items[pageRows-1].Number
+	}
+	left := r.Counts[journal.BulkPlanned]
+	lasts, ends := v.pacing(&r, left)
+	return &page{name: "bulk-run", section: "bulk-runs", title: row.What, summary: row.State.Word + ". " + row.Progress,
+		data: view{"V": v, "Run": row, "Facts": v.filterFacts(&r.Filter), "Left": left, "Lasts": lasts, "Ends": ends,
+			"Outcomes": outcomeOrder, "Outcome": outcome, "Items": items, "Pages": v.pager("after", key(next), "#items"),
+			"MayNot": v.mayNot(access.Bulk.Anew(r.Fresh), r.Filter.Team, "run.may_not")}}
 }
 
-// pacing fills in how long the deciding takes, and when it ends.
-func (v *visit) pacing(d *runData, r *journal.BulkRun) {
-	if d.Left < 1 || r.PerMinute < 1 || r.State.Ended() {
-		return
+// pacing says how long the deciding of those that are left takes at the run's pace, and when it ends; empty if none are
+// left or the end is not known.
+func (v *visit) pacing(r *journal.BulkRun, left int64) (lasts, ends string) {
+	if left < 1 || r.PerMinute < 1 || r.State.Ended() {
+		return "", ""
 	}
-	lasts := time.Duration(float64(d.Left) / float64(r.PerMinute) * float64(time.Minute))
-	d.Lasts = v.lasting(lasts)
+	takes := time.Duration(float64(left) / float64(r.PerMinute) * float64(time.Minute))
 	if r.State == journal.BulkRunning && !r.Held {
 		// To the minute: a page that changed every second would be sent every second.
-		d.Ends = v.Brief(v.Now.Add(lasts).Add(30 * time.Second).Truncate(time.Minute))
+		ends = v.Brief(v.Now.Add(takes).Add(30 * time.Second).Truncate(time.Minute))
 	}
+	return v.lasting(takes), ends
 }
 
 // Share returns the share of n in a total.
 func (v *visit) Share(n, total int64) string {
 	return v.Decimal(100*float64(n)/float64(total), 1) + " %"
-}
-
-// items fills in the page of the run's items that the address asks for.
-func (v *visit) items(d *runData, r *journal.BulkRun) {
-	q := v.r.URL.Query()
-	if outcome := journal.BulkOutcome(q.Get("outcome")); slices.Contains(journal.BulkOutcomes(), outcome) {
-		d.Outcome = outcome
-	}
-	after, _ := strconv.ParseInt(q.Get("after"), 10, 64) // without a number: the first page
-	d.Items = must(v.o.Items(v.r.Context(), r.ID, d.Outcome, max(after, 0), pageRows+1))
-	next := int64(0)
-	if len(d.Items) > pageRows {
-		d.Items = d.Items[:pageRows]
-		next = d.Items[pageRows-1].Number
-	}
-	d.pager = v.pager("after", key(next), "#items")
 }
 
 // steer answers POST /bulk-runs/{id}/pause, …/resume and …/cancel, and leads back to the run's page.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"sort"
 	"strconv"
@@ -20,105 +19,83 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// auditData is one page of the audit's records.
-type auditData struct {
-	Policies           []option
-	Policy, ID, Tenant string
-	Since, Until       string
-	// Wrong says what is wrong with WrongField; both are empty if nothing is.
-	Wrong, WrongField string
-	Searched          bool
-	Rows              []auditRow
-	Next, Export      string
-	ExportCSV         string
-	Head              journal.Head
-	V                 *visit
-}
-
-type auditRow struct {
-	Record  string
-	At      Moment
-	Kind    string
-	ID, URL string
-	Policy  string
-	Says    string
-	By      string
-}
-
-// auditForm returns a page with the form's fields as they were sent.
-func auditForm(q url.Values) *auditData {
-	const most = 512 // bytes of an id
-	d := &auditData{}
-	for name, field := range map[string]*string{
-		"policy": &d.Policy, "id": &d.ID, "tenant": &d.Tenant, "since": &d.Since, "until": &d.Until,
-	} {
-		*field = plain(q.Get(name), most)
-	}
-	if d.ID != "" {
-		d.Policy = cmp.Or(d.Policy, decision.DefaultPolicy)
-	}
-	return d
-}
-
+// audit answers GET /audit with a page of the records that the form selects, or of the newest ones.
 func (p *Pages) audit(v *visit) *page {
-	d := auditForm(v.r.URL.Query())
-	pg := &page{name: "audit", section: "audit", title: v.T("audit.title"), data: d}
-	d.V, d.Head = v, must(v.o.Head(v.r.Context()))
-	d.Policies = options(append(v.Catalogue.Policies.Names(), d.Policy), d.Policy, v.policy)
-	f := v.recordFilter(d)
-	if d.Wrong == "" || d.WrongField == "id" { // a whole policy can be exported, though not listed
-		d.Export, d.ExportCSV = v.exportURL(d, audit.JSONLines), v.exportURL(d, audit.CSV)
+	head := must(v.o.Head(v.r.Context()))
+	f, wrong := v.selection()
+	d := view{"V": v, "Head": head, "ID": f.Subject.ID, "Tenant": v.asked("tenant"),
+		"Policies": options(append(v.Catalogue.Policies.Names(), f.Policy), f.Policy, v.policy),
+		"Since":    v.asked("since"), "Until": v.asked("until"), "WrongField": wrong,
+		"Wrong":    v.Or(auditWrong[wrong], ""),
+		"Searched": f.RecordFilter != (journal.RecordFilter{}), "Rows": nil, "Next": "", "Export": "", "ExportCSV": ""}
+	if wrong == "" || wrong == "id" { // a whole policy can be exported, though not listed
+		d["Export"], d["ExportCSV"] = v.exportURL(f.Policy, audit.JSONLines), v.exportURL(f.Policy, audit.CSV)
 	}
-	if d.Wrong != "" {
+	pg := &page{name: "audit", section: "audit", title: v.T("audit.title"), data: d}
+	if wrong != "" {
 		pg.status = http.StatusUnprocessableEntity
 		return pg
 	}
 	var records []journal.Record
-	if d.Searched = f != (journal.RecordFilter{}); d.Searched {
-		records = v.forward(d, f)
+	if d["Searched"] == true {
+		records, d["Next"] = v.forward(f.RecordFilter)
 	} else {
-		records = v.latest(d)
+		records, d["Next"] = v.latest(head.Record)
 	}
-	d.Rows = each(records, v.auditRow)
-	pg.summary = v.T("audit.summary", v.Number(d.Head.Record))
+	d["Rows"], pg.summary = each(records, v.auditRow), v.T("audit.summary", v.Number(head.Record))
 	return pg
 }
 
-// recordFilter returns the filter that the form asks for. It sets d.Wrong if a field is wrong.
-func (v *visit) recordFilter(d *auditData) (f journal.RecordFilter) {
+// auditWrong holds the key of the text that says what is wrong with a field.
+var auditWrong = map[string]string{"id": "audit.wrong.id", "since": "audit.wrong.time", "until": "audit.wrong.time"}
+
+// asked returns a field of the audit's form.
+func (v *visit) asked(name string) string {
+	const most = 512 // bytes of an id
+	return plain(v.r.URL.Query().Get(name), most)
+}
+
+// selection returns the records that the form asks for. wrong names a field that is wrong: id, which a list needs beside
+// a policy, or an instant that cannot be read.
+func (v *visit) selection() (f audit.Selection, wrong string) {
 	var since, until bool
-	f.Since, since = v.instant(d.Since)
-	f.Until, until = v.instant(d.Until)
-	if d.ID != "" {
-		f.Subject = journal.Subject{Tenant: cmp.Or(d.Tenant, journal.DefaultTenant), Policy: d.Policy, ID: d.ID}
+	f.Since, since = v.instant(v.asked("since"))
+	f.Until, until = v.instant(v.asked("until"))
+	f.Policy, f.Tenant = v.asked("policy"), v.asked("tenant")
+	id := v.asked("id")
+	if id != "" {
+		f.Policy = cmp.Or(f.Policy, decision.DefaultPolicy)
+		f.Subject = journal.Subject{Tenant: cmp.Or(f.Tenant, journal.DefaultTenant), Policy: f.Policy, ID: id}
 	}
 	switch {
-	case d.ID == "" && d.Policy != "":
-		d.Wrong, d.WrongField = v.T("audit.wrong.id"), "id"
+	case id == "" && f.Policy != "":
+		wrong = "id"
 	case !since:
-		d.Wrong, d.WrongField = v.T("audit.wrong.time"), "since"
+		wrong = "since"
 	case !until:
-		d.Wrong, d.WrongField = v.T("audit.wrong.time"), "until"
+		wrong = "until"
 	}
-	return f
+	return f, wrong
 }
 
-// forward returns a page of the records that f selects, the oldest first, from after the cursor on.
-func (v *visit) forward(d *auditData, f journal.RecordFilter) []journal.Record {
+// forward returns a page of the records that f selects, the oldest first, from after the cursor on, and the address of
+// the next one.
+func (v *visit) forward(f journal.RecordFilter) (records []journal.Record, next string) {
 	after, _ := strconv.ParseInt(v.r.URL.Query().Get("after"), 10, 64) // without a cursor: the first page
-	records := must(v.o.Records(v.r.Context(), f, max(after, 0), pageRows+1))
+	records = must(v.o.Records(v.r.Context(), f, max(after, 0), pageRows+1))
 	if len(records) > pageRows {
 		records = records[:pageRows]
-		d.Next = v.here(field{"after", key(records[pageRows-1].Number())})
+		next = v.here(field{"after", key(records[pageRows-1].Number())})
 	}
-	return records
+	return records, next
 }
 
-// latest returns a page of all records, the newest first, from before the cursor on.
-func (v *visit) latest(d *auditData) []journal.Record {
+// latest returns a page of all records up to head, the newest first, from before the cursor on, and the address of the
+// next one.
+func (v *visit) latest(head int64) (records []journal.Record, next string) {
 	before, err := strconv.ParseInt(v.r.URL.Query().Get("before"), 10, 64)
-	if err != nil || before < 1 || before > d.Head.Record+1 {
-		before = d.Head.Record + 1
+	if err != nil || before < 1 || before > head+1 {
+		before = head + 1
 	}
 	// between returns the records above from and below before, one more than a page at most.
 	between := func(from int64) []journal.Record {
@@ -126,21 +103,26 @@ func (v *visit) latest(d *auditData) []journal.Record {
 		return slices.DeleteFunc(all, func(r journal.Record) bool { return r.Number() >= before })
 	}
 	from := max(before-pageRows-1, 0)
-	records := between(from)
+	records = between(from)
 	if len(records) < pageRows && from > 0 { // numbers are missing: look further down
 		from = int64(sort.Search(int(from), func(from int) bool { return len(between(int64(from))) <= pageRows }))
 		records = between(from)
 	}
 	slices.Reverse(records)
 	if from > 0 {
-		d.Next = v.here(field{"before", key(from + 1)})
+		next = v.here(field{"before", key(from + 1)})
 	}
-	return records
+	return records, next
 }
 
-// exportURL returns the address of the export of what d asks for.
-func (v *visit) exportURL(d *auditData, f audit.Format) string {
-	return strings.Replace(v.here(field{"policy", d.Policy}, field{"format", string(f)}), "/audit", "/audit/export", 1)
+// exportURL returns the address of the export of what the form asks for.
+func (v *visit) exportURL(policy string, f audit.Format) string {
+	return strings.Replace(v.here(field{"policy", policy}, field{"format", string(f)}), "/audit", "/audit/export", 1)
+}
+
+type auditRow struct {
+	At                                      Moment
+	Record, Kind, ID, URL, Policy, Says, By string
 }
 
 func (v *visit) auditRow(r *journal.Record) auditRow {
@@ -181,16 +163,10 @@ const exportTime = 30 * time.Second
 // export answers GET /audit/export?format=csv|jsonl with the records that the form selects, as `audit export` writes
 // them.
 func (p *Pages) export(v *visit) *page {
-	q := v.r.URL.Query()
-	d := auditForm(q)
-	format := audit.Format(q.Get("format"))
-	f := v.recordFilter(d)
-	if d.Wrong != "" && d.WrongField != "id" || !slices.Contains(audit.Formats(), format) {
+	f, wrong := v.selection()
+	format := audit.Format(v.r.URL.Query().Get("format"))
+	if wrong != "" && wrong != "id" || !slices.Contains(audit.Formats(), format) {
 		check(&problem{status: http.StatusUnprocessableEntity, key: "export"})
-	}
-	s := audit.Selection{RecordFilter: f}
-	if d.ID == "" {
-		s.Policy, s.Tenant = d.Policy, d.Tenant
 	}
 	kind := "application/x-ndjson"
 	if format == audit.CSV {
@@ -198,7 +174,7 @@ func (p *Pages) export(v *visit) *page {
 	}
 	name := "audit-" + v.Now.Format("20060102-150405") + "." + string(format)
 	return p.download(v, "the audit", kind, name, func(to io.Writer) error {
-		_, err := audit.Export(v.r.Context(), v.o, to, s, format, nil)
+		_, err := audit.Export(v.r.Context(), v.o, to, f, format, nil)
 		return err
 	})
 }

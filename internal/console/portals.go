@@ -17,44 +17,28 @@ type portalRow struct {
 	*gate.Destination
 	Name, URL string
 	State     Badge
-	Since     Moment
 	// Says describes it in a sentence.
 	Says string
-}
-
-// portalData is one destination: how it is, what waits, and what may be done.
-type portalData struct {
-	portalRow
-	Claims []gate.Claim
-	V      *visit
-	// MayNot says why the reader may order nothing; empty if he may. Done says what he has just ordered.
-	MayNot, Done string
 }
 
 func portalURL(name string) string { return "/destinations/" + segment(name) }
 
 // portals answers GET /destinations: those that are not up first, then those with the most waiting claims.
 func (p *Pages) portals(v *visit) *page {
-	all := must(v.o.Destinations.Destinations())
+	all, bad := must(v.o.Destinations.Destinations()), int64(0)
 	isUp := func(d *gate.Destination) bool { return d.State.Phase == destination.Up }
 	slices.SortStableFunc(all, func(a, b gate.Destination) int { return cmp.Or(falseFirst(isUp(&a), isUp(&b)), b.Held-a.Held) })
-	bad := int64(0)
 	for i := range all {
 		if !isUp(&all[i]) {
 			bad++
 		}
 	}
-	return &page{name: "portals", section: "portals", title: v.T("portals.title"),
-		data: map[string]any{"V": v, "Rows": each(all, v.portalRow)}, summary: v.Count("portals.not_up", bad)}
+	return &page{name: "portals", section: "portals", title: v.T("portals.title"), summary: v.Count("portals.not_up", bad),
+		data: view{"V": v, "Rows": each(all, v.portalRow)}}
 }
 
 func (v *visit) portalRow(d *gate.Destination) portalRow {
-	s := &d.State
-	row := portalRow{Destination: d, Name: v.Portal(d.Name), URL: portalURL(d.Name), State: v.badge("portal", s.Phase),
-		Says: v.portalSays(d)}
-	if s.Phase == destination.Up { // in other phases Says has it
-		row.Since = v.At(s.Since)
-	}
+	s, row := &d.State, portalRow{d, v.Portal(d.Name), portalURL(d.Name), v.badge("portal", d.State.Phase), v.portalSays(d)}
 	switch {
 	case s.Phase == destination.Down && s.Outage.Cause == destination.CausePerson:
 		row.State = Badge{"warn", v.T("portal.held")}
@@ -134,13 +118,17 @@ func (v *visit) Brief(t time.Time) string {
 	return clock
 }
 
+// portal answers GET /destinations/{name}: how a destination is, what waits, and what may be done.
 func (p *Pages) portal(v *visit) *page {
 	found, claims, err := v.o.Destination(v.r.PathValue("name"))
 	check(err)
-	d := &portalData{V: v, portalRow: v.portalRow(&found), Claims: claims,
-		MayNot: v.mayNot(access.Order, "", "portal.may_not"), Done: v.Or("portal.done."+v.r.URL.Query().Get("done"), "")}
-	return &page{name: "portal", section: "portals", title: d.Name, data: d,
-		summary: d.State.Word + ". " + d.Says}
+	row, since := v.portalRow(&found), Moment{}
+	if found.State.Phase == destination.Up { // in other phases Says has it
+		since = v.At(found.State.Since)
+	}
+	return &page{name: "portal", section: "portals", title: row.Name, summary: row.State.Word + ". " + row.Says,
+		data: view{"V": v, "Portal": row, "Since": since, "Claims": claims, "MayNot": v.mayNot(access.Order, "", "portal.may_not"),
+			"Done": v.Or("portal.done."+v.r.URL.Query().Get("done"), "")}}
 }
 
 // order answers POST /destinations/{name}/hold, …/probe, …/release and …/up with reason, until and perMinute. It

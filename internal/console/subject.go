@@ -18,37 +18,11 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// subjectData is the page of a subject: its story, and what can be done now.
-type subjectData struct {
-	V       *visit
-	Subject journal.Subject
-	Tenant  string // empty for the default
-	standing
-	Context []fact
-	// Error is the last failure's; Worth is the claim's amount.
-	Error, Worth string
-	// Waits says that its portal is not up, or closed, and that a retry would wait for it; empty if it is open.
-	Waits string
-	// Deadline is when it must have been sent; unset if it is not to be sent.
-	Deadline Moment
-	Letter   *letterData
-	Steps    []step
-	Chapters []chapter
-	Audit    string
-	Around   around
-	// Operate and Claim are the addresses of its pages in Operate and the hospital's own system; empty if not known.
-	Operate, Claim string
-	// Shown says how much of a long story is shown; empty if all is.
-	Shown string
-	// Possibly reports whether the portal may have taken the claim (R33).
-	Possibly bool
-}
-
 // letterData is the subject's latest dead letter, and what the reader may do about it.
 type letterData struct {
 	*journal.DeadLetter
-	Hint string
-	// Process says whether a process waits for the decision.
+	assigned
+	Hint    string
 	Process deadletter.Process
 	// Advice is about its cause; nil unless retries hardly help.
 	Advice *advice
@@ -56,7 +30,6 @@ type letterData struct {
 	MayNot string
 	// Form is nil if there is nothing to decide.
 	Form *reviewForm
-	assigned
 	// JustDone reports whether the reader's own decision led here.
 	JustDone bool
 }
@@ -66,14 +39,13 @@ func (l *letterData) MayAccept() bool { return l.Accepts && l.Process != deadlet
 
 // reviewForm is what may be decided on an open dead letter.
 type reviewForm struct {
-	// How is next, force or fresh; When is backoff or now. They are as sent, or as chosen at first.
-	How, When string
+	// How is next, force or fresh; When is backoff or now. They are as sent, or as chosen at first. Wait is the policy's
+	// backoff in words; empty if the catalogue no longer has the policy.
+	How, When, Wait string
 	// Recent holds the reader's last reasons, a button each.
 	Recent recent
 	// MayRestart reports whether the reader may start all retries afresh.
 	MayRestart bool
-	// Wait is the policy's backoff in words; empty if the catalogue no longer has the policy.
-	Wait string
 }
 
 func (p *Pages) subject(v *visit) *page {
@@ -81,39 +53,40 @@ func (p *Pages) subject(v *visit) *page {
 		Policy: v.r.PathValue("policy"), ID: v.r.PathValue("id")})
 }
 
-// claim returns the page of a subject.
+// claim returns the page of a subject: its story, and what can be done now.
 func (p *Pages) claim(v *visit, s journal.Subject) *page {
 	story, found, err := v.o.Story(v.r.Context(), s)
 	check(err)
 	if !found {
 		check(&problem{status: http.StatusNotFound, key: "subject_unknown"})
 	}
-	d := &subjectData{V: v, Subject: s, standing: v.standing(&story)}
-	if s.Tenant != journal.DefaultTenant {
-		d.Tenant = s.Tenant
+	now, chapters := v.standing(&story), v.chapters(&story)
+	shown, tenant := v.shorten(chapters), s.Tenant
+	if tenant == journal.DefaultTenant {
+		tenant = ""
 	}
-	d.Audit = address("/audit", field{"policy", s.Policy}, field{"id", s.ID}, field{"tenant", d.Tenant})
-	letter := ""
+	var letter *letterData
+	id := ""
 	if n := len(story.DeadLetters); n > 0 {
-		letter, d.Letter = story.DeadLetters[n-1].ID, v.letter(&story)
+		letter, id = v.letter(&story), story.DeadLetters[n-1].ID
 	}
-	d.Around = v.around(letter)
+	failure, waits, operate, possibly := "", "", "", false
 	if n := len(story.Attempts); n > 0 {
 		last := &story.Attempts[n-1]
-		if d.Waits = v.waits(last.Destination); p.Operate != "" && last.ProcessInstanceKey != 0 {
-			d.Operate = p.Operate + "/processes/" + key(last.ProcessInstanceKey)
+		if waits = v.waits(last.Destination); p.Operate != "" && last.ProcessInstanceKey != 0 {
+			operate = p.Operate + "/processes/" + key(last.ProcessInstanceKey)
 		}
-		if d.state.Open() || d.state == journal.Due {
-			d.Error, d.Possibly = last.Error, last.Decision.PossiblyAccepted
+		if now.state.Open() || now.state == journal.Due {
+			failure, possibly = last.Error, last.Decision.PossiblyAccepted
 		}
 	}
-	d.Context, d.Deadline = v.context(s.Policy, story.Context()), v.Due(deadline(&story))
-	d.Worth, d.Claim = v.Money(story.Context().Cents()), p.claimURL(s, story.Context())
-	d.Chapters = v.chapters(&story)
-	d.Shown = v.shorten(d.Chapters)
-	d.Steps = v.steps(&story, d.Chapters)
-	return &page{name: "subject", section: "dead-letters", title: s.ID, data: d,
-		summary: d.Status.Word + ". " + d.Means}
+	return &page{name: "subject", section: "dead-letters", title: s.ID, summary: now.Status.Word + ". " + now.Means,
+		data: view{"V": v, "Subject": s, "Tenant": tenant, "Now": now, "Error": failure, "Possibly": possibly, "Waits": waits,
+			"Context": v.context(s.Policy, story.Context()), "Worth": v.Money(story.Context().Cents()),
+			"Deadline": v.Due(deadline(&story)), "Letter": letter, "Around": v.around(id),
+			"Steps": v.steps(&story, chapters), "Chapters": chapters, "Shown": shown,
+			"Operate": operate, "Claim": p.claimURL(s, story.Context()),
+			"Audit": address("/audit", field{"policy", s.Policy}, field{"id", s.ID}, field{"tenant", tenant})}}
 }
 
 // waits says that a portal is not up, or closed, and that a retry would wait for it; empty if it is open or not known.

@@ -295,8 +295,7 @@ func (s *Service) Items(
 	ctx context.Context, id string, outcome journal.BulkOutcome, after int64, limit int,
 ) ([]journal.BulkItem, error) {
 	if outcome != "" && !slices.Contains(journal.BulkOutcomes(), outcome) {
-		return nil, journal.Refuse(InvalidOutcome, "outcome is %.60q, expected one of %s", outcome,
-			strings.Trim(fmt.Sprint(journal.BulkOutcomes()), "[]"))
+		return nil, invalid("outcome", outcome, "one of "+strings.Trim(fmt.Sprint(journal.BulkOutcomes()), "[]"))
 	}
 	run, err := s.Run(ctx, id)
 	if err != nil {

@@ -82,7 +82,7 @@ func (s *Service) checkTeaching(t *journal.Teaching) error {
 			return journal.Refuse(InvalidTeam, "the team is %.60q, expected one that the policies name: %s", t.Team, joined(teams))
 		}
 	default:
-		return journal.Refuse(InvalidClassification, "the classification is %.60q, expected PERMANENT or TRANSIENT", t.Class)
+		return journal.Refuse("invalid_classification", "the classification is %.60q, expected PERMANENT or TRANSIENT", t.Class)
 	}
 	return nil
 }

@@ -43,14 +43,14 @@ func TestGroups(t *testing.T) {
 		_, next, err := w.DeadLetters.Groups(t.Context(), journal.DeadLetterFilter{}, "", 1)
 		testkit.Must(t, err)
 		_, _, err = w.DeadLetters.List(t.Context(), journal.DeadLetterFilter{}, next, 1)
-		refused(t, "a list by the cursor of groups", err, deadletter.InvalidCursor)
+		refused(t, "a list by the cursor of groups", err, "invalid_cursor")
 		for _, f := range []journal.DeadLetterFilter{{Team: "ti"}, {State: deadletter.AllStates}} {
 			_, _, err = w.DeadLetters.Groups(t.Context(), f, next, 1)
-			refused(t, "groups by the cursor of others", err, deadletter.InvalidCursor)
+			refused(t, "groups by the cursor of others", err, "invalid_cursor")
 		}
 		for _, bad := range []string{next[1:], next + "A", next + "\n", "x"} {
 			_, _, err = w.DeadLetters.Groups(t.Context(), journal.DeadLetterFilter{}, bad, 1)
-			refused(t, "groups by a cursor that was changed", err, deadletter.InvalidCursor)
+			refused(t, "groups by a cursor that was changed", err, "invalid_cursor")
 		}
 	})
 }

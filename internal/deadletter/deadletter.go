@@ -171,57 +171,41 @@ func (s *Service) Process(d *journal.DeadLetter) Process {
 	return Nobody
 }
 
-// The codes of refusals besides the journal's. The contract names the first.
+// The codes of refusals besides the journal's that others name. Those about one field are invalid_ with its name.
 const (
-	ReasonRequired     journal.Code = "reason_required"
-	ReasonTooLong      journal.Code = "reason_too_long"
-	InvalidWhen        journal.Code = "invalid_when"
-	ForceRequired      journal.Code = "force_required"   // fresh without forceRetry
-	PolicyNotFound     journal.Code = "policy_not_found" // no backoff to compute
-	InvalidProtocol    journal.Code = "invalid_protocol_number"
-	InvalidState       journal.Code = "invalid_state"
-	InvalidSort        journal.Code = "invalid_sort"
-	InvalidQuery       journal.Code = "invalid_query"
-	InvalidCursor      journal.Code = "invalid_cursor"
-	InvalidReason      journal.Code = "invalid_reason" // of a filter
-	InvalidFingerprint journal.Code = "invalid_fingerprint"
-	InvalidIDs         journal.Code = "invalid_ids"
-	InvalidContext     journal.Code = "invalid_context"
-	InvalidSince       journal.Code = "invalid_since"
-	InvalidUntil       journal.Code = "invalid_until"
-	InvalidPeriod      journal.Code = "invalid_period"
-	InvalidFollowUp    journal.Code = "invalid_follow_up"
-	InvalidAssignee    journal.Code = "invalid_assignee"
-
-	// About causes and what people teach of them.
-
-	CauseNotFound         journal.Code = "cause_not_found"
-	InvalidTeam           journal.Code = "invalid_team"
-	InvalidClassification journal.Code = "invalid_classification"
-
-	// About bulk runs and their commands.
-
-	PlanOutdated   journal.Code = "plan_outdated" // the filter no longer matches what was planned
-	NothingToDo    journal.Code = "nothing_to_do" // the filter matches nothing, or each match would be refused
-	InvalidAction  journal.Code = "invalid_action"
-	InvalidPace    journal.Code = "invalid_pace"
-	InvalidPlan    journal.Code = "invalid_plan"
-	InvalidOutcome journal.Code = "invalid_outcome" // of a list of items
-	InvalidFilter  journal.Code = "invalid_filter"  // it matches more than a run may have
-	NotRecordable  journal.Code = "not_recordable"  // the journal can never hold the decision on that dead letter
+	ReasonRequired  journal.Code = "reason_required"
+	ReasonTooLong   journal.Code = "reason_too_long"
+	PolicyNotFound  journal.Code = "policy_not_found" // no backoff to compute
+	InvalidWhen     journal.Code = "invalid_when"
+	InvalidProtocol journal.Code = "invalid_protocol_number"
+	InvalidAssignee journal.Code = "invalid_assignee"
+	InvalidTeam     journal.Code = "invalid_team"
+	InvalidPace     journal.Code = "invalid_pace"
+	InvalidPlan     journal.Code = "invalid_plan"
+	InvalidFilter   journal.Code = "invalid_filter" // it matches more than a run may have
+	CauseNotFound   journal.Code = "cause_not_found"
+	PlanOutdated    journal.Code = "plan_outdated"  // the filter no longer matches what was planned
+	NothingToDo     journal.Code = "nothing_to_do"  // the filter matches nothing, or each match would be refused
+	NotRecordable   journal.Code = "not_recordable" // the journal can never hold the decision on that dead letter
 )
 
 // fields maps codes to the field of a filter or a command that they are about, by its name in the API.
 var fields = map[journal.Code]string{
-	InvalidQuery: "q", InvalidPeriod: "until", InvalidPace: "perMinute", InvalidFollowUp: "followUp", InvalidSince: "since",
-	InvalidUntil: "until", InvalidState: "state", InvalidSort: "sort", InvalidReason: "reason", ReasonRequired: "reason",
-	ReasonTooLong: "reason", InvalidFingerprint: "fingerprint", InvalidIDs: "ids", InvalidContext: "context",
-	InvalidAction: "action", InvalidWhen: "when",
+	"invalid_state": "state", "invalid_reason": "reason", "invalid_fingerprint": "fingerprint", "invalid_ids": "ids",
+	"invalid_context": "context", "invalid_follow_up": "followUp", "invalid_since": "since", "invalid_until": "until",
+	"invalid_period": "until", "invalid_query": "q", "invalid_sort": "sort", "invalid_action": "action", InvalidWhen: "when",
+	InvalidPace: "perMinute", ReasonRequired: "reason", ReasonTooLong: "reason",
 }
 
 // FieldOf returns the field of a filter or a command that a refusal with that code is about, by its name in the API;
 // empty if there is none.
 func FieldOf(c journal.Code) string { return fields[c] }
+
+// invalid refuses the value of a field. The code is invalid_follow_up for followUp.
+func invalid(field string, value any, expected string) *journal.Refusal {
+	code := "invalid_" + strings.ReplaceAll(field, "U", "_u")
+	return journal.Refuse(journal.Code(code), "%s is %.60q, expected %s", field, value, expected)
+}
 
 var (
 	errCauseNotFound = journal.Refuse(CauseNotFound,
@@ -247,4 +231,45 @@ func CheckReason(s string) (string, error) {
 		return "", journal.Refuse(ReasonTooLong, "the reason has more than %d characters; say it in fewer", MaxReason)
 	}
 	return s, nil
+}
+
+// NoticeQueue is the outbox's queue of notices to teams (RN-BIL-005 §9.2, §9.3, R21). A message's key is team/way.
+const NoticeQueue = "notices"
+
+// NoticeKind is what a notice is about. The set is closed.
+type NoticeKind string
+
+// The kinds.
+const (
+	NewsNotice   NoticeKind = "news"    // dead letters that came since the last one
+	DigestNotice NoticeKind = "digest"  // the daily review of RN-BIL-005 §7.2
+	CausesNotice NoticeKind = "causes"  // causes that are new, or back
+	OutageNotice NoticeKind = "outage:" // outages of the destination whose name follows
+)
+
+// Watermark is how far a team's receiver (its webhook or one address) has been told. One with a zero At was never
+// stored.
+type Watermark struct {
+	Team    decision.Team
+	Channel string
+	Kind    NoticeKind
+	// Record is, for news, the last record told; for an outage, 1 once its end was told; otherwise 0.
+	Record int64
+	// Day is the last digest's in the teams' time zone, such as 2026-11-21; otherwise empty.
+	Day string
+	// At is when the watermark was moved; for an outage, when that began; for causes, News.At of the last one told.
+	At time.Time
+}
+
+// NoticeStore keeps watermarks. Its errors hold a *journal.StoreError. Every method is safe for concurrent use.
+type NoticeStore interface {
+	// Watermarks returns all watermarks, sorted by team, channel and kind.
+	Watermarks(ctx context.Context) ([]Watermark, error)
+	// MoveWatermark replaces from by to, of the same team, channel and kind, and puts m, unless it is nil, into the
+	// outbox: both or neither. It does nothing and returns false if the watermark is no longer from, or if a message
+	// with m's queue and key still waits, so that news gathers instead of piling up.
+	MoveWatermark(ctx context.Context, from, to Watermark, m *journal.Message) (bool, error)
+	// TellCause stores c.News as what was reported of a cause (R34), and sets its At later than every other's. It does
+	// nothing and returns false if the cause did not begin at c.Began, or its news was reported already.
+	TellCause(ctx context.Context, c *journal.Cause) (bool, error)
 }

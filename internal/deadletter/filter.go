@@ -143,7 +143,7 @@ func AfterPrefix(prefix string) (string, bool) {
 }
 
 // ErrBadCursor refuses a text that is no cursor, or another list's.
-var ErrBadCursor error = journal.Refuse(InvalidCursor,
+var ErrBadCursor error = journal.Refuse("invalid_cursor",
 	"the cursor is not one that an answer gave as next; leave it out for the first page")
 
 // sealBytes is how much of a digest marks a cursor as its list's.
@@ -253,12 +253,11 @@ func EndOfDay(zone *time.Location, now time.Time) time.Time {
 // ids, context, assignee, followUp, q, since, until and sort; instants are read as ParseInstant says. The error is a
 // *journal.Refusal, and comes with whatever could be read.
 func ParseFilter(read Fields, zone *time.Location, now time.Time) (f journal.DeadLetterFilter, wrong error) {
-	instant := func(name string) time.Time {
+	instant := func(name, expected string) time.Time {
 		t, ok := ParseInstant(read(name), zone, now)
 		if !ok {
-			wrong = cmp.Or[error](wrong, journal.Refuse(invalidInstant[name], "%s is %.60q, expected %san instant such as "+
-				"2026-03-01T08:00:00-03:00, a date such as 2026-03-01, or an age such as 90m, 2h, 3d or 1w", name, read(name),
-				map[string]string{"followUp": "today, "}[name]))
+			wrong = cmp.Or[error](wrong, invalid(name, read(name), expected+"an instant such as 2026-03-01T08:00:00-03:00, a date "+
+				"such as 2026-03-01, or an age such as 90m, 2h, 3d or 1w"))
 		}
 		return t
 	}
@@ -266,12 +265,10 @@ func ParseFilter(read Fields, zone *time.Location, now time.Time) (f journal.Dea
 		State: read("state"), Policy: read("policy"), Team: decision.Team(read("team")),
 		Reason: decision.Reason(read("reason")), Fingerprint: read("fingerprint"), IDs: read("ids"),
 		Context: read("context"), Assignee: read("assignee"), Query: read("q"), Sort: read("sort"),
-		FollowUp: instant("followUp"), Since: instant("since"), Until: instant("until"),
+		FollowUp: instant("followUp", "today, "), Since: instant("since", ""), Until: instant("until", ""),
 	})
 	return f, cmp.Or(wrong, err)
 }
-
-var invalidInstant = map[string]journal.Code{"since": InvalidSince, "until": InvalidUntil, "followUp": InvalidFollowUp}
 
 var ageForm = regexp.MustCompile(`^([1-9]\d{0,3})([mhdw])$`)
 
@@ -315,27 +312,23 @@ func checkFilter(f journal.DeadLetterFilter) (journal.DeadLetterFilter, error) {
 	variable, value, _ := strings.Cut(f.Context, "=")
 	switch {
 	case !slices.Contains(states, f.State):
-		return f, journal.Refuse(InvalidState, "state is %.60q, expected open, reprocessing, discarded, recovered, accepted or all", f.State)
+		return f, invalid("state", f.State, "open, reprocessing, discarded, recovered, accepted or all")
 	case f.Sort != Urgent && !slices.Contains(Sorts(), f.Sort):
-		return f, journal.Refuse(InvalidSort, "sort is %.60q, expected deadline, amount, age or newest, or none for the most urgent first",
-			f.Sort)
+		return f, invalid("sort", f.Sort, "deadline, amount, age or newest, or none for the most urgent first")
 	case f.Reason != "" && !slices.Contains(decision.Reasons(), f.Reason):
-		return f, journal.Refuse(InvalidReason, "reason is %.60q, expected a reason code such as TIMEOUT or MAX_RETRIES", f.Reason)
+		return f, invalid("reason", f.Reason, "a reason code such as TIMEOUT or MAX_RETRIES")
 	case f.Fingerprint != "" && !fingerprintForm.MatchString(f.Fingerprint):
-		return f, journal.Refuse(InvalidFingerprint,
-			"fingerprint is %.60q, expected 16 digits of 0-9 and a-f as a group has them", f.Fingerprint)
+		return f, invalid("fingerprint", f.Fingerprint, "16 digits of 0-9 and a-f as a group has them")
 	case f.IDs != "" && !areIDs(strings.Split(f.IDs, ",")):
-		return f, journal.Refuse(InvalidIDs, "ids is %.60q, expected ids of dead letters with commas between them, at most %d",
-			f.IDs, MostItems)
+		return f, invalid("ids", f.IDs, fmt.Sprintf("ids of dead letters with commas between them, at most %d", MostItems))
 	case f.Context != "" && (variable == "" || value == "" || !utf8.ValidString(f.Context) ||
 		strings.ContainsRune(f.Context, 0)):
-		return f, journal.Refuse(InvalidContext, "context is %.60q, expected variable=value, as the context of a dead letter has them",
-			f.Context)
+		return f, invalid("context", f.Context, "variable=value, as the context of a dead letter has them")
 	case !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until):
-		return f, journal.Refuse(InvalidPeriod,
+		return f, journal.Refuse("invalid_period",
 			"since is %s and until %s, expected since to be the earlier", decision.Instant(f.Since), decision.Instant(f.Until))
 	case utf8.RuneCountInString(f.Query) > maxQuery:
-		return f, journal.Refuse(InvalidQuery,
+		return f, journal.Refuse("invalid_query",
 			"q has more than %d characters; search for the beginning of an id or some words of the error", maxQuery)
 	}
 	return f, nil

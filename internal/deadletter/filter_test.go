@@ -109,14 +109,14 @@ func TestBadFilters(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T, w *testkit.Fixture) {
 		now := time.Now()
 		for code, filters := range map[journal.Code][]journal.DeadLetterFilter{
-			deadletter.InvalidState:       {{State: "dead"}, {State: "superseded"}},
-			deadletter.InvalidSort:        {{Sort: "price"}},
-			deadletter.InvalidReason:      {{Reason: "BAD WEATHER"}, {Reason: "timeout"}},
-			deadletter.InvalidIDs:         {{IDs: "x"}, {IDs: ","}, {IDs: strings.Repeat("6ba7b810-9dad-41d1-80b4-00c04fd430c8,", 200) + "6ba7b810-9dad-41d1-80b4-00c04fd430c8"}},
-			deadletter.InvalidContext:     {{Context: "Unimed SP"}, {Context: "=Unimed SP"}, {Context: "operadora="}, {Context: "a=\x00"}},
-			deadletter.InvalidFingerprint: {{Fingerprint: "abc"}, {Fingerprint: strings.Repeat("A", 16)}, {Fingerprint: strings.Repeat("a", 17)}},
-			deadletter.InvalidPeriod:      {{Since: now, Until: now}, {Since: now, Until: now.Add(-time.Hour)}},
-			deadletter.InvalidQuery:       {{Query: strings.Repeat("x", 201)}},
+			"invalid_state":       {{State: "dead"}, {State: "superseded"}},
+			"invalid_sort":        {{Sort: "price"}},
+			"invalid_reason":      {{Reason: "BAD WEATHER"}, {Reason: "timeout"}},
+			"invalid_ids":         {{IDs: "x"}, {IDs: ","}, {IDs: strings.Repeat("6ba7b810-9dad-41d1-80b4-00c04fd430c8,", 200) + "6ba7b810-9dad-41d1-80b4-00c04fd430c8"}},
+			"invalid_context":     {{Context: "Unimed SP"}, {Context: "=Unimed SP"}, {Context: "operadora="}, {Context: "a=\x00"}},
+			"invalid_fingerprint": {{Fingerprint: "abc"}, {Fingerprint: strings.Repeat("A", 16)}, {Fingerprint: strings.Repeat("a", 17)}},
+			"invalid_period":      {{Since: now, Until: now}, {Since: now, Until: now.Add(-time.Hour)}},
+			"invalid_query":       {{Query: strings.Repeat("x", 201)}},
 		} {
 			for _, f := range filters {
 				_, _, err := w.DeadLetters.List(t.Context(), f, "", 1)
@@ -126,10 +126,10 @@ func TestBadFilters(t *testing.T) {
 			}
 		}
 		_, _, err := w.DeadLetters.List(t.Context(), journal.DeadLetterFilter{}, "?", 1)
-		refused(t, "list", err, deadletter.InvalidCursor)
+		refused(t, "list", err, "invalid_cursor")
 		_, _, err = w.DeadLetters.Groups(t.Context(), journal.DeadLetterFilter{}, "?", 1)
-		refused(t, "groups", err, deadletter.InvalidCursor)
+		refused(t, "groups", err, "invalid_cursor")
 		_, _, err = w.DeadLetters.Runs(t.Context(), "?", 1)
-		refused(t, "runs", err, deadletter.InvalidCursor)
+		refused(t, "runs", err, "invalid_cursor")
 	})
 }

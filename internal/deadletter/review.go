@@ -48,13 +48,13 @@ type Command struct {
 func (c *Command) check() error {
 	switch retry := c.Action == journal.BulkRetry; {
 	case !retry && c.Action != journal.BulkDiscard && c.Action != journal.BulkAccept:
-		return journal.Refuse(InvalidAction, "action is %.60q, expected retry, discard or accept", c.Action)
+		return invalid("action", c.Action, "retry, discard or accept")
 	case c.When != "" && c.When != Backoff && c.When != Now:
-		return journal.Refuse(InvalidWhen, "when is %.60q, expected backoff (after the policy's delay) or now", c.When)
+		return invalid("when", c.When, "backoff (after the policy's delay) or now")
 	case !retry && (c.Force || c.Fresh || c.When == Now):
-		return journal.Refuse(InvalidAction, "what is closed is not retried: leave forceRetry, fresh and when out, or retry")
+		return journal.Refuse("invalid_action", "what is closed is not retried: leave forceRetry, fresh and when out, or retry")
 	case c.Fresh && !c.Force:
-		return journal.Refuse(ForceRequired, "fresh begins the whole ladder anew and needs forceRetry; set both, or neither")
+		return journal.Refuse("force_required", "fresh begins the whole ladder anew and needs forceRetry; set both, or neither")
 	case c.Protocol != "" && !decision.IsProtocol(c.Protocol):
 		return ErrNoProtocol
 	}
@@ -334,45 +334,4 @@ func (s *Service) RunLater(ctx context.Context, box journal.Outbox, log *zap.Log
 		}
 		told = says
 	}
-}
-
-// NoticeQueue is the outbox's queue of notices to teams (RN-BIL-005 §9.2, §9.3, R21). A message's key is team/way.
-const NoticeQueue = "notices"
-
-// NoticeKind is what a notice is about. The set is closed.
-type NoticeKind string
-
-// The kinds.
-const (
-	NewsNotice   NoticeKind = "news"    // dead letters that came since the last one
-	DigestNotice NoticeKind = "digest"  // the daily review of RN-BIL-005 §7.2
-	CausesNotice NoticeKind = "causes"  // causes that are new, or back
-	OutageNotice NoticeKind = "outage:" // outages of the destination whose name follows
-)
-
-// Watermark is how far a team's receiver (its webhook or one address) has been told. One with a zero At was never
-// stored.
-type Watermark struct {
-	Team    decision.Team
-	Channel string
-	Kind    NoticeKind
-	// Record is, for news, the last record told; for an outage, 1 once its end was told; otherwise 0.
-	Record int64
-	// Day is the last digest's in the teams' time zone, such as 2026-11-21; otherwise empty.
-	Day string
-	// At is when the watermark was moved; for an outage, when that began; for causes, News.At of the last one told.
-	At time.Time
-}
-
-// NoticeStore keeps watermarks. Its errors hold a *journal.StoreError. Every method is safe for concurrent use.
-type NoticeStore interface {
-	// Watermarks returns all watermarks, sorted by team, channel and kind.
-	Watermarks(ctx context.Context) ([]Watermark, error)
-	// MoveWatermark replaces from by to, of the same team, channel and kind, and puts m, unless it is nil, into the
-	// outbox: both or neither. It does nothing and returns false if the watermark is no longer from, or if a message
-	// with m's queue and key still waits, so that news gathers instead of piling up.
-	MoveWatermark(ctx context.Context, from, to Watermark, m *journal.Message) (bool, error)
-	// TellCause stores c.News as what was reported of a cause (R34), and sets its At later than every other's. It does
-	// nothing and returns false if the cause did not begin at c.Began, or its news was reported already.
-	TellCause(ctx context.Context, c *journal.Cause) (bool, error)
 }

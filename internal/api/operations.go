@@ -1,7 +1,7 @@
 package api
 
 import (
-	_ "embed" // operations.txt, about.txt, refusals.txt
+	"embed"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -37,11 +37,31 @@ type Operation struct {
 	do     func(w http.ResponseWriter, c *call) (any, error)
 }
 
-//go:embed operations.txt
-var operationsText string
+// texts holds what the API says, in files with lines such as `name: description`.
+//
+//go:embed operations.txt words.txt codes.txt refusals.txt
+var texts embed.FS
 
-// said returns the summary and the details of each operation, by its id.
-var said = sync.OnceValue(func() map[string]string { return pairsOf(operationsText) })
+// pairs returns a function that returns the lines of a file by their names.
+func pairs(file string) func() map[string]string {
+	return sync.OnceValue(func() map[string]string {
+		all := map[string]string{}
+		content, _ := texts.ReadFile(file) // a test reads each
+		for line := range strings.Lines(string(content)) {
+			name, says, _ := strings.Cut(strings.TrimSpace(line), ": ")
+			all[name] = says
+		}
+		return all
+	})
+}
+
+var (
+	said  = pairs("operations.txt") // the summary and the details of each operation, by its id
+	words = pairs("words.txt")      // the description of fields that have no doc tag, by their names
+	codes = pairs("codes.txt")      // the HTTP status of each error code
+	// Refusals returns, by status, why requests are not carried out.
+	Refusals = pairs("refusals.txt")
+)
 
 // op returns an operation that do carries out. I holds the request's fields, O is the answer.
 func op[I, O any](takes access.Action, request, id string, do func(*call, *I) (O, error)) *Operation {
@@ -133,12 +153,6 @@ var aboutText string
 
 // About describes the API as a whole.
 var About = strings.TrimSpace(aboutText)
-
-//go:embed refusals.txt
-var refusalsText string
-
-// Refusals returns, by status, why requests are not carried out.
-var Refusals = sync.OnceValue(func() map[string]string { return pairsOf(refusalsText) })
 
 type object = map[string]any
 

@@ -3,7 +3,6 @@ package api
 import (
 	"bytes"
 	"cmp"
-	_ "embed" // words.txt
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,7 +15,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -55,22 +53,6 @@ type Field struct {
 	of    reflect.Type
 	tag   reflect.StructTag
 	index []int
-}
-
-//go:embed words.txt
-var wordsText string
-
-// words returns, by field name, the description of fields that have no doc tag.
-var words = sync.OnceValue(func() map[string]string { return pairsOf(wordsText) })
-
-// pairsOf reads lines such as `name: description`.
-func pairsOf(text string) map[string]string {
-	all := map[string]string{}
-	for line := range strings.Lines(text) {
-		name, says, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		all[name] = says
-	}
-	return all
 }
 
 // fieldsOf returns the JSON fields of a struct, including those of embedded structs. A field is Required if every such

@@ -4,7 +4,6 @@ package api
 import (
 	"cmp"
 	"context"
-	_ "embed" // codes.txt
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -233,12 +231,6 @@ func (r *Refused) Error() string {
 	}
 	return r.Failure.Error + ": " + r.Message
 }
-
-//go:embed codes.txt
-var codesText string
-
-// codes returns the HTTP status of each error code.
-var codes = sync.OnceValue(func() map[string]string { return pairsOf(codesText) })
 
 func statusOf(code string) int {
 	status, _ := strconv.Atoi(codes()[code])

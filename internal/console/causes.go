@@ -74,13 +74,9 @@ func (v *visit) group(f journal.DeadLetterFilter) *deadletter.Group {
 
 // pattern returns the pattern of a fingerprint; empty if nothing is known of it.
 func (v *visit) pattern(fingerprint string) string {
-	if _, ok := v.patterns[fingerprint]; !ok && fingerprint != "" {
-		group := v.group(journal.DeadLetterFilter{State: deadletter.AllStates, Fingerprint: fingerprint})
-		if group != nil {
-			v.patterns[fingerprint] = group.Cause.Pattern
-		}
-	}
-	return v.patterns[fingerprint]
+	c, err := v.o.Cause(v.r.Context(), fingerprint)
+	check(unlessInvalid(err))
+	return c.Pattern
 }
 
 // causeRows returns the rows of groups. Their links keep f, the filter that found them.

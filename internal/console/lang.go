@@ -189,7 +189,7 @@ var tones = map[any]string{
 	journal.BulkRefused: "warn", journal.BulkSuperseded: "off",
 	deadletter.Waiting: "ok", deadletter.Expected: "wait", deadletter.Nobody: "warn",
 	decision.Permanent: "bad", decision.Transient: "wait", decision.Unknown: "warn",
-	isUnknown: "wait", isUp: "ok", isDown: "bad",
+	"unknown": "wait", "up": "ok", "down": "bad", // of a Signal
 	destination.Up: "ok", destination.Down: "bad", destination.Testing: "wait", destination.Ramping: "wait",
 }
 

@@ -259,24 +259,15 @@ type Signal struct {
 	Since time.Time
 }
 
-// signalState names the state of a Signal.
-type signalState string
-
-const (
-	isUnknown signalState = "unknown"
-	isUp      signalState = "up"
-	isDown    signalState = "down"
-)
-
-// State returns the name of the state.
-func (s Signal) State() signalState {
+// State returns unknown, up or down.
+func (s Signal) State() string {
 	switch {
 	case !s.Known:
-		return isUnknown
+		return "unknown"
 	case s.Up:
-		return isUp
+		return "up"
 	}
-	return isDown
+	return "down"
 }
 
 //go:embed assets/*

@@ -31,7 +31,7 @@ type event struct {
 	Text string
 	// Error is an attempt's, redacted.
 	Error string
-	// Same reports whether error and rule are those of the attempt before.
+	// Same reports whether error and rule are those of the attempt before; they are left out then.
 	Same bool
 	// Why is how the error was judged.
 	Why *why
@@ -80,9 +80,12 @@ type entryBody struct {
 	FollowUpAt time.Time                    `json:"followUpAt"`
 }
 
+// mostEvents bounds the events that a subject's page shows; the audit has them all.
+const mostEvents = 200
+
 // chapters returns the episodes in order, each with its events in the order of their records. An event of no episode
-// joins the one before it.
-func (v *visit) chapters(story *journal.Story) (all []chapter) {
+// joins the one before it. shown says that a long story begins with one of its last events.
+func (v *visit) chapters(story *journal.Story) (all []chapter, shown string) {
 	events := make([]event, 0, len(story.Attempts)+len(story.Entries))
 	for i := range story.Attempts {
 		a := &story.Attempts[i]
@@ -90,7 +93,7 @@ func (v *visit) chapters(story *journal.Story) (all []chapter) {
 		if i > 0 {
 			before := &story.Attempts[i-1]
 			if before.Episode == a.Episode && before.Error == a.Error && before.Decision.MatchedRule == a.Decision.MatchedRule {
-				e.again()
+				e.Same, e.Error, e.Why = true, "", &why{Team: e.Why.Team}
 			}
 		}
 		events = append(events, e)
@@ -99,6 +102,9 @@ func (v *visit) chapters(story *journal.Story) (all []chapter) {
 		events = append(events, v.entry(&story.Entries[i]))
 	}
 	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.Record, b.Record) })
+	if n := len(events); n > mostEvents {
+		events, shown = events[n-mostEvents:], v.T("events.last", v.Number(mostEvents), v.Number(int64(n)))
+	}
 	said := map[int64]string{} // of episodes' states
 	for i := range story.Episodes {
 		e := &story.Episodes[i]
@@ -111,17 +117,7 @@ func (v *visit) chapters(story *journal.Story) (all []chapter) {
 		last := &all[len(all)-1]
 		last.Events = append(last.Events, e)
 	}
-	return all
-}
-
-// again leaves out what e repeats of the attempt before.
-func (e *event) again() {
-	e.Same, e.Error = true, ""
-	if e.Why.Team == "" {
-		e.Why = nil
-		return
-	}
-	e.Why = &why{Team: e.Why.Team}
+	return all, shown
 }
 
 func (v *visit) attempt(policy string, a *journal.Attempt) event {

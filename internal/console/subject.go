@@ -60,8 +60,8 @@ func (p *Pages) claim(v *visit, s journal.Subject) *page {
 	if !found {
 		check(&problem{status: http.StatusNotFound, key: "subject_unknown"})
 	}
-	now, chapters := v.standing(&story), v.chapters(&story)
-	shown, tenant := v.shorten(chapters), s.Tenant
+	chapters, shown := v.chapters(&story)
+	now, tenant := v.standing(&story), s.Tenant
 	if tenant == journal.DefaultTenant {
 		tenant = ""
 	}
@@ -124,25 +124,6 @@ func (p *Pages) claimURL(s journal.Subject, of decision.Context) string {
 		return ""
 	}
 	return to
-}
-
-// mostEvents bounds the events that a subject's page shows; the audit has them all.
-const mostEvents = 200
-
-// shorten keeps the last events of a long story, and says so.
-func (v *visit) shorten(chapters []chapter) string {
-	all := 0
-	for i := range chapters {
-		all += len(chapters[i].Events)
-	}
-	if all <= mostEvents {
-		return ""
-	}
-	for i, over := 0, all-mostEvents; over > 0; i++ {
-		n := min(over, len(chapters[i].Events))
-		chapters[i].Events, over = chapters[i].Events[n:], over-n
-	}
-	return v.T("events.last", v.Number(mostEvents), v.Number(int64(all)))
 }
 
 // HintLang returns the language of the catalogue's texts, if it is known: the default's are Portuguese.

@@ -161,7 +161,7 @@ func namesOfSets() []string {
 		named([]decision.EmptyError{decision.RejectEmptyError, decision.AssumeTransient}, "limits.empty.*"),
 		[]string{"assignee.nobody"},
 		named(figureNames(), "kpi.*"),
-		named([]signalState{isUnknown, isUp, isDown}, "health.*"),
+		named([]string{"unknown", "up", "down"}, "health.*"),
 		named([]string{"engine", "journal"}, "health.*", "health.*.down", "health.*.unknown"),
 		named([]journal.NoteVerb{journal.RetryLater, journal.DiscardLater}, "note.later.*", "review.later.*"),
 		named([]string{journal.ReviewQueue, journal.GateQueue, journal.LaterQueue, "events", deadletter.NoticeQueue}, "health.queue.*"),

@@ -42,14 +42,12 @@ type visit struct {
 	Sent sent
 	// mine is the team that the reader works for; empty if that is not known.
 	mine decision.Team
-	// patterns holds the patterns of causes that were looked up for this page, by fingerprint.
-	patterns map[string]string
 }
 
 func (p *Pages) visit(w http.ResponseWriter, r *http.Request) *visit {
 	lang, chosen := langOf(r)
 	v := &visit{w: w, r: r, who: access.From(r.Context()), Lang: lang, zone: p.Zone, Now: p.Now().UTC(),
-		Catalogue: p.Catalogue(), o: p.open.Load(), patterns: map[string]string{}}
+		Catalogue: p.Catalogue(), o: p.open.Load()}
 	w.Header().Set("Date", v.Now.Format(http.TimeFormat)) // ages in the browser go by it
 	if chosen {
 		v.keep(langCookie, string(lang), aYear)

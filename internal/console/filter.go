@@ -71,7 +71,7 @@ func narrowed(f journal.DeadLetterFilter) bool {
 
 // searched reports whether f asks for something that the list has no counts for.
 func searched(f *journal.DeadLetterFilter) bool {
-	return f.Query != "" || f.IDs != "" || f.Assignee != "" || !f.FollowUp.IsZero() || !f.Since.IsZero() || !f.Until.IsZero()
+	return f.Query != "" || f.IDs != "" || !f.FollowUp.IsZero() || !f.Since.IsZero() || !f.Until.IsZero()
 }
 
 type field struct{ Name, Value string }

@@ -203,13 +203,14 @@ func (v *visit) counts(f journal.DeadLetterFilter) []deadletter.Count {
 	return must(v.o.DeadLetterCounts(v.r.Context(), f))
 }
 
-// sumOf adds up those of the counts that have f's state, policy, team, reason and fingerprint.
+// sumOf adds up those of the counts that have f's state, policy, team, reason, fingerprint and assignee.
 func sumOf(all []deadletter.Count, f *journal.DeadLetterFilter) (sum deadletter.Count) {
 	for i := range all {
 		c := &all[i]
 		if (f.State == "" || f.State == deadletter.AllStates || f.State == string(c.State)) &&
 			(f.Policy == "" || f.Policy == c.Policy) && (f.Team == "" || f.Team == c.Team) &&
-			(f.Reason == "" || f.Reason == c.Reason) && (f.Fingerprint == "" || f.Fingerprint == c.Fingerprint) {
+			(f.Reason == "" || f.Reason == c.Reason) && (f.Fingerprint == "" || f.Fingerprint == c.Fingerprint) &&
+			(f.Assignee == "" || f.Assignee == cmp.Or(c.Assignee, journal.Nobody)) {
 			sum.Add(c)
 		}
 	}
@@ -225,16 +226,13 @@ func (v *visit) filterForm(current string, f journal.DeadLetterFilter) (d view, 
 		policies, teams = append(policies, all[i].Policy), append(teams, string(all[i].Team))
 		reasons = append(reasons, string(all[i].Reason))
 	}
+	if f.Context != "" { // for which the open ones alone are counted: there are not many
+		all = v.counts(journal.DeadLetterFilter{Context: f.Context})
+	}
 	var tabs []viewLink
-	narrow := f.Fingerprint != "" || f.Context != ""
 	for _, s := range states {
-		there, of := f, deadletter.Count{}
-		there.State = s
-		known := !searched(&f) && (!narrow || s == f.State && s == states[0])
-		switch {
-		case known && narrow:
-			of = sumOf(v.counts(journal.DeadLetterFilter{Context: f.Context}), &f)
-		case known:
+		there, of, known := f, deadletter.Count{}, !searched(&f) && (f.Context == "" || s == states[0])
+		if there.State = s; known {
 			of = sumOf(all, &there)
 		}
 		tabs = append(tabs, viewLink{v.T("list.state." + s), listURL(there), s == f.State, known, of.N})

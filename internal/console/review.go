@@ -237,29 +237,21 @@ func (p *Pages) handover(v *visit) *page {
 
 // shortcuts returns links to the filter's open dead letters that the reader has, that nobody has, and whose follow-up
 // is today. If the filter has a search, they have no counts: these would cost another one.
-func (v *visit) shortcuts(f journal.DeadLetterFilter) []viewLink {
-	all, ends := f, deadletter.EndOfDay(v.zone, v.Now)
+func (v *visit) shortcuts(f journal.DeadLetterFilter) (links []viewLink) {
+	all := f
 	all.Assignee, all.FollowUp = "", time.Time{}
 	mine, nobodys, today := all, all, all
-	mine.Assignee, nobodys.Assignee, today.FollowUp = v.who.Name, journal.Nobody, ends
-	links := []viewLink{{Name: v.T("list.mine"), URL: listURL(mine), Current: f == mine},
-		{Name: v.T("list.nobodys"), URL: listURL(nobodys), Current: f == nobodys},
-		{Name: v.T("list.today"), URL: listURL(today), Current: f == today}}
-	if f.Query != "" {
-		return links
+	mine.Assignee, nobodys.Assignee, today.FollowUp = v.who.Name, journal.Nobody, deadletter.EndOfDay(v.zone, v.Now)
+	var has, due []deadletter.Count
+	if f.Query == "" {
+		has, due = v.counts(all), v.counts(today)
 	}
-	for _, has := range v.counts(all) {
-		switch has.Assignee {
-		case v.who.Name:
-			links[0].N += has.N
-		case "":
-			links[1].N += has.N
-		}
+	add := func(name string, to journal.DeadLetterFilter, of []deadletter.Count) {
+		links = append(links, viewLink{name, listURL(to), f == to, f.Query == "", sumOf(of, &to).N})
 	}
-	links[2].N = sumOf(v.counts(today), &today).N
-	for i := range links {
-		links[i].Known = true
-	}
+	add(v.T("list.mine"), mine, has)
+	add(v.T("list.nobodys"), nobodys, has)
+	add(v.T("list.today"), today, due)
 	return links
 }
 

@@ -15,9 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/text/language"
 
-	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
-	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/text"
 )
@@ -37,8 +35,8 @@ func Langs() []Lang { return []Lang{Portuguese, English} }
 //go:embed texts.yaml
 var textsFile []byte
 
-// texts holds the texts by key and language. They are parsed at first use, since most processes show none; this
-// package's tests prove that they can be.
+// texts holds the texts by key and language, and the tones of badges. They are parsed at first use, since most processes
+// show none; this package's tests prove that they can be.
 var texts = sync.OnceValue(func() (all map[string]map[Lang]string) {
 	if err := yaml.Unmarshal(textsFile, &all); err != nil {
 		panic("console: " + err.Error())
@@ -175,28 +173,10 @@ type Badge struct {
 	Word string
 }
 
-// tones holds the tone of each state, keyed by the state's own type.
-var tones = map[any]string{
-	journal.DeadLetterOpen: "bad", journal.DeadLetterReprocessing: "wait", journal.DeadLetterDiscarded: "off",
-	journal.DeadLetterAccepted:  "ok",
-	journal.DeadLetterRecovered: "ok", journal.DeadLetterSuperseded: "off",
-	journal.StatusPending: "wait", journal.StatusResending: "wait", journal.StatusFailed: "bad",
-	journal.StatusDelivered: "ok", journal.StatusDiscarded: "off",
-	journal.DeliveryPending: "wait", journal.DeliveryTaken: "ok", journal.DeliveryNobody: "warn",
-	journal.BulkRunning: "wait", journal.BulkPaused: "warn", journal.BulkCancelled: "off",
-	journal.BulkDone: "ok", journal.BulkPlanned: "wait", journal.BulkDecided: "wait", journal.BulkTaken: "wait",
-	journal.BulkRecovered: "ok", journal.BulkDiscarded: "off", journal.BulkAccepted: "ok", journal.BulkDeadAgain: "bad", journal.BulkNobody: "warn",
-	journal.BulkRefused: "warn", journal.BulkSuperseded: "off",
-	deadletter.Waiting: "ok", deadletter.Expected: "wait", deadletter.Nobody: "warn",
-	decision.Permanent: "bad", decision.Transient: "wait", decision.Unknown: "warn",
-	"unknown": "wait", "up": "ok", "down": "bad", // of a Signal
-	destination.Up: "ok", destination.Down: "bad", destination.Testing: "wait", destination.Ramping: "wait",
-}
-
 // badge returns the badge of a state. Its word is the text of name and state, or the state itself.
 func (l Lang) badge(name string, state any) Badge {
 	word := fmt.Sprint(state)
-	return Badge{tones[state], l.Or(name+"."+word, word)}
+	return Badge{texts()[name+"."+word]["tone"], l.Or(name+"."+word, word)}
 }
 
 // subjectURL returns the address of a subject's page, with more fields. It names the tenant unless it is the default.

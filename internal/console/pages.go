@@ -106,7 +106,7 @@ func (p *Pages) route() {
 		"GET /bulk-runs":                     p.runs,
 		"POST /bulk-runs":                    p.startRun,
 		"GET /bulk-runs/new":                 p.planRun,
-		"POST /bulk-runs/new":                p.planRun,
+		"POST /bulk-runs/new":                p.replan,
 		"GET /bulk-runs/{id}":                p.run,
 		"POST /bulk-runs/{id}/pause":         p.steer,
 		"POST /bulk-runs/{id}/resume":        p.steer,

@@ -25,9 +25,20 @@ type planForm struct {
 	filter journal.DeadLetterFilter
 }
 
-// planRun answers GET and POST /bulk-runs/new with a plan, which changes nothing.
+// replan answers POST /bulk-runs/new with the plan for other settings. It leads to the plan's own address, which can be
+// sent to others, unless a person has begun to fill in the start: no address holds a reason.
+func (p *Pages) replan(v *visit) *page {
+	f, wrong := v.planForm(v.r.PostForm)
+	if f.Reason != "" || f.Ticked || wrong != "" {
+		return p.planRun(v)
+	}
+	settings := []field{{"action", f.Action}, {"how", f.How}, {"when", f.When}, {"perMinute", f.PerMinute}}
+	return v.to(address("/bulk-runs/new", append(fieldsOf(&f.filter), settings...)...) + "#result")
+}
+
+// planRun answers GET /bulk-runs/new with a plan, which changes nothing.
 func (p *Pages) planRun(v *visit) *page {
-	check(v.r.ParseForm()) // which the gate has done for a POST
+	check(v.r.ParseForm()) // which the gate has done for a form
 	f, unread := v.planForm(v.r.Form)
 	d := view{"V": v, "Form": f, "Filter": v.filterFacts(&f.filter), "Fields": fieldsOf(&f.filter), "Change": listURL(f.filter),
 		"Most": journal.MaxPerMinute, "MayNot": v.mayNotStart(f), "Plan": nil, "Everything": false, "Changed": ""}

@@ -32,8 +32,9 @@ func TestEveryTextSaysSomethingInBothLanguages(t *testing.T) {
 				t.Errorf("%s says nothing in %s", key, l)
 			}
 		}
-		if len(text) != len(Langs()) {
-			t.Errorf("%s has %d languages", key, len(text))
+		tone, badge := text["tone"]
+		if len(text) > 3 || len(text) == 3 && !slices.Contains(tones, tone) || badge == (len(text) == 2) {
+			t.Errorf("%s has %d languages, and the tone %q", key, len(text), tone)
 		}
 		if a, b := verb.FindAllString(text[Portuguese], -1), verb.FindAllString(text[English], -1); !slices.Equal(a, b) {
 			t.Errorf("%s takes %v in Portuguese and %v in English", key, a, b)
@@ -43,6 +44,9 @@ func TestEveryTextSaysSomethingInBothLanguages(t *testing.T) {
 		}
 	}
 }
+
+// tones that badges have.
+var tones = []string{"ok", "bad", "warn", "wait", "off"}
 
 // sources are the package's own code and templates.
 func sources(t *testing.T) (code, markup string) {
@@ -179,6 +183,12 @@ func TestTextsAreThoseThatAreAskedFor(t *testing.T) {
 	for _, key := range names {
 		if _, ok := texts()[key]; !ok {
 			t.Errorf("there is no text %q", key)
+		}
+	}
+	for _, key := range slices.Concat(named(journal.DeadLetterStates(), "state.word.*"), named(journal.BulkOutcomes(), "item.*"),
+		named([]destination.Phase{destination.Up, destination.Down, destination.Testing, destination.Ramping}, "portal.*")) {
+		if texts()[key]["tone"] == "" {
+			t.Errorf("the badge %s has no tone", key)
 		}
 	}
 	code, markup := sources(t)

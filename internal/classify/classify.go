@@ -141,8 +141,8 @@ type Classifier struct {
 	// matchers holds a Match without Text for each way in which a rule may match, the strongest first.
 	matchers []Match
 	// needles are searched in the message as read, codes in the original (R3).
-	needles, codes automaton
-	numbers        map[string]*numberRules
+	needles, codes needles
+	numbers        map[numberKey]int // their matchers
 	patterns       []pattern
 }
 

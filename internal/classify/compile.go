@@ -2,7 +2,6 @@ package classify
 
 import (
 	"cmp"
-	"fmt"
 	"regexp"
 	"regexp/syntax"
 	"slices"
@@ -60,8 +59,8 @@ func (r *Rule) each() (all []Rule) {
 // New compiles rules, in their order within each rank. It relies on the catalogue's schema for the form of ranks,
 // codes, statuses and codes of table 38. Anything else that is wrong is returned as Errors.
 func New(rules []Rule, vocabulary Vocabulary) (*Classifier, error) {
-	c := compiler{Classifier: &Classifier{needles: newAutomaton(), codes: newAutomaton(),
-		numbers: make(map[string]*numberRules)}}
+	c := compiler{Classifier: &Classifier{numbers: make(map[numberKey]int)}}
+	c.needles.uses, c.codes.uses = make(map[string][]use), make(map[string][]use)
 	var pieces []piece
 	for i := range rules {
 		for _, r := range rules[i].each() {
@@ -77,15 +76,13 @@ func New(rules []Rule, vocabulary Vocabulary) (*Classifier, error) {
 	c.addVocabulary(vocabulary)
 	for list, role := range sayings {
 		for _, phrase := range lists[list] {
-			c.needles.add(phrase, use{role, none, 1})
+			c.needles.add(phrase, use{role, none})
 		}
 	}
 	if c.wrong != nil {
 		return nil, c.wrong
 	}
 	slices.SortStableFunc(c.rules, func(a, b Rule) int { return int(a.Rank - b.Rank) })
-	c.needles.build()
-	c.codes.build()
 	return c.Classifier, nil
 }
 
@@ -126,7 +123,7 @@ func (c *compiler) add(p *piece) (expected string) {
 	case "codes":
 		c.addCode(p.item, p.Rank, number)
 	case "httpStatuses", "tissCodes":
-		c.addNumbers(p.item, p.kind, number)
+		c.addNumber(p.item, p.kind, number)
 	case "patterns":
 		return c.addPattern(p.item, number)
 	default:
@@ -144,10 +141,10 @@ func (c *compiler) refuse(e RuleError, expected string) {
 
 func (c *compiler) addCode(code string, rank Rank, number int) {
 	if isNumber(code) {
-		c.addNumbers(code, asItCame, number)
+		c.addNumber(code, asItCame, number)
 		return
 	}
-	c.codes.add(code, use{matcher: number, length: len(code)})
+	c.codes.add(code, use{matcher: number})
 	for _, kind := range []string{"", "exception", "error", "fault"} {
 		if rank == SpecifiedPermanent {
 			c.addWords(strings.ReplaceAll(code, "_", "")+kind, use{role: nameRole, matcher: number})
@@ -155,25 +152,11 @@ func (c *compiler) addCode(code string, rank Rank, number int) {
 	}
 }
 
-// addNumbers lets matcher match a number, or a hundred of them if s ends in xx, unless an earlier matcher does.
-func (c *compiler) addNumbers(s string, kind numberKind, matcher int) {
-	numbers := []string{s}
-	if head, isGroup := strings.CutSuffix(s, "xx"); isGroup {
-		if kind == tissCode {
-			kind = tissGroup
-		}
-		numbers = nil
-		for i := range 100 {
-			numbers = append(numbers, fmt.Sprintf("%s%02d", head, i))
-		}
-	}
-	for _, number := range numbers {
-		if c.numbers[number] == nil {
-			c.numbers[number] = &numberRules{none, none, none, none, none}
-		}
-		if slot := &c.numbers[number][kind]; *slot == none {
-			*slot = matcher
-		}
+// addNumber lets matcher match a number, or a hundred of them if s ends in xx, unless an earlier matcher does.
+func (c *compiler) addNumber(s string, kind numberKind, matcher int) {
+	n := numberKey{kind, s}
+	if _, taken := c.numbers[n]; !taken {
+		c.numbers[n] = matcher
 	}
 }
 
@@ -197,17 +180,13 @@ func (c *compiler) addWords(s string, u use) (expected string) {
 	bare, isOpen := strings.CutSuffix(s, "*")
 	var r reading
 	r.read(bare)
-	needle := " "
-	for i := range r.words {
-		needle += r.at(i) + " "
-	}
+	needle := string(r.text)
 	if len(strings.Trim(needle, " ")) < shortest || strings.Contains(bare, "*") {
 		return "words of together at least 2 letters; only the last may end in *"
 	}
 	if isOpen {
 		needle = needle[:len(needle)-1]
 	}
-	u.length = len(r.words)
 	c.needles.add(needle, u)
 	return ""
 }
@@ -216,6 +195,8 @@ func (c *compiler) addWords(s string, u use) (expected string) {
 type pattern struct {
 	matcher int
 	*regexp.Regexp
+	// needed holds texts of which each match has one; none if such texts are not known.
+	needed []string
 }
 
 // maxProgram bounds the steps of a pattern, and maxPatterns the patterns of all rules.
@@ -244,8 +225,32 @@ func (c *compiler) addPattern(s string, matcher int) (expected string) {
 	case strings.ContainsFunc(s, func(r rune) bool { return r > '~' || r < ' ' }):
 		return "letters without accents, as messages are compared with it"
 	}
-	c.patterns = append(c.patterns, pattern{matcher, compiled})
+	c.patterns = append(c.patterns, pattern{matcher, compiled, needed(tree)})
 	return ""
+}
+
+// needed returns texts, as long as possible, of which each match of a pattern has one.
+func needed(re *syntax.Regexp) (texts []string) {
+	least := func(texts []string) int {
+		if texts == nil {
+			return 0
+		}
+		return len(slices.MinFunc(texts, func(a, b string) int { return len(a) - len(b) }))
+	}
+	if re.Op == syntax.OpLiteral {
+		return []string{strings.ToLower(string(re.Rune))}
+	}
+	for _, sub := range re.Sub {
+		switch of := needed(sub); {
+		case re.Op == syntax.OpConcat && least(of) > least(texts), re.Op == syntax.OpCapture:
+			texts = of
+		case re.Op == syntax.OpAlternate && of == nil:
+			return nil
+		case re.Op == syntax.OpAlternate:
+			texts = append(texts, of...)
+		}
+	}
+	return texts
 }
 
 // isUnbounded reports whether a part of a pattern may repeat without limit.

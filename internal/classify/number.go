@@ -1,7 +1,6 @@
 package classify
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 )
@@ -9,8 +8,11 @@ import (
 // A number in a text is an HTTP status, or a code of table 38, only if the text around it says so. This file reads that
 // text.
 
-// numberRules holds the matcher of one number for each numberKind, or none.
-type numberRules [5]int
+// numberKey is a number, or a hundred of them such as 5xx, in one role.
+type numberKey struct {
+	kind   numberKind
+	digits string
+}
 
 // numberKind is the role in which a number matches.
 type numberKind int
@@ -20,52 +22,64 @@ const (
 	besideText                   // the status beside the text
 	inText                       // a status in the text
 	tissCode                     // a code of table 38
-	tissGroup                    // a hundred codes of table 38
 )
+
+// addNumber adds the evidence that a number in the message is, if it is any.
+func (s *search) addNumber(kind numberKind, digits string, where span) {
+	if matcher, ok := s.numbers[numberKey{kind, digits}]; ok {
+		s.add(matcher, where, "")
+	}
+}
+
+// statusMatcher returns the stronger matcher of a status and of its hundred, or none.
+func (c *Classifier) statusMatcher(kind numberKind, digits string) int {
+	best := none
+	for _, n := range [...]string{digits, digits[:1] + "xx"} {
+		if matcher, ok := c.numbers[numberKey{kind, n}]; ok && (best == none || matcher < best) {
+			best = matcher
+		}
+	}
+	return best
+}
 
 // readNumbers looks at the whole numbers of the message.
 func (s *search) readNumbers() {
-	eachNumber(s.message, func(from, to int) {
-		if n := s.numbers[s.message[from:to]]; n != nil && n[asItCame] != none {
-			s.add(n[asItCame], span{from, to}, "")
-		}
-	})
+	eachNumber(s.message, func(from, to int) { s.addNumber(asItCame, s.message[from:to], span{from, to}) })
 	eachNumber(s.plain, func(from, to int) {
-		n := s.numbers[string(s.plain[from:to])]
-		if n == nil {
-			return
-		}
-		where := s.inText(span{from, to})
-		if isStatus(s.plain, from, to) {
-			if last := s.plain[s.latest.from:s.latest.to]; !bytes.Equal(last, s.plain[from:to]) {
+		digits, where := string(s.plain[from:to]), s.inText(span{from, to})
+		switch {
+		case len(digits) == 4:
+			isCode, isDenial := isTISSCode(s.plain, from, to)
+			if isCode {
+				s.addNumber(tissCode, digits, where)
+			}
+			if isDenial {
+				s.addNumber(tissCode, digits[:2]+"xx", where)
+			}
+		case isStatus(s.plain, from, to):
+			if last := s.plain[s.latest.from:s.latest.to]; string(last) != digits {
 				s.earlier = s.latest
 			}
 			s.latest = span{from, to}
-			if n[inText] != none && s.status == 0 {
-				s.addStatus(n[inText], where)
+			if s.status == 0 {
+				s.hear(ofStatus[digits])
+				s.addStatus(digits, where)
 			}
-		}
-		if n[tissCode] == none && n[tissGroup] == none {
-			return
-		}
-		isCode, isDenial := isTISSCode(s.plain, from, to)
-		if n[tissCode] != none && isCode {
-			s.add(n[tissCode], where, "")
-		}
-		if n[tissGroup] != none && isDenial {
-			s.add(n[tissGroup], where, "")
 		}
 	})
 }
 
 // addStatus adds a status found in the text. It counts as a refusal only if nothing else says that the fault passes.
-func (s *search) addStatus(number int, where span) {
-	lost := ""
+func (s *search) addStatus(digits string, where span) {
+	matcher, lost := s.statusMatcher(inText, digits), ""
+	if matcher == none {
+		return
+	}
 	isPassing := s.best != none && s.matchers[s.best].Rank == PassingFault
-	if s.matchers[number].Rank == Refusal && (isPassing || s.waits()) {
+	if s.matchers[matcher].Rank == Refusal && (isPassing || s.waits()) {
 		lost = "a status is a refusal only where it stands alone"
 	}
-	s.add(number, where, lost)
+	s.add(matcher, where, lost)
 }
 
 // eachNumber calls found with the place of every whole number in s: digits without a digit beside them, and without a
@@ -97,6 +111,8 @@ func at[T string | []byte](s T, i int) byte {
 	}
 	return s[i]
 }
+
+func isLetter(c byte) bool { return 'a' <= c && c <= 'z' }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 

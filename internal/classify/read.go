@@ -2,6 +2,7 @@ package classify
 
 import (
 	"bytes"
+	"sort"
 	"strings"
 
 	"retry-worker/internal/text"
@@ -16,13 +17,15 @@ type reading struct {
 	// offsets holds the place in message of each character of plain, and of its end.
 	offsets []int32
 	words   []word
-	chars   text.Reading // owns the memory of plain and offsets
+	// text has the words between single blanks; an address is one character.
+	text  []byte
+	chars text.Reading // owns the memory of plain and offsets
 }
 
 // word is one word, or one whole address, which counts as unreadable.
 type word struct {
-	// from and to are its place in plain.
-	from, to int
+	// from and to are its place in plain, at is where it begins in text.
+	from, to, at int
 	// before is the gap between this word and the one before.
 	before    gap
 	isAddress bool
@@ -46,7 +49,7 @@ func (r *reading) read(message string) {
 	open, before := false, clauseGap // whether a word goes on
 	for i, char := range chars {
 		c, at := folded[char], len(r.plain)
-		switch inWord := symbols[c] != gapSymbol; {
+		switch inWord := isLetter(c) || isDigit(c); {
 		case inWord && !open:
 			r.words = append(r.words, word{from: at, before: before})
 			open, before = true, spaceGap
@@ -67,6 +70,21 @@ func (r *reading) read(message string) {
 	}
 	r.offsets = append(r.offsets, int32(len(message)))
 	r.joinAddresses()
+	r.text = append(r.text[:0], ' ')
+	for i := range r.words {
+		t := &r.words[i]
+		if t.at = len(r.text); t.isAddress {
+			r.text = append(r.text, '@')
+		} else {
+			r.text = append(r.text, r.plain[t.from:t.to]...)
+		}
+		r.text = append(r.text, ' ')
+	}
+}
+
+// wordsBefore returns how many words begin before a place in text.
+func (r *reading) wordsBefore(place int) int {
+	return sort.Search(len(r.words), func(i int) bool { return r.words[i].at >= place })
 }
 
 // folded maps a character of a Reading to lower case, and to a blank if it resembles no ASCII character.

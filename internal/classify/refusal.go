@@ -1,9 +1,6 @@
 package classify
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
 // A refusal refers to the nearest thing in its clause: in "conexão recusada ao enviar o lote" the connection is
 // refused.
@@ -46,9 +43,6 @@ func (s *search) negated(from, to, others int) (denied, modal bool) {
 	}
 	return s.isFalse(to), false
 }
-
-// knowing matches the words before an open question: "não sabemos se".
-var knowing = regexp.MustCompile(`^(?:sab|sei$|soub|confir|inform|verifi|certeza$|clar[oa]$|duvida)`)
 
 // isDoubted reports whether the words at from only state a possible case: "verificar se a senha é inválida".
 func (s *search) isDoubted(from int) bool {

@@ -27,14 +27,9 @@ func (s *search) hear(r role) {
 	s.notSent = s.notSent || r == notSentRole
 }
 
-// conclude completes said once the words of the message are read.
+// conclude completes said once the words and numbers of the message are read.
 func (s *search) conclude() {
 	s.hear(ofStatus[strconv.Itoa(s.status)])
-	eachNumber(s.plain, func(from, to int) {
-		if says, ok := ofStatus[string(s.plain[from:to])]; ok && s.status == 0 && isStatus(s.plain, from, to) {
-			s.hear(says)
-		}
-	})
 	s.said.Perhaps = s.said.Perhaps && !s.notSent
 	for _, to := range s.asks[max(0, len(s.asks)-mostAsks):] {
 		s.said.Wait = max(s.said.Wait, waitIn(s.clauseBehind(to)))
@@ -60,17 +55,12 @@ func (r *reading) clauseBehind(from int) []byte {
 	return r.plain[r.words[from].from-1 : r.words[to-1].to]
 }
 
-var (
-	// times match 30 min, 30 (trinta) min, uma hora, 1h30, 1 hora e 30 minutos or half an hour; a number after a comma is
-	// only a part of one.
-	times = regexp.MustCompile(`[^0-9a-z.,](?:([0-9]{1,4})(?: \([a-z ]{1,30}\))? ?|` +
-		`(um|uma|one|an?) |(meia|half(?: an?)?) )` +
-		`(?:(s|segs?|segundos?|secs?|seconds?)|(mins?|minutos?|minutes?)|(dias?|days?)|` +
-		`(?:hs?|hrs?|horas?|hours?)(?:([0-9]{2})(?:m|min)?|(?: e| and)? ([0-9]{1,2}) ?(?:m|mins?|minutos?|minutes?))?)\b`)
-	// otherwise begins a time that is no request to wait: a time of day, a time that has passed, or a time-out.
-	otherwise = regexp.MustCompile(`\b(?:d?as|ha|fazem|faz|ago|since|failed|falhou|falharam|failure|esgotad[oa]|exceeded` +
-		`|excedid[oa]|expired|expirou|timeout|timed|attempts?|tentativas?|limite?)\b`)
-)
+// times match 30 min, 30 (trinta) min, uma hora, 1h30, 1 hora e 30 minutos or half an hour; a number after a comma is
+// only a part of one.
+var times = regexp.MustCompile(`[^0-9a-z.,](?:([0-9]{1,4})(?: \([a-z ]{1,30}\))? ?|` +
+	`(um|uma|one|an?) |(meia|half(?: an?)?) )` +
+	`(?:(s|segs?|segundos?|secs?|seconds?)|(mins?|minutos?|minutes?)|(dias?|days?)|` +
+	`(?:hs?|hrs?|horas?|hours?)(?:([0-9]{2})(?:m|min)?|(?: e| and)? ([0-9]{1,2}) ?(?:m|mins?|minutos?|minutes?))?)\b`)
 
 // waitIn returns the longest time to wait that clause names, 0 if there is none.
 func waitIn(clause []byte) (longest time.Duration) {

@@ -1,6 +1,7 @@
 package classify
 
 import (
+	"bytes"
 	"slices"
 	"sort"
 	"strconv"
@@ -15,7 +16,9 @@ type search struct {
 	reading
 	status int
 	hits   []hit
-	// places holds the place in the message of each symbol of R3's form.
+	// form is R3's form of the message: upper case, with every run of other characters than A-Z and 0-9 as one _. places
+	// holds the place in the message of each of its characters.
+	form   []byte
 	places []int32
 	// best is the strongest matcher found so far, or none, and where is its place.
 	best  int
@@ -109,13 +112,13 @@ func (c *Classifier) search(message string, status int, explains bool) *search {
 func (c *Classifier) weigh(message string, status int, explains bool) *search {
 	s := searches.Get().(*search)
 	*s = search{Classifier: c, reading: s.reading, status: status, best: none, explains: explains,
-		hits: s.hits[:0], places: s.places[:0], asks: s.asks[:0]}
+		hits: s.hits[:0], form: s.form[:0], places: s.places[:0], asks: s.asks[:0]}
 	s.read(message)
 	s.findCodes()
-	s.needles.each(&s.reading, s.take)
+	s.needles.each(s.text, func(u use, from, to int) { s.take(u, s.wordsBefore(from), s.wordsBefore(to)) })
 	s.refuse()
-	if n := s.numbers[strconv.Itoa(status)]; n != nil && n[besideText] != none {
-		s.add(n[besideText], beside, "")
+	if matcher := s.statusMatcher(besideText, strconv.Itoa(status)); matcher != none {
+		s.add(matcher, beside, "")
 	}
 	s.readNumbers()
 	s.readPatterns()
@@ -134,24 +137,22 @@ func (s *search) free() {
 	}
 }
 
-// findCodes looks for codes in R3's form of the message: upper case, with every run of other characters than A-Z and
-// 0-9 as one gap.
+// findCodes looks for codes in R3's form of the message.
 func (s *search) findCodes() {
-	state, last, next := int32(0), uint8(0), s.codes.next
 	for i, r := range s.message {
-		if r >= utf8.RuneSelf {
-			r = min(unicode.ToUpper(r), utf8.RuneSelf) // ſ is S
+		c := byte('_')
+		if r = unicode.ToUpper(r); 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' { // ſ is S
+			c = byte(r)
 		}
-		symbol := symbols[r]
-		if symbol == gapSymbol && last == gapSymbol {
-			continue
-		}
-		last, state, s.places = symbol, next[state][symbol], append(s.places, int32(i))
-		for _, u := range s.codes.ends[state] {
-			_, size := utf8.DecodeRuneInString(s.message[i:])
-			s.add(u.matcher, span{int(s.places[len(s.places)-u.length]), i + size}, "")
+		if last := len(s.form) - 1; last < 0 || c != '_' || s.form[last] != '_' {
+			s.form, s.places = append(s.form, c), append(s.places, int32(i))
 		}
 	}
+	s.codes.each(s.form, func(u use, from, to int) {
+		last := int(s.places[to-1])
+		_, size := utf8.DecodeRuneInString(s.message[last:])
+		s.add(u.matcher, span{int(s.places[from]), last + size}, "")
+	})
 }
 
 // take records a needle that was found in the words [from, to): a name, a phrase, or a part of a refusal.
@@ -203,7 +204,7 @@ func (s *search) takeThing(thing hit) {
 		return
 	}
 	h := &overlapping[i]
-	if h.length == thing.length && (thing.matcher < h.matcher || s.authorises(&thing)) {
+	if h.from == thing.from && h.to == thing.to && (thing.matcher < h.matcher || s.authorises(&thing)) {
 		h.matcher = thing.matcher
 	}
 }
@@ -220,11 +221,13 @@ func (s *search) add(matcher int, where span, lost string) {
 
 // readPatterns tries the patterns that would be stronger than what was found.
 func (s *search) readPatterns() {
+	reach := s.plain[:min(len(s.plain), patternReach)]
+	isThere := func(needed string) bool { return bytes.Contains(reach, []byte(needed)) }
 	for _, p := range s.patterns {
-		if s.best != none && p.matcher > s.best && !s.explains {
+		if s.best != none && p.matcher > s.best && !s.explains || p.needed != nil && !slices.ContainsFunc(p.needed, isThere) {
 			continue
 		}
-		for _, at := range p.FindAllIndex(s.plain[:min(len(s.plain), patternReach)], mostMatches) {
+		for _, at := range p.FindAllIndex(reach, mostMatches) {
 			lost := ""
 			if s.denies(at[0], at[1]) {
 				lost = "negated"

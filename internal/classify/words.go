@@ -2,6 +2,7 @@ package classify
 
 import (
 	_ "embed"
+	"regexp"
 	"strings"
 )
 
@@ -30,7 +31,16 @@ func set(list string) map[string]bool {
 	return all
 }
 
+// patternOf returns a list as a regular expression.
+func patternOf(list string) *regexp.Regexp {
+	return regexp.MustCompile(`\b(?:` + strings.Join(lists[list], "|") + ")")
+}
+
 var (
+	knowing, holds, tasks                = patternOf("knowing"), patternOf("holds"), patternOf("tasks")
+	requests, momentary                  = patternOf("requests"), patternOf("momentary")
+	later, turnedDown                    = patternOf("later"), patternOf("turned down")
+	authorised, accessed, otherwise      = patternOf("authorised"), patternOf("accessed"), patternOf("otherwise")
 	negators, fillers, quantifiers       = set("negators"), set("fillers"), set("quantifiers")
 	alternatives, modals, conditions     = set("alternatives"), set("modals"), set("conditions")
 	lacks, possession, agents            = set("lacks"), set("possession"), set("agents")

@@ -56,42 +56,16 @@ func Subject(eventType string) string {
 // same id. A re-based decision makes no domain event, as counters and domain events are about fresh decisions (R16),
 // unless it ends its episode because the retry can no longer be made in time (R20).
 func Publisher(label func(destination string) string) journal.Publisher {
-	return func(h *journal.Happening) []journal.Message {
-		key := h.Subject.OutboxKey()
-		h = withCleanID(h)
-		subject := h.Subject.ID
-		kind, data := domainEvent(h)
-		if data == nil {
-			if kind, data = destinationEvent(h, label); data != nil {
-				subject = label(subject)
-			}
+	return func(h *journal.Happening) (all []journal.Message) {
+		id := clean(h.Subject.ID) // a policy's pattern may allow something personal
+		if kind, data := domainEvent(h); data != nil {
+			data["claimId"] = id
+			all = append(all, message(h, id, kind, data))
+		} else if kind, data := destinationEvent(h, label); data != nil {
+			all = append(all, message(h, label(h.Subject.ID), kind, data))
 		}
-		recorded := message(h, key, h.Subject.ID, AuditRecorded, auditRecord(h))
-		if data == nil {
-			return []journal.Message{recorded}
-		}
-		return []journal.Message{message(h, key, subject, kind, data), recorded}
+		return append(all, message(h, id, AuditRecorded, auditRecord(h, id)))
 	}
-}
-
-// withCleanID returns h, or a copy with the subject's id redacted if it holds something personal, which a policy's
-// pattern may allow.
-func withCleanID(h *journal.Happening) *journal.Happening {
-	id := clean(h.Subject.ID)
-	if id == h.Subject.ID {
-		return h
-	}
-	copied := *h
-	copied.Subject.ID = id
-	if h.Attempt != nil {
-		copied.Attempt = new(*h.Attempt)
-		copied.Attempt.Decision.SubjectID = id
-	}
-	if h.Entry != nil {
-		copied.Entry = new(*h.Entry)
-		copied.Entry.Subject.ID = id
-	}
-	return &copied
 }
 
 // instantOf returns when the decision was made, or the entry recorded.
@@ -119,14 +93,14 @@ type cloudEvent struct {
 	Data   any    `json:"data"`
 }
 
-func message(h *journal.Happening, key, subject, eventType string, data any) journal.Message {
+func message(h *journal.Happening, subject, eventType string, data any) journal.Message {
 	e := cloudEvent{SpecVersion: "1.0", ID: idOf(h.Digest, eventType), Source: source, Type: eventType, Subject: subject,
 		Time: decision.Instant(instantOf(h)), DataContentType: "application/json",
 		Tenant: h.Subject.Tenant, Policy: h.Subject.Policy, Data: data}
 	if eventType == AuditRecorded {
 		e.Digest = h.Digest.String()
 	}
-	return journal.Message{ID: e.ID, Queue: Queue, Key: key, Type: eventType, Body: string(text.JSON(e)),
+	return journal.Message{ID: e.ID, Queue: Queue, Key: h.Subject.OutboxKey(), Type: eventType, Body: string(text.JSON(e)),
 		At: instantOf(h)}
 }
 
@@ -137,8 +111,8 @@ func idOf(d journal.Digest, eventType string) string {
 	return uuid.NewSHA1(idSpace, append(d[:], eventType...)).String()
 }
 
-// domainEvent returns the domain event of h; data is nil if there is none.
-func domainEvent(h *journal.Happening) (name string, data any) {
+// domainEvent returns the domain event of h, to which the claim's id is added; data is nil if there is none.
+func domainEvent(h *journal.Happening) (name string, data object) {
 	switch {
 	case h.Attempt != nil && h.Attempt.Revision > 0 && !endsEpisode(h):
 		return "", nil
@@ -167,16 +141,16 @@ func endsEpisode(h *journal.Happening) bool {
 }
 
 // recovered returns the data of an episode's success. The rules have no such event; its names are ours.
-func recovered(h *journal.Happening) any {
+func recovered(h *journal.Happening) object {
 	e := &h.Episode
-	return object{"claimId": h.Subject.ID, "episode": e.Number, "retryCount": e.Retries,
+	return object{"episode": e.Number, "retryCount": e.Retries,
 		"firstFailure": decision.Instant(e.FirstFailure), "recoveredAt": decision.Instant(e.ClosedAt),
 		"duration": text.ISODuration(e.ClosedAt.Sub(e.FirstFailure))}
 }
 
 // reviewed returns the data of a person's decision, in the words that the process gets. nextRetryTime is null if the
 // dead letter is closed.
-func reviewed(h *journal.Happening) any {
+func reviewed(h *journal.Happening) object {
 	verdict, next := "reprocess", decision.Instant(h.Episode.NextRetryTime)
 	var protocol *string
 	switch {
@@ -185,14 +159,14 @@ func reviewed(h *journal.Happening) any {
 	case h.Review.Accepted != nil:
 		verdict, next, protocol = "accepted", "", journal.OrNull(h.Review.Accepted.Protocol)
 	}
-	return object{"claimId": h.Subject.ID, "deadLetterId": h.Review.DeadLetter, "reviewDecision": verdict,
+	return object{"deadLetterId": h.Review.DeadLetter, "reviewDecision": verdict,
 		"protocolNumber": protocol, "reviewReason": clean(h.Review.Reason), "reviewedBy": clean(h.Review.By), "retryCount": h.Episode.Retries,
 		"episode": h.Episode.Number, "nextRetryTime": journal.OrNull(next),
 		"submissionDeadline": journal.InstantOrNull(h.Review.Deadline), "reviewedAt": decision.Instant(h.Entry.At)}
 }
 
 // destinationEvent returns the event of the begin or end of an outage; data is nil if h is neither.
-func destinationEvent(h *journal.Happening, label func(string) string) (name string, data any) {
+func destinationEvent(h *journal.Happening, label func(string) string) (name string, data object) {
 	if h.Entry == nil || h.Entry.Kind != journal.DestinationEntry {
 		return "", nil
 	}
@@ -224,8 +198,9 @@ const maxTextBytes = 1000
 func clean(s string) string { return redact.Line(s, maxTextBytes) }
 
 // auditRecord returns the record of RN-BIL-005 §7.1 as the audit's exports show it, but with persons' texts redacted.
-func auditRecord(h *journal.Happening) any {
+func auditRecord(h *journal.Happening, id string) any {
 	r := audit.Of(&h.Record)
+	r.ClaimID = id
 	if h.Entry != nil {
 		r.Body = publicBody(h.Entry.Told())
 	}

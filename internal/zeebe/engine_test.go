@@ -3,6 +3,7 @@ package zeebe_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"reflect"
 	"slices"
@@ -39,7 +40,7 @@ func TestPollAsItIsMeant(t *testing.T) {
 	j := record(t, g, key)
 	want := worker.Job{
 		Key: key, ProcessInstanceKey: j.ProcessInstanceKey, ElementInstanceKey: j.ElementInstanceKey, Type: "work",
-		TenantID: "hospital-a", Retries: 5, Headers: `{"retryPolicy":"p"}`, Variables: `{"claimId":"CLM-T-1"}`,
+		TenantID: "hospital-a", Retries: 5, Headers: gateway.Headers, Variables: `{"claimId":"CLM-T-1"}`,
 		LockedUntil: j.Activations[0].Deadline.UnixMilli(),
 	}
 	if jobs[0] != want {
@@ -147,7 +148,7 @@ func TestThrow(t *testing.T) {
 			if j.State != gateway.ErrorThrown || last.ErrorCode != thrown.Code || last.Message != thrown.Message || last.Variables != thrown.Variables {
 				t.Errorf("the job is %v after %+v", j.State, last)
 			}
-			visible := j.Output == thrown.Variables
+			visible := maps.Equal(j.Output, map[string]string{"shouldRetry": "false"})
 			if visible == plainErrors || (len(j.Answers) == 1) != plainErrors {
 				t.Errorf("%d calls, the variables visible: %t", len(j.Answers), visible)
 			}

@@ -54,7 +54,7 @@ func take(t *testing.T, c *zeebe.Client) *worker.Job {
 }
 
 func work() gateway.Job {
-	return gateway.Job{Type: "work", Variables: `{"claimId":"CLM-T-1","other":1}`, CustomHeaders: `{"retryPolicy":"p"}`}
+	return gateway.Job{Type: "work", Variables: `{"claimId":"CLM-T-1","other":1}`}
 }
 
 var wantKind = zeebe.WantKind

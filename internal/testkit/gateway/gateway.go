@@ -48,18 +48,18 @@ type Gateway struct {
 	grpc      []grpc.ServerOption
 
 	serving  sync.Mutex
-	stop     func()            // nil while down
-	commands sync.Mutex        // held while a worker's command takes effect
-	putting  sync.Mutex        // held while jobs are added
-	started  int               // instances
-	models   map[string]string // process ids by tenant and headers
+	stop     func()          // nil while down
+	commands sync.Mutex      // held while a worker's command takes effect
+	putting  sync.Mutex      // held while jobs are added
+	started  int             // instances
+	deployed map[string]bool // the model, by tenant
 
 	mu        sync.Mutex
 	changed   chan struct{} // closed and replaced at every change
 	rules     []*Rule
 	jobs      map[int64]*job
 	elements  map[int64]int64 // element to its job
-	instances map[int64]scope
+	instances map[int64]*instance
 	polls     []*Poll
 	calls     map[outcome]int
 	counts    Counts
@@ -69,8 +69,8 @@ type Gateway struct {
 func New(tb testing.TB, o Options) *Gateway {
 	tb.Helper()
 	g := &Gateway{
-		options: o, network: testkit.NewNetwork(), models: map[string]string{}, changed: make(chan struct{}), jobs: map[int64]*job{},
-		elements: map[int64]int64{}, instances: map[int64]scope{}, calls: map[outcome]int{},
+		options: o, network: testkit.NewNetwork(), deployed: map[string]bool{}, changed: make(chan struct{}), jobs: map[int64]*job{},
+		elements: map[int64]int64{}, instances: map[int64]*instance{}, calls: map[outcome]int{},
 	}
 	g.grpc = []grpc.ServerOption{grpc.WaitForHandlers(true)}
 	var err error

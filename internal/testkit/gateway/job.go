@@ -3,7 +3,6 @@ package gateway
 import (
 	"cmp"
 	"encoding/json"
-	"encoding/xml"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,14 +16,13 @@ import (
 	"retry-worker/internal/engine"
 )
 
-// Job is a job as a test adds it. Only Type is needed: Variables and CustomHeaders are "{}" if empty, Retries 3 if
-// zero, TenantID the default one. It comes in a process instance of its own, or as another task of the named
-// instance, which must have no task then. The engine sets Key and ElementInstanceKey.
+// Job is a job as a test adds it. Only Type is needed: Variables are "{}" if empty, Retries 3 if zero, TenantID the
+// default one. It comes in a process instance of its own, or as another task of the named instance, which must have no
+// task then. Its headers are Headers. The engine sets Key and ElementInstanceKey.
 type Job struct {
 	Key                int64
 	Type               string
 	Variables          string
-	CustomHeaders      string
 	Retries            int
 	TenantID           string
 	ProcessInstanceKey int64
@@ -50,11 +48,11 @@ func (s State) Settled() bool {
 	return s == Incident || s == Completed || s == ErrorThrown || s == Cancelled
 }
 
-// Record is all that happened to one job. Its Variables are the process's current ones; CustomHeaders is left out.
+// Record is all that happened to one job. Its Variables are left out.
 type Record struct {
 	Job
 	State       State
-	Output      string // the variables that the process got after the job began
+	Output      map[string]string // the variables that the process got after the job began, as JSON
 	Activations []Activation
 	Answers     []Answer // in order, with SetVariables of its element and UpdateJobTimeout
 }
@@ -96,38 +94,25 @@ type Counts struct {
 type job struct {
 	Record
 	answers []*Answer
-	since   int64 // the position of the event that created it
 }
 
-// scope is a process instance's variables.
-type scope map[string]variable
-
-// variable is a value and the position of the event that set it.
-type variable struct {
-	value json.RawMessage
-	set   int64
-}
-
-// since returns the variables that were set after a position, except the gateway's own.
-func (s scope) since(position int64) string {
-	all := map[string]json.RawMessage{}
-	for name, v := range s {
-		if v.set > position && name != ownVariable {
-			all[name] = v.value
-		}
-	}
-	text, _ := json.Marshal(all) // cannot fail: the values are the engine's JSON
-	return string(text)
+// instance is a process instance.
+type instance struct {
+	own task
+	job *job // its latest; nil before the first
 }
 
 // ownVariable of a process instance holds its next task.
 const ownVariable = "gatewayTask"
 
-// model is a process of one task that comes again with each message. It catches errors. Headers are the model's own.
+// Headers are those of every job.
+const Headers = `{"of":"gateway"}`
+
+// model is a process of one task that comes again with each message. It catches errors.
 const model = `<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL" xmlns:zeebe="http://camunda.org/schema/zeebe/1.0">
-<process id=%q isExecutable="true"><startEvent id="start"/><sequenceFlow id="begin" sourceRef="start" targetRef="task"/>
+<process id="GATEWAY" isExecutable="true"><startEvent id="start"/><sequenceFlow id="begin" sourceRef="start" targetRef="task"/>
 <serviceTask id="task"><extensionElements><zeebe:taskDefinition type="=gatewayTask.type" retries="=gatewayTask.retries"/>
-<zeebe:taskHeaders>%s</zeebe:taskHeaders></extensionElements></serviceTask>
+<zeebe:taskHeaders><zeebe:header key="of" value="gateway"/></zeebe:taskHeaders></extensionElements></serviceTask>
 <boundaryEvent id="caught" attachedToRef="task"><errorEventDefinition/></boundaryEvent>
 <sequenceFlow id="done" sourceRef="task" targetRef="next"/><sequenceFlow id="thrown" sourceRef="caught" targetRef="next"/>
 <intermediateCatchEvent id="next"><messageEventDefinition messageRef="message"/></intermediateCatchEvent>
@@ -168,8 +153,8 @@ func (g *Gateway) command(j Job) engine.Command {
 	all, own, tenant := map[string]any{}, task{ID: g.started}, cmp.Or(j.TenantID, engine.DefaultTenant)
 	read(cmp.Or(j.Variables, "{}"), &all)
 	g.change(func() {
-		if mine, there := g.instances[j.ProcessInstanceKey][ownVariable]; there {
-			read(string(mine.value), &own)
+		if in := g.instances[j.ProcessInstanceKey]; in != nil {
+			own = in.own
 		}
 	})
 	own.Type, own.Retries = j.Type, cmp.Or(j.Retries, 3)
@@ -178,8 +163,11 @@ func (g *Gateway) command(j Job) engine.Command {
 	if j.ProcessInstanceKey != 0 {
 		return engine.Publish{Name: "next", Key: strconv.Itoa(own.ID), Tenant: tenant, Variables: string(text)}
 	}
-	g.started++
-	return engine.Create{ProcessID: g.deployed(tenant, j.CustomHeaders), Version: engine.Latest, Tenant: tenant, Variables: string(text)}
+	if g.started++; !g.deployed[tenant] {
+		g.deployed[tenant] = true
+		g.do(engine.Deploy{Resources: []engine.Resource{{Name: "gateway.bpmn", Content: model}}, Tenant: tenant})
+	}
+	return engine.Create{ProcessID: "GATEWAY", Version: engine.Latest, Tenant: tenant, Variables: string(text)}
 }
 
 // read decodes JSON, and panics if it cannot.
@@ -189,32 +177,6 @@ func read(text string, to any) {
 	if err := d.Decode(to); err != nil {
 		panic(fmt.Errorf("read %.60q of a job: %w", text, err))
 	}
-}
-
-// header is a task's.
-type header struct {
-	XMLName xml.Name `xml:"zeebe:header"`
-	Key     string   `xml:"key,attr"`
-	Value   string   `xml:"value,attr"`
-}
-
-// deployed returns the id of the tenant's process whose task has these headers; putting is held.
-func (g *Gateway) deployed(tenant, headers string) string {
-	id, known := g.models[tenant+headers]
-	if known {
-		return id
-	}
-	var texts map[string]string
-	read(cmp.Or(headers, "{}"), &texts)
-	var all []header
-	for name, value := range texts {
-		all = append(all, header{Key: name, Value: value})
-	}
-	inner, _ := xml.Marshal(all) // texts can be encoded
-	id = fmt.Sprintf("GATEWAY_%d", len(g.models)+1)
-	g.models[tenant+headers] = id
-	g.do(engine.Deploy{Resources: []engine.Resource{{Name: id + ".bpmn", Content: fmt.Sprintf(model, id, inner)}}, Tenant: tenant})
-	return id
 }
 
 // happened records what the engine did, before anybody is answered.
@@ -230,19 +192,23 @@ func (g *Gateway) record(e *engine.Event) {
 	v, j := &e.Value, g.jobs[e.Key]
 	switch e.ValueType + " " + e.Intent {
 	case "VARIABLE CREATED", "VARIABLE UPDATED":
-		if in := g.instances[v.ScopeKey]; in != nil { // others are local to an element
-			in[v.Name] = variable{json.RawMessage(v.Value), e.Position}
+		switch in := g.instances[v.ScopeKey]; {
+		case in == nil: // local to an element
+		case v.Name == ownVariable:
+			read(v.Value, &in.own)
+		case in.job != nil:
+			in.job.Output[v.Name] = v.Value
 		}
 	case "PROCESS_INSTANCE ELEMENT_ACTIVATED":
 		if e.Key == v.ProcessInstanceKey {
-			g.instances[e.Key] = scope{}
+			g.instances[e.Key] = &instance{}
 		}
 	case "JOB CREATED":
 		j = &job{Record: Record{Job: Job{
 			Key: e.Key, Type: v.Type, Retries: int(v.Retries), TenantID: v.TenantID, ProcessInstanceKey: v.ProcessInstanceKey,
 			ElementInstanceKey: v.ElementInstanceKey,
-		}}, since: e.Position}
-		g.jobs[e.Key], g.elements[v.ElementInstanceKey] = j, e.Key
+		}, Output: map[string]string{}}}
+		g.jobs[e.Key], g.elements[v.ElementInstanceKey], g.instances[v.ProcessInstanceKey].job = j, e.Key, j
 	case "JOB_BATCH ACTIVATED":
 		for _, key := range v.JobKeys {
 			j := g.jobs[key]
@@ -282,8 +248,8 @@ func (g *Gateway) move(j *job, to State) {
 
 // told returns the job's record; the gateway's mutex is held.
 func (g *Gateway) told(j *job) Record {
-	r, in := j.Record, g.instances[j.ProcessInstanceKey]
-	r.Activations, r.Variables, r.Output = slices.Clone(r.Activations), in.since(0), in.since(j.since)
+	r := j.Record
+	r.Activations, r.Output = slices.Clone(r.Activations), maps.Clone(r.Output)
 	for _, a := range j.answers {
 		r.Answers = append(r.Answers, *a)
 	}

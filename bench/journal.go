@@ -4,12 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"time"
-
-	"retry-worker/internal/deadletter"
-	"retry-worker/internal/journal"
 )
 
 // usualCallers is how many calls are in flight unless that is varied.
@@ -85,18 +81,28 @@ func (b *bench) fullJournal(ctx context.Context, out io.Writer, p *place) error 
 			return err
 		}
 		b.waits(ctx, out, p, s)
-		return b.deadLetters(ctx, out, s)
+		return nil
 	}); err != nil {
 		return err
 	}
+	return b.lists(ctx, out, url)
+}
+
+// lists measures the console's lists of the full journal.
+func (b *bench) lists(ctx context.Context, out io.Writer, url string) error {
+	table(out, "pages of the console", "p95", "goal")
 	return b.whileHeld(ctx, url, 0, func(w *heldWorker) error {
-		lately := "/audit?since=" + time.Now().UTC().Add(-time.Minute).Format(time.RFC3339)
-		for _, path := range []string{"/", "/dead-letters", "/dead-letters?sort=amount", "/dead-letters/groups", lately} {
+		lately := "since=" + time.Now().UTC().Add(-time.Minute).Format(time.RFC3339)
+		for _, path := range []string{
+			"/", "/audit?" + lately, "/dead-letters", "/dead-letters?" + lately, "/dead-letters?sort=deadline", "/dead-letters?sort=amount",
+			"/dead-letters?team=faturamento", "/dead-letters?q=CLM-", "/dead-letters?state=all&q=operadora",
+			"/dead-letters/groups", "/dead-letters/groups?state=all",
+		} {
 			page, err := w.pages(path)
 			if err != nil {
 				return err
 			}
-			row(out, "the console's "+path, fmt.Sprintf("%.1f ms", page.Seconds()*1000), "100 ms")
+			row(out, path, fmt.Sprintf("%.1f ms", page.Seconds()*1000), "100 ms")
 		}
 		return nil
 	})
@@ -124,65 +130,5 @@ func (b *bench) againstEmpty(ctx context.Context, out io.Writer, p *place, full 
 		"full, of any claim", "ratio")
 	row(out, "CPU, the server's included", spread(empty, 0)+" µs", spread(ofLately, 0)+" µs", ratio(ofLately, empty),
 		spread(ofAny, 0)+" µs", ratio(ofAny, empty))
-	return nil
-}
-
-// deadLetters measures plans and lists in the full journal.
-func (b *bench) deadLetters(ctx context.Context, out io.Writer, s *session) error {
-	service := deadletter.New(s.store, nil, nil, time.Now, time.Now)
-	groups, _, err := service.Groups(ctx, journal.DeadLetterFilter{}, "", 50)
-	if err != nil || len(groups) == 0 {
-		return fmt.Errorf("list the causes of dead letters: %d found: %w", len(groups), err)
-	}
-	newest := groups[0].Last
-	open := 0
-	plan := func(f journal.DeadLetterFilter, _ string) (string, error) {
-		all, _, err := s.store.DeadLettersOpen(ctx, f, 0, journal.MostBulkItems+1)
-		open = len(all)
-		return "", err
-	}
-	causes := func(f journal.DeadLetterFilter, cursor string) (string, error) {
-		_, next, err := service.Groups(ctx, f, cursor, 50)
-		return next, err
-	}
-	page := func(f journal.DeadLetterFilter, cursor string) (string, error) {
-		_, next, err := s.store.DeadLetterPage(ctx, f, cursor, 50)
-		return next, err
-	}
-	if _, err := plan(journal.DeadLetterFilter{}, ""); err != nil {
-		return err
-	}
-	table(out, fmt.Sprintf("dead letters, %d of them in a plan", open), "p95", "goal")
-	for _, l := range []struct {
-		name, goal string
-		call       func(f journal.DeadLetterFilter, cursor string) (next string, err error)
-		f          journal.DeadLetterFilter
-	}{
-		{"a plan over all open ones", "100 ms", plan, journal.DeadLetterFilter{}},
-		{"a plan by a beginning that all claims share", "100 ms", plan, journal.DeadLetterFilter{Query: "CLM-"}},
-		{"a page of groups: open", "100 ms", causes, journal.DeadLetterFilter{}},
-		{"a page of groups: all states", "100 ms", causes, journal.DeadLetterFilter{State: "all"}},
-		{"a page: open", "100 ms", page, journal.DeadLetterFilter{Now: newest}},
-		{"a page by deadline", "100 ms", page, journal.DeadLetterFilter{Sort: deadletter.ByDeadline}},
-		{"a page by amount", "100 ms", page, journal.DeadLetterFilter{Sort: deadletter.ByAmount}},
-		{"a page of a cause by deadline", "100 ms", page,
-			journal.DeadLetterFilter{Sort: deadletter.ByDeadline, Fingerprint: groups[0].Cause.ID}},
-		{"a page of a team", "100 ms", page, journal.DeadLetterFilter{Team: groups[0].Teams[0]}},
-		{"a page of a cause", "100 ms", page, journal.DeadLetterFilter{Fingerprint: groups[0].Cause.ID}},
-		{"a page of a minute", "100 ms", page, journal.DeadLetterFilter{Since: newest.Add(-time.Minute), Until: newest}},
-		{"a page of a frequent word", "100 ms", page, journal.DeadLetterFilter{State: "all", Query: "operadora"}},
-	} {
-		var all []time.Duration
-		cursor := ""
-		for range 20 { // page after page
-			began := time.Now()
-			if cursor, err = l.call(l.f, cursor); err != nil {
-				return fmt.Errorf("%s: %w", l.name, err)
-			}
-			all = append(all, time.Since(began))
-		}
-		slices.Sort(all)
-		row(out, l.name, fmt.Sprintf("%.1f ms", all[18].Seconds()*1000), l.goal)
-	}
 	return nil
 }

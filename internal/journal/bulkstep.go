@@ -3,6 +3,7 @@ package journal
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"retry-worker/internal/redact"
@@ -30,34 +31,29 @@ func (b *batch) bulk(s *BulkStep, h *History) (BulkRun, error) {
 	case known == nil:
 		return BulkRun{}, ErrBulkRunUnknown
 	}
-	to, ok := known.after(s.Verb)
-	if !ok {
+	to := steps[s.Verb]
+	if !slices.Contains(to.from, known.State) || s.Verb == BulkFinish && known.Counts[BulkPlanned] > 0 {
 		return BulkRun{}, known.refuses(s.Verb)
 	}
-	return b.stepped(known, &bulkBody{Run: known.ID, Verb: s.Verb, By: by, State: to}), nil
+	return b.stepped(known, &bulkBody{Run: known.ID, Verb: s.Verb, By: by, State: to.state}), nil
 }
 
-// after returns the state that a step leads to, and reports whether the run allows the step.
-func (r *BulkRun) after(v BulkVerb) (BulkState, bool) {
-	switch v {
-	case BulkPause:
-		return BulkPaused, r.State == BulkRunning
-	case BulkResume:
-		return BulkRunning, r.State == BulkPaused
-	case BulkCancel:
-		return BulkCancelled, !r.State.Ended()
-	case BulkFinish:
-		return BulkDone, r.State == BulkRunning && r.Counts[BulkPlanned] == 0
-	default:
-		return "", false
-	}
+// steps says in which states a run allows a step, in words too, and the state that it leads to.
+var steps = map[BulkVerb]struct {
+	from  []BulkState
+	needs string
+	state BulkState
+}{
+	BulkStart:  {needs: "new"},
+	BulkPause:  {[]BulkState{BulkRunning}, "running", BulkPaused},
+	BulkResume: {[]BulkState{BulkPaused}, "paused", BulkRunning},
+	BulkCancel: {[]BulkState{BulkRunning, BulkPaused}, "running or paused", BulkCancelled},
+	BulkFinish: {[]BulkState{BulkRunning}, "running, with nothing planned", BulkDone},
 }
 
 // refuses refuses a step that the run's state does not allow.
 func (r *BulkRun) refuses(v BulkVerb) *Refusal {
-	return Refuse(InvalidRunState, "the run is %s; %s needs one that is %s", r.State, v, map[BulkVerb]string{
-		BulkStart: "new", BulkPause: "running", BulkResume: "paused", BulkCancel: "running or paused",
-		BulkFinish: "running, with nothing planned"}[v])
+	return Refuse(InvalidRunState, "the run is %s; %s needs one that is %s", r.State, v, steps[v].needs)
 }
 
 // bulkBody is the body of a step's record.

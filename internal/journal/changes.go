@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"retry-worker/internal/decision"
 )
@@ -219,11 +218,7 @@ const maxTextBytes = 200
 // bounded returns s storable, cut to maxTextBytes between characters.
 func bounded(s string) string {
 	s = storable(s)
-	limit := min(len(s), maxTextBytes)
-	for limit < len(s) && !utf8.RuneStart(s[limit]) {
-		limit--
-	}
-	return s[:limit]
+	return strings.ToValidUTF8(s[:min(len(s), maxTextBytes)], "")
 }
 
 // save appends the attempt.

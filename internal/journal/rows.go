@@ -142,11 +142,6 @@ type Runs struct {
 
 // Add adds a run.
 func (r *Runs) Add(n Run) {
-	if last := len(r.all) - 1; last >= 0 && r.sorted == len(r.all) && n.First >= r.all[last].First &&
-		n.First <= r.all[last].Last+1 && n.Until == 0 && r.all[last].Until == 0 {
-		r.all[last].Last = max(r.all[last].Last, n.Last)
-		return
-	}
 	if r.all = append(r.all, n); len(r.all) > 2*r.sorted+1024 {
 		r.All()
 	}
@@ -181,31 +176,25 @@ func (r *Runs) Holds(n int64) bool {
 // Missing returns the numbers from 1 through last that are in no run.
 func (r *Runs) Missing(last int64) []Run {
 	r.All()
-	return r.without(Run{First: 1, Last: last})
+	return r.Left([]Run{{First: 1, Last: last}})
 }
 
 // Left returns the parts of runs that are not in r. Call r.All before.
 func (r *Runs) Left(runs []Run) (all []Run) {
 	for _, n := range runs {
-		all = append(all, r.without(n)...)
-	}
-	return all
-}
-
-// without returns the parts of n that are not in r. Call r.All before.
-func (r *Runs) without(n Run) (all []Run) {
-	from, _ := slices.BinarySearchFunc(r.all, n.First, func(r Run, n int64) int { return cmp.Compare(r.Last, n) })
-	for _, gone := range r.all[from:] {
-		if gone.First > n.Last {
-			break
+		from, _ := slices.BinarySearchFunc(r.all, n.First, func(r Run, n int64) int { return cmp.Compare(r.Last, n) })
+		for _, gone := range r.all[from:] {
+			if gone.First > n.Last {
+				break
+			}
+			if n.First < gone.First {
+				all = append(all, Run{First: n.First, Last: gone.First - 1, Until: n.Until})
+			}
+			n.First = gone.Last + 1
 		}
-		if n.First < gone.First {
-			all = append(all, Run{First: n.First, Last: gone.First - 1, Until: n.Until})
+		if n.First <= n.Last {
+			all = append(all, n)
 		}
-		n.First = gone.Last + 1
-	}
-	if n.First <= n.Last {
-		all = append(all, n)
 	}
 	return all
 }

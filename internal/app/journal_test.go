@@ -122,29 +122,3 @@ func TestRecordThatCannotBeRead(t *testing.T) {
 		wait.Until(t, line, func() bool { return r.metric(t, line) })
 	}
 }
-
-// What is given up gets its chance anew, by what was learnt, once a worker begins and each hour.
-func TestChancesAreSetAnew(t *testing.T) {
-	leavesNothing(t)
-	g := gateway.New(t, gateway.Options{})
-	answerAtOnce(g)
-	s := settings(t, g.Addr())
-	key := g.AddJob(analyze("CLM-2-1", "DUPLICATE_CLAIM", 1))
-	r := serve(t, s)
-	wait.Until(t, "given up", func() bool { j, _ := g.Job(key); return len(j.Answers) > 0 })
-	r.stop()
-	r.returned(t, 5*time.Second)
-	db, err := sql.Open("sqlite", strings.TrimPrefix(s.DatabaseURL, "sqlite:"))
-	testkit.Must(t, err)
-	defer db.Close()
-	_, err = db.Exec("UPDATE dead_letters SET chance = 7")
-	testkit.Must(t, err)
-	r = serve(t, s)
-	wait.Until(t, "the chance is even, as nothing was learnt", func() bool {
-		var chance int64
-		err := db.QueryRow("SELECT chance FROM dead_letters").Scan(&chance)
-		return err == nil && chance == journal.ChanceOf(0)
-	})
-	r.stop()
-	r.returned(t, 5*time.Second)
-}

@@ -243,10 +243,6 @@ const (
 	gaugePause = 15 * time.Second
 	// learnPause is the time between two readings of outcomes to learn from.
 	learnPause = time.Minute
-	// weighPause is the time between two updates of the dead letters' chances. weighLease keeps replicas from doing
-	// that at the same time.
-	weighPause = time.Hour
-	weighLease = "chances"
 	// headPause is the time between two log lines of the ledger's head. A truncated or rewritten ledger contradicts
 	// each of them.
 	headPause = time.Hour
@@ -287,20 +283,10 @@ func (s *service) purgeDaily(ctx, _ context.Context) {
 	}
 }
 
-// learn updates the learner, and the dead letters' chances, until ctx ends. If reading fails, the last state holds;
-// retry_worker_journal_up shows it.
+// learn updates the learner until ctx ends. If reading fails, the last state holds; retry_worker_journal_up shows it.
 func (s *service) learn(ctx, _ context.Context) {
-	var weigh time.Time // when it is due
 	every(ctx, learnPause, func(within context.Context) {
-		err := s.learner.Refresh(within, s.clock.Now())
-		if err == nil && !time.Now().Before(weigh) {
-			var mine bool
-			if mine, err = s.store.Lease(within, weighLease, s.settings.WorkerName, weighPause/2); mine {
-				err = s.store.Weigh(within, s.learner.Probability)
-			}
-			weigh = time.Now().Add(weighPause)
-		}
-		if err != nil && ctx.Err() == nil {
+		if err := s.learner.Refresh(within, s.clock.Now()); err != nil && ctx.Err() == nil {
 			s.log.Debug("outcomes could not be read; decisions go by what was learnt before", zap.Error(err))
 		}
 		s.findNew(within)

@@ -143,8 +143,6 @@ type Outbox interface {
 	// AddAdmissions adds to the admissions, and removes those older than AdmissionsKept. Like leases they are no part
 	// of the audit.
 	AddAdmissions(ctx context.Context, all []Admission) error
-	// Weigh updates the Chance of each open dead letter by a Learner's probability for its cause and destination.
-	Weigh(ctx context.Context, probability func(cause *Fingerprint, destination string) float64) error
 }
 
 // Lookup says what to load into a History.

@@ -182,7 +182,7 @@ type DeadLetter struct {
 	// Context is the claim's, Cents its value (decision.Context.Cents).
 	Context decision.Context `json:"context,omitempty"`
 	Cents   int64            `json:"-"`
-	// Chance is the probability that a retry succeeds, in thousandths (ChanceOf). It is updated as more is learnt.
+	// Chance is the probability that a retry succeeds, in thousandths (ChanceOf), as it was foretold when it was made.
 	Chance int64 `json:"-"`
 	// Deadline is the claim's own (R29); the zero time for none.
 	Deadline time.Time `json:"-"`

@@ -108,26 +108,6 @@ func (m *Memory) tells(cause string, words []string) bool {
 	return len(words) > 0
 }
 
-// Weigh implements journal.Outbox.
-func (m *Memory) Weigh(ctx context.Context, probability func(*journal.Fingerprint, string) float64) error {
-	_, err := ask(ctx, m, func() bool {
-		for _, d := range m.letters {
-			cause, destination := m.fingerprints[d.DeadLetter.Fingerprint], ""
-			cause.ID, cause.Policy = d.DeadLetter.Fingerprint, d.Subject.Policy
-			for _, a := range m.attempts(d.Subject) {
-				if a.Record == d.DeadLetter.Record {
-					destination = a.Destination
-				}
-			}
-			if d.DeadLetter.State == journal.DeadLetterOpen {
-				d.DeadLetter.Chance = journal.ChanceOf(probability(&cause, destination))
-			}
-		}
-		return true
-	})
-	return err
-}
-
 // DeadLetterCounts implements deadletter.Reader: it looks at every dead letter there is.
 func (m *Memory) DeadLetterCounts(ctx context.Context, f journal.DeadLetterFilter) ([]deadletter.Count, error) {
 	p, err := deadletter.NewQuery(f, "", 1)

@@ -50,13 +50,6 @@ func (d *doubled) differs() error {
 	return d.broken
 }
 
-// Weigh weighs in both.
-func (d *doubled) Weigh(ctx context.Context, probability func(*journal.Fingerprint, string) float64) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return errors.Join(d.memory.Weigh(ctx, probability), d.Store.Weigh(ctx, probability))
-}
-
 // Expunge expunges in both, and compares what they found.
 func (d *doubled) Expunge(ctx context.Context, of journal.Scope,
 	step func(journal.Head, *journal.Expunging) (*journal.Changes, error)) error {

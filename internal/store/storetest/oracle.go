@@ -78,7 +78,7 @@ var oracleVerbs = []journal.BulkVerb{journal.BulkPause, journal.BulkResume, jour
 
 // steps are the kinds of step, the frequent ones several times.
 var steps = []string{"fail", "fail", "fail", "fail", "fail", "fail", "fail", "fail", "outcome", "reject", "seen", "review", "review", "note", "note", "deliver", "deliver", "publish",
-	"arrive", "arrive", "depart", "destination", "start", "start", "decide", "decide", "refuse", "verb", "teach", "tell", "purge", "erase", "weigh"}
+	"arrive", "arrive", "depart", "destination", "start", "start", "decide", "decide", "refuse", "verb", "teach", "tell", "purge", "erase"}
 
 // step does something to a subject or to a bulk run. A step that the rules refuse changes nothing.
 func (o *oracle) step(r *rapid.T, of journal.Subject) {
@@ -121,8 +121,6 @@ func (o *oracle) step(r *rapid.T, of journal.Subject) {
 		through := rapid.Int64Range(0, o.memory.End().Record).Draw(r, "through")
 		_, _, err = testkit.PurgeAt(ctx, o.both, o.now, rapid.Int64Range(0, through).Draw(r, "after"), through,
 			rapid.IntRange(1, 30).Draw(r, "at most"))
-	case "weigh":
-		err = o.weigh(ctx, r)
 	case "erase":
 		_, err = o.journal.Erase(ctx, o.both, journal.Erasure{Subject: of, Reason: "x", By: text().Draw(r, "by")})
 	case "arrive":
@@ -164,14 +162,6 @@ func (o *oracle) destination(r *rapid.T, version int64) journal.DestinationBody 
 		return journal.DestinationBody{Command: &destination.Order{Verb: destination.SendCanary, Reason: "x", By: text().Draw(r, "by")}}
 	}
 	return journal.DestinationBody{Version: version, State: new(destination.New(o.now)), Went: destination.Down}
-}
-
-// weigh changes the dead letters' chances.
-func (o *oracle) weigh(ctx context.Context, r *rapid.T) error {
-	most := rapid.Float64Range(0, 0.99).Draw(r, "chance")
-	return o.both.Weigh(ctx, func(cause *journal.Fingerprint, destination string) float64 {
-		return most / float64(1+len(cause.Reason)+len(destination))
-	})
 }
 
 // holds fails if the store refused a step, or differs from the memory store.

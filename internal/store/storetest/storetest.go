@@ -95,7 +95,6 @@ var (
 		{"a purge of a portal's many states", testPurgeOfAPortal},
 		{"what a grown journal recorded since an instant", testGrown},
 		{"after it was closed", testClosed},
-		{"what is urgent comes first", testUrgent},
 	}
 	archived = []test{
 		{"dead letters in pages", testLetterPages},
@@ -126,6 +125,7 @@ var ofDatabases = []struct {
 	run  func(t *testing.T, d *Database)
 }{
 	{"a binary that is too old is refused", testTooOld},
+	{"what is urgent comes first", testUrgent},
 	{"many open a new database at once", testOpeners},
 	{"a reader makes nothing", testReaderFirst},
 	{"single edits are found", testEdits},

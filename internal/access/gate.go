@@ -91,13 +91,13 @@ type Gate struct {
 	changed     limits[string] // by name
 	strangers   func() *zap.Logger
 	openID      *openID // nil where there is no provider
-	// localKey signs forms if there are no tokens. A restart makes open forms stale.
-	localKey [32]byte
+	// localForm is everybody's form token if there are no tokens. A restart makes open forms stale.
+	localForm string
 }
 
 // New returns a Gate.
 func New(o Options) *Gate {
-	g := &Gate{Options: o, crossOrigin: http.NewCrossOriginProtection(),
+	g := &Gate{Options: o, crossOrigin: http.NewCrossOriginProtection(), localForm: rand.Text(),
 		asked:   limits[netip.Prefix]{every: time.Second / perSecond, burst: burst},
 		wrong:   limits[netip.Prefix]{every: perGuess, burst: guessesAtOnce},
 		changed: limits[string]{every: perChange, burst: changesAtOnce}}
@@ -105,7 +105,6 @@ func New(o Options) *Gate {
 		g.Log = zap.NewNop()
 	}
 	g.strangers = sampled(g.Log)
-	_, _ = rand.Read(g.localKey[:]) // never fails
 	if o.Provider != nil {
 		g.openID = newOpenID(*o.Provider, o.Now, g.providerFailed)
 		if g.Tokens == nil {
@@ -150,7 +149,7 @@ func FormToken(ctx context.Context) string { return askerIn(ctx).form }
 // SessionEnds returns when the session in ctx ends; the zero time if there is none (Local, a bearer).
 func SessionEnds(ctx context.Context) time.Time {
 	if s := askerIn(ctx).session; s != nil {
-		return s.ends
+		return s.ends()
 	}
 	return time.Time{}
 }
@@ -278,7 +277,7 @@ func (g *Gate) Deny(w http.ResponseWriter, r *http.Request, err error) {
 // identify returns who sends a request; an asker without a role is nobody.
 func (g *Gate) identify(w http.ResponseWriter, r *http.Request) (*asker, *Refusal) {
 	if g.Tokens == nil {
-		return &asker{Identity: Local(), form: signature(g.localKey[:], LocalName)}, nil
+		return &asker{Identity: Local(), form: g.localForm}, nil
 	}
 	if headers := r.Header.Values("Authorization"); len(headers) > 0 {
 		return g.bearer(w, r, headers)
@@ -295,10 +294,10 @@ func (g *Gate) identify(w http.ResponseWriter, r *http.Request) (*asker, *Refusa
 		return nil, g.unkept(err, "so it is not known whether this log-in still holds")
 	case s == nil:
 		return &asker{}, nil
-	case s.grant != nil && s.sealed != value:
-		sessionCookie.set(w, r, s.sealed, s.ends.Sub(g.Now()))
+	case s.value != value: // the provider has said something else since
+		sessionCookie.set(w, r, s.value, s.ends().Sub(g.Now()))
 	}
-	return &asker{Identity: s.identity(), session: s, form: s.formToken(), again: func() Identity {
+	return &asker{Identity: s.identity(), session: s, form: s.form(), again: func() Identity {
 		s, _ := g.session(r.Context(), value) // nil, for nobody, if that is not known
 		return s.identity()
 	}}, nil
@@ -306,22 +305,19 @@ func (g *Gate) identify(w http.ResponseWriter, r *http.Request) (*asker, *Refusa
 
 // session returns the session of a cookie's value; nil if there is none, or it has ended.
 func (g *Gate) session(ctx context.Context, value string) (*session, error) {
-	s := g.Tokens().session(value, g.Now())
-	if s == nil && g.openID != nil {
-		s = g.openID.session(value)
-	}
+	s := g.sessionOf(value)
 	if s == nil {
 		return nil, nil
 	}
 	if ended, err := g.hasEnded(ctx, s); ended || err != nil {
 		return nil, err
 	}
-	if s.grant == nil {
+	if s.Grant == nil {
 		return s, nil
 	}
 	now, err := g.openID.current(ctx, s)
 	if now != nil {
-		g.openID.people.Store(s.token.Name, now.identity())
+		g.openID.people.Store(now.account.Name, now.identity())
 	}
 	return now, err
 }
@@ -331,7 +327,7 @@ func (s *session) identity() Identity {
 	if s == nil {
 		return Identity{}
 	}
-	return s.token.identity()
+	return s.account.identity()
 }
 
 func (t *Token) identity() Identity { return Identity{t.Name, t.Role, t.Teams} }

@@ -79,8 +79,7 @@ func (g *Gate) logIn(w http.ResponseWriter, r *http.Request) {
 		g.loginPage(w, r, next, refusal)
 		return
 	}
-	s := newSession(t, g.Now())
-	if refusal := g.welcome(w, r, &s, next); refusal != nil {
+	if refusal := g.welcome(w, r, newSession(g.Now()).of(t), next); refusal != nil {
 		g.refuse(w, r, *refusal)
 	}
 }
@@ -90,7 +89,7 @@ func (g *Gate) welcome(w http.ResponseWriter, r *http.Request, s *session, next 
 	if err := g.end(r.Context(), askerIn(r.Context()).session); err != nil {
 		return g.unkept(err, "so the log-in before this one could not be ended")
 	}
-	sessionCookie.set(w, r, s.value(), s.ends.Sub(g.Now()))
+	sessionCookie.set(w, r, s.value, s.ends().Sub(g.Now()))
 	who := s.identity()
 	g.Log.Info("somebody logged in", zap.String("event", "logged_in"), zap.String("token", who.Name),
 		zap.Stringer("role", who.Role))
@@ -210,7 +209,7 @@ func (g *Gate) sendToProvider(w http.ResponseWriter, r *http.Request) *Refusal {
 	p := pending{rand.Text(), rand.Text(), oauth2.GenerateVerifier(), safeNext(r.URL.Query().Get("next")),
 		g.Now().Add(pendingLife)}
 	err := g.openID.ask(r.Context(), func(_ context.Context, provider *oidc.Provider) error {
-		pendingCookie.set(w, r, g.openID.seal("login", p), pendingLife)
+		pendingCookie.set(w, r, seal(g.openID.seals, "login", p), pendingLife)
 		to := g.openID.oauth(provider, callbackOf(r)).AuthCodeURL(p.State, oidc.Nonce(p.Nonce),
 			oauth2.S256ChallengeOption(p.Verifier))
 		http.Redirect(w, r, to, http.StatusSeeOther)
@@ -223,7 +222,7 @@ func (g *Gate) sendToProvider(w http.ResponseWriter, r *http.Request) *Refusal {
 func (g *Gate) comeBack(w http.ResponseWriter, r *http.Request) *Refusal {
 	var p pending
 	q := r.URL.Query()
-	known := g.openID.open("login", pendingCookie.value(r), &p) && g.Now().Before(p.Ends)
+	known := open(g.openID.seals, "login", pendingCookie.value(r), &p) && g.Now().Before(p.Ends)
 	pendingCookie.set(w, r, "", 0)
 	if !known || subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(p.State)) != 1 {
 		return &Refusal{Status: http.StatusBadRequest, Code: CodeLoginStale,
@@ -254,7 +253,7 @@ func (o *openID) logIn(ctx context.Context, redirect, code string, begun *pendin
 		case subtle.ConstantTimeCompare([]byte(verified.Nonce), []byte(begun.Nonce)) != 1:
 			return errors.New("the token belongs to another log-in: its nonce is not the one that was sent")
 		}
-		s = o.begin(g)
+		s = o.granted(newSession(o.now()), g)
 		return nil
 	})
 	return s, err

@@ -2,11 +2,7 @@ package access
 
 import (
 	"context"
-	"crypto/aes"
 	"crypto/cipher"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -28,8 +24,8 @@ const (
 	// providerTime bounds one request to the provider, providerRest is the pause after one that failed.
 	providerTime = 5 * time.Second
 	providerRest = 5 * time.Second
-	// maxSealedBytes limits a cookie's value: browsers keep 4096 bytes with its name.
-	maxSealedBytes = 3800
+	// maxCookieBytes limits a cookie's value: browsers keep 4096 bytes with its name.
+	maxCookieBytes = 3800
 )
 
 // catalogueName matches the names that a catalogue's teams can have.
@@ -59,9 +55,7 @@ type openID struct {
 	Provider
 	now    func() time.Time
 	failed func(error)
-	// key comes from the client's secret, so that every replica has it.
-	key    [sha256.Size]byte
-	seals  cipher.AEAD
+	seals  cipher.AEAD // by the client's secret, which every replica has
 	client *http.Client
 	// failures counts the requests without an answer, or with a 5xx.
 	failures atomic.Int64
@@ -87,26 +81,20 @@ type renewal struct {
 
 // grant is what the provider said about a person. The browser keeps it, sealed.
 type grant struct {
-	ID, Subject, Name string
-	Role              Role
-	Teams             Teams
+	Subject, Name string
+	Role          Role
+	Teams         Teams
 	// Refresh is the token to ask the provider again; if it is empty, the grant ends for good.
 	Refresh string
-	// Began is when the person logged in, Asked when the provider answered last, Until when that answer ends.
-	Began, Asked, Until time.Time
+	// Asked is when the provider answered last, Until when that answer ends.
+	Asked, Until time.Time
 }
 
+func (g *grant) account() *Token { return &Token{Name: g.Name, Role: g.Role, Teams: g.Teams} }
+
 func newOpenID(p Provider, now func() time.Time, failed func(error)) *openID {
-	o := &openID{Provider: p, now: now, failed: failed, newest: map[string]*renewal{}}
-	key := derived([]byte(p.ClientSecret), []byte(p.Issuer+" "+p.ClientID), "oidc")
-	o.key = [sha256.Size]byte(key)
-	block, err := aes.NewCipher(key)
-	if err == nil {
-		o.seals, err = cipher.NewGCMWithRandomNonce(block)
-	}
-	if err != nil {
-		panic("access: " + err.Error()) // only for a wrong length
-	}
+	o := &openID{Provider: p, now: now, failed: failed, newest: map[string]*renewal{},
+		seals: sealer([]byte(p.ClientSecret), []byte(p.Issuer+" "+p.ClientID), "oidc")}
 	o.client = &http.Client{Timeout: providerTime, Transport: o,
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse // the client's secret goes to the provider alone
@@ -186,7 +174,7 @@ func (o *openID) person(ctx context.Context, p *oidc.Provider, raw, refresh stri
 		g.Until = t.Expiry
 	}
 	err = o.grants(&g, claims)
-	if err == nil && len(o.seal("session", g)) > maxSealedBytes {
+	if err == nil && len(o.granted(newSession(o.now()), g).value) > maxCookieBytes {
 		err = fmt.Errorf("%s has so many teams that no cookie holds them: let the claim %s name the catalogue's teams alone",
 			g.Name, o.TeamClaim)
 	}
@@ -244,41 +232,30 @@ func claimed(claims map[string]any, path string) (texts []string) {
 	return texts
 }
 
-// session returns the session of a cookie's value; nil if it is not ours or has ended for good. It does not ask the
-// provider; current does.
-func (o *openID) session(value string) *session {
-	var g grant
-	if !o.open("session", value, &g) || !o.now().Before(g.Began.Add(sessionLife)) || g.Began.After(o.now().Add(skew)) {
-		return nil
+// granted returns s with a grant.
+func (o *openID) granted(s session, g grant) *session {
+	s.Grant, s.account = &g, g.account()
+	if s.value = "." + seal(o.seals, "session", s); len(s.value) > maxCookieBytes && g.Refresh != "" {
+		g.Refresh = "" // too long for a cookie: the person is sent to the provider again when the grant ends
+		s.value = "." + seal(o.seals, "session", s)
 	}
-	return o.sessionOf(g, value)
-}
-
-func (o *openID) sessionOf(g grant, sealed string) *session {
-	t := &Token{Name: g.Name, Role: g.Role, Teams: g.Teams, hash: o.key}
-	return &session{token: t, payload: g.ID, ends: g.Began.Add(sessionLife), sealed: sealed, grant: &g}
-}
-
-// begin returns a new session with the grant.
-func (o *openID) begin(g grant) *session {
-	g.ID, g.Began = rand.Text(), o.now()
-	return o.sessionOf(g, o.seal("session", g))
+	return &s
 }
 
 // current returns the session with the newest grant; nil if the provider grants nothing any more. It asks the provider
 // again when half of the last answer's time is over. A refusal does not end the session before the rest is over:
 // another replica may have used the refresh token, and given the browser its answer. The error is errAway.
 func (o *openID) current(ctx context.Context, s *session) (*session, error) {
-	r := o.renewal(s.grant)
+	r := o.renewal(s)
 	if !r.mu.TryLock() {
-		if o.now().Before(s.grant.Until) { // another request asks the provider, which may be slow
+		if o.now().Before(s.Grant.Until) { // another request asks the provider, which may be slow
 			return s, nil
 		}
 		r.mu.Lock()
 	}
 	defer r.mu.Unlock()
-	if r.grant.Asked.Before(s.grant.Asked) {
-		r.grant = *s.grant
+	if r.grant.Asked.Before(s.Grant.Asked) {
+		r.grant = *s.Grant
 	}
 	now := o.now()
 	if due := r.grant.Asked.Add(r.grant.Until.Sub(r.grant.Asked) / 2); !now.Before(due) && r.grant.Refresh != "" &&
@@ -291,10 +268,10 @@ func (o *openID) current(ctx context.Context, s *session) (*session, error) {
 		}
 	}
 	switch g := r.grant; {
-	case now.Before(g.Until) && g.Asked.Equal(s.grant.Asked):
+	case now.Before(g.Until) && g.Asked.Equal(s.Grant.Asked):
 		return s, nil
 	case now.Before(g.Until):
-		return o.sessionOf(g, o.seal("session", g)), nil
+		return o.granted(*s, g), nil
 	case errors.Is(r.err, errAway):
 		return nil, errAway
 	default:
@@ -302,16 +279,16 @@ func (o *openID) current(ctx context.Context, s *session) (*session, error) {
 	}
 }
 
-// renewal returns the renewal of a grant's session, and removes those of sessions that have ended.
-func (o *openID) renewal(g *grant) *renewal {
+// renewal returns the renewal of a session, and removes those of sessions that have ended.
+func (o *openID) renewal(s *session) *renewal {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if r := o.newest[g.ID]; r != nil {
+	if r := o.newest[s.ID]; r != nil {
 		return r
 	}
 	maps.DeleteFunc(o.newest, func(_ string, r *renewal) bool { return !o.now().Before(r.ends) })
-	r := &renewal{grant: *g, ends: g.Began.Add(sessionLife)}
-	o.newest[g.ID] = r
+	r := &renewal{grant: *s.Grant, ends: s.ends()}
+	o.newest[s.ID] = r
 	return r
 }
 
@@ -329,32 +306,7 @@ func (o *openID) renew(ctx context.Context, old grant) (fresh grant, err error) 
 		if err == nil && fresh.Subject != old.Subject {
 			return errors.New("renew the log-in: the provider names another person")
 		}
-		fresh.ID, fresh.Began = old.ID, old.Began
 		return err
 	})
 	return fresh, err
-}
-
-// seal encrypts a value for a cookie. Only replicas with the client's secret can read or make one.
-func (o *openID) seal(purpose string, v any) string {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic("access: " + err.Error()) // of texts and instants, which cannot fail
-	}
-	sealed := sessionText.EncodeToString(o.seals.Seal(nil, nil, text, []byte(purpose)))
-	if g, is := v.(grant); is && len(sealed) > maxSealedBytes && g.Refresh != "" {
-		g.Refresh = "" // too long for a cookie: the person is sent to the provider again when the grant ends
-		return o.seal(purpose, g)
-	}
-	return sealed
-}
-
-// open reads what seal made for the purpose into v, and reports whether it could.
-func (o *openID) open(purpose, sealed string, v any) bool {
-	b, err := sessionText.DecodeString(sealed)
-	if err != nil {
-		return false
-	}
-	text, err := o.seals.Open(nil, nil, b, []byte(purpose))
-	return err == nil && json.Unmarshal(text, v) == nil
 }

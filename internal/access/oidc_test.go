@@ -144,7 +144,7 @@ func TestProviderLogIn(t *testing.T) {
 	p.is(t, "at first", "maria operator faturamento,ti")
 	knows := func(want string) {
 		t.Helper()
-		known, others := w.accounts()
+		known, others := w.gate.Accounts()
 		if got := fmt.Sprint(known, others); got != want {
 			t.Errorf("these are known: %s, want %s", got, want)
 		}

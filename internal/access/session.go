@@ -2,13 +2,13 @@ package access
 
 import (
 	"context"
+	"crypto/aes"
+	"crypto/cipher"
 	"crypto/hkdf"
-	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/base64"
-	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -23,95 +23,108 @@ const (
 	sessionLife = 12 * time.Hour
 	// skew is how far the clocks of replicas, which read one another's sessions, may differ.
 	skew = time.Minute
-
-	sessionIDBytes = 16
 )
 
-// session is one browser's log-in. It lives in its cookie alone: `payload.signature`, both base64; the payload is a
-// random id (16 bytes), the second of the log-in (8 bytes) and the token's name. It is signed with a key made of the
-// token's stored hash. So every replica can check it, a restart does not end it, and it ends when its token is taken
-// out, replaced or expires. The role is the token's at each request.
+// session is one browser's log-in. It lives in its cookie alone, as `NAME.SEALED`: sealed by the token of that name, or
+// by the provider if the name is empty. So every replica can check it, a restart does not end it, and it ends when its
+// token is taken out, replaced or expires. The role is the token's at each request.
 type session struct {
-	token   *Token
-	payload string
-	ends    time.Time
-	// grant is what an OpenID provider said, sealed the cookie's value with it; nil for a session of a token.
-	grant  *grant
-	sealed string
-}
+	ID    string // 128 random bits
+	Began time.Time
+	// Grant is what an OpenID provider said; nil for a session of a token.
+	Grant *grant `json:",omitempty"`
 
-var sessionText = base64.RawURLEncoding
+	account *Token // for the provider's people one that no file has
+	value   string // of the cookie
+}
 
 // newSession returns a session that begins at now.
-func newSession(t *Token, now time.Time) session {
-	b := make([]byte, sessionIDBytes)
-	_, _ = rand.Read(b) // never fails
-	b = binary.BigEndian.AppendUint64(b, uint64(now.Unix()))
-	b = append(b, t.Name...)
-	return session{token: t, payload: sessionText.EncodeToString(b), ends: sessionEnd(t, now)}
+func newSession(now time.Time) session {
+	return session{ID: rand.Text(), Began: now.Truncate(time.Second)}
 }
 
-// sessionEnd returns when a session ends: after sessionLife, or with its token if that comes first.
-func sessionEnd(t *Token, began time.Time) time.Time {
-	ends := time.Unix(began.Unix(), 0).Add(sessionLife)
-	if !t.Expires.IsZero() && t.Expires.Before(ends) {
-		return t.Expires
+// of returns s as one of the token's sessions.
+func (s session) of(t *Token) *session {
+	s.account, s.value = t, t.Name+"."+seal(t.seals(), "session", s)
+	return &s
+}
+
+// ends returns when s ends: after sessionLife, or with its token if that comes first.
+func (s *session) ends() time.Time {
+	ends := s.Began.Add(sessionLife)
+	if t := s.account.Expires; !t.IsZero() && t.Before(ends) {
+		return t
 	}
 	return ends
 }
 
-// value returns the cookie's value.
-func (s *session) value() string {
-	if s.grant != nil {
-		return s.sealed
-	}
-	return s.payload + "." + s.token.sign("session", s.payload)
-}
-
-// formToken returns what the session's forms carry, so that no other page can fill them in.
-func (s *session) formToken() string { return s.token.sign("form", s.payload) }
-
-// sign returns the HMAC-SHA-256 of text for one purpose.
-func (t *Token) sign(purpose, text string) string {
-	return signature(derived(t.hash[:], nil, purpose), text)
-}
-
-// derived returns a key made of a secret, for one purpose.
-func derived(secret, salt []byte, purpose string) []byte {
-	key, err := hkdf.Key(sha256.New, secret, salt, "retry-worker "+purpose+" v1", sha256.Size)
-	if err != nil {
-		panic("access: " + err.Error()) // only for a key longer than HKDF makes
-	}
-	return key
-}
-
-func signature(key []byte, text string) string {
-	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte(text))
-	return sessionText.EncodeToString(mac.Sum(nil))
-}
-
-// session returns the session of a cookie's value; nil if there is none, or it has ended at now.
-func (t *Tokens) session(value string, now time.Time) *session {
-	payload, signature, _ := strings.Cut(value, ".")
-	b, err := sessionText.DecodeString(payload)
-	if err != nil || len(b) <= sessionIDBytes+8 {
+// sessionOf returns the session of a cookie's value; nil if it is not ours, or its time is over. It asks no provider.
+func (g *Gate) sessionOf(value string) *session {
+	s := &session{value: value}
+	end := strings.LastIndexByte(value, '.')
+	if end < 0 {
 		return nil
 	}
-	began := time.Unix(int64(binary.BigEndian.Uint64(b[sessionIDBytes:])), 0)
-	token := t.named(string(b[sessionIDBytes+8:]))
-	if token == nil {
+	name, sealed := value[:end], value[end+1:]
+	switch t := g.Tokens().named(name); {
+	case t != nil && open(t.seals(), "session", sealed, s):
+		s.account = t
+	case name == "" && g.openID != nil && open(g.openID.seals, "session", sealed, s):
+		s.account = s.Grant.account()
+	default:
 		return nil
 	}
-	// The text is signed, not the bytes it decodes to, so that there is only one way to write a session.
-	if subtle.ConstantTimeCompare([]byte(signature), []byte(token.sign("session", payload))) != 1 {
-		return nil
-	}
-	s := &session{token: token, payload: payload, ends: sessionEnd(token, began)}
-	if began.After(now.Add(skew)) || !now.Before(s.ends) {
+	if now := g.Now(); s.Began.After(now.Add(skew)) || !now.Before(s.ends()) {
 		return nil
 	}
 	return s
+}
+
+// form returns what the session's forms carry, so that no other page can fill them in.
+func (s *session) form() string {
+	sum := sha256.Sum256([]byte("form " + s.ID))
+	return cookieText.EncodeToString(sum[:])
+}
+
+// seals returns what seals the token's sessions.
+func (t *Token) seals() cipher.AEAD { return sealer(t.hash[:], nil, "session") }
+
+// sealer returns what seals and opens values for cookies, with a key made of a secret.
+func sealer(secret, salt []byte, purpose string) cipher.AEAD {
+	var block cipher.Block
+	var seals cipher.AEAD
+	key, err := hkdf.Key(sha256.New, secret, salt, "retry-worker "+purpose+" v2", sha256.Size)
+	if err == nil {
+		block, err = aes.NewCipher(key)
+	}
+	if err == nil {
+		seals, err = cipher.NewGCMWithRandomNonce(block)
+	}
+	if err != nil {
+		panic("access: " + err.Error()) // only for a wrong length
+	}
+	return seals
+}
+
+var cookieText = base64.RawURLEncoding
+
+// seal encrypts a value, so that only who has the secret can read or make it.
+func seal(by cipher.AEAD, purpose string, v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic("access: " + err.Error()) // of texts and instants, which cannot fail
+	}
+	return cookieText.EncodeToString(by.Seal(nil, nil, text, []byte(purpose)))
+}
+
+// open reads what seal made for the purpose into v, and reports whether it could. There is only one way to write it.
+func open(by cipher.AEAD, purpose, sealed string, v any) bool {
+	b, err := cookieText.DecodeString(sealed)
+	if err != nil || cookieText.EncodeToString(b) != sealed {
+		return false
+	}
+	text, err := by.Open(nil, nil, b, []byte(purpose))
+	return err == nil && json.Unmarshal(text, v) == nil
 }
 
 // OverTLS reports whether the browser speaks TLS, to us or to a proxy that says so. A client that lies gets stricter
@@ -173,7 +186,7 @@ type EndedSessions interface {
 // storeTime bounds one call of EndedSessions.
 const storeTime = 3 * time.Second
 
-func (s *session) id() [sha256.Size]byte { return sha256.Sum256([]byte(s.payload)) }
+func (s *session) id() [sha256.Size]byte { return sha256.Sum256([]byte(s.ID)) }
 
 // hasEnded reports whether a session was ended early. Until the journal is open, none counts as ended, but nothing in
 // the journal is served either.
@@ -200,7 +213,7 @@ func (g *Gate) end(ctx context.Context, s *session) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	return store.EndSession(ctx, s.id(), s.ends.Add(skew), g.Now())
+	return store.EndSession(ctx, s.id(), s.ends().Add(skew), g.Now())
 }
 
 // unkept returns the refusal for an EndedSessions that failed with err; what says what that means for the person.

@@ -115,8 +115,7 @@ var security = []string{"X-Content-Type-Options", "X-Frame-Options", "Referrer-P
 // kept are the sessions that ended early, as the store has them.
 func (s *story) kept() (lines string) {
 	for name, value := range s.held {
-		payload, _, _ := strings.Cut(value, ".")
-		if until, is := s.ended.until[sha256.Sum256([]byte(payload))]; is {
+		if until, is := s.ended.until[s.gate.IDOf(value)]; is {
 			lines += fmt.Sprintln(name, "until", until.Sub(start))
 		}
 	}

@@ -180,7 +180,7 @@ func (e *FileError) Error() string { return strings.Join(e.problems, "\n") }
 // Load reads the tokens file at path. The error is a *FileError if the content is wrong, and otherwise one line: the
 // file cannot be read, others can read or replace it, or it has more than 256 KiB.
 //
-// Whoever can read the file can sign sessions with its hashes (see session), so it is as secret as the tokens.
+// Whoever can read the file can seal sessions with its hashes (see session), so it is as secret as the tokens.
 func Load(path string) (*Tokens, error) {
 	content, err := readFile(path)
 	if err != nil {

@@ -32,8 +32,7 @@ type world struct {
 	logs    *observer.ObservedLogs
 	page    access.Login // the last one shown
 	ended   *fakeEnded
-	// accounts returns those that the Gate knows.
-	accounts func() (known []access.Identity, others bool)
+	gate    *access.Gate
 	// provider is for log-ins too; nil: none.
 	provider *access.Provider
 }
@@ -137,7 +136,7 @@ func (w *world) open(tokens func() *access.Tokens) {
 		}
 		who(rw, r)
 	})
-	w.handler, w.accounts = gate.Middleware(mux), gate.Accounts
+	w.handler, w.gate = gate.Middleware(mux), gate
 }
 
 // slow is a clock that moves a second with each line of the log, so that no line is dropped for their number.

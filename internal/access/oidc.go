@@ -38,7 +38,7 @@ var errAway = errors.New("the OpenID provider cannot be reached")
 type Provider struct {
 	Issuer       string `group:"Console and API" env:"RETRY_WORKER_OIDC_ISSUER" with:"RETRY_WORKER_OIDC_CLIENT_ID RETRY_WORKER_OIDC_CLIENT_SECRET_FILE" desc:"OpenID provider that people log in by: https://…; empty: none"`
 	ClientID     string `env:"RETRY_WORKER_OIDC_CLIENT_ID" with:"RETRY_WORKER_OIDC_ISSUER" desc:"id of the provider's client; its redirect address is …/login/callback"`
-	ClientSecret string `env:"RETRY_WORKER_OIDC_CLIENT_SECRET" with:"RETRY_WORKER_OIDC_ISSUER" file:"only" desc:"file with the client's secret, which signs the sessions too"`
+	ClientSecret string `env:"RETRY_WORKER_OIDC_CLIENT_SECRET" with:"RETRY_WORKER_OIDC_ISSUER" file:"only" desc:"file with the client's secret, which seals the sessions too"`
 	RoleClaim    string `env:"RETRY_WORKER_OIDC_ROLE_CLAIM" default:"roles" desc:"claim that holds viewer, operator or admin, or a list with some of them; dots lead into objects: realm_access.roles"`
 	TeamClaim    string `env:"RETRY_WORKER_OIDC_TEAM_CLAIM" with:"RETRY_WORKER_OIDC_ISSUER" desc:"claim that holds a person's team, or a list of them; empty: the provider binds nobody to teams"`
 }

@@ -34,9 +34,6 @@ func (b *builder) backoff(path string, doc *backoff) decision.BackoffRule {
 	case doc.Exponential != nil:
 		rule.Base, rule.Factor = doc.Exponential.Base, doc.Exponential.Factor
 		delays = []delay{{path + ".exponential.base", rule.Base}}
-		if !b.has(path + ".max") {
-			b.problem(path+".max", "nothing", "the longest wait, as an exponential backoff grows")
-		}
 	case len(doc.List) > 0:
 		rule.Base, delays = 0, nil
 		for i, d := range doc.List {

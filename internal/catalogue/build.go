@@ -25,9 +25,6 @@ func (b *builder) build(doc *document) {
 	for name, t := range doc.Teams {
 		b.catalogue.Teams[decision.Team(name)] = t
 		b.teams = append(b.teams, name)
-		if at := join("teams", name); b.has(at+".digest") && !b.has(at+".email") && !b.has(at+".webhook") {
-			b.problem(at+".digest", "the digest of a team that is told by no way", "email or webhook beside it")
-		}
 	}
 	slices.Sort(b.teams)
 	b.named = make(map[decision.Team]bool)
@@ -49,9 +46,6 @@ func (b *builder) policy(name string, doc *policy) *decision.Policy {
 	p.UnknownError = cmp.Or(p.UnknownError, decision.RetryUnknown)
 	if name == decision.DefaultPolicy {
 		p.InvalidID = decision.InvalidClaimID
-	}
-	if p.Stretch && p.Destination == nil {
-		b.problem(path+".stretch", "a policy without a destination", "destination beside it, which tells what is waited for")
 	}
 	for key := range slices.Chunk(b.at(path+".context").Content, 2) { // in the order of the file
 		name := key[0].Value

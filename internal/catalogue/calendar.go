@@ -29,10 +29,6 @@ func (b *builder) calendar(path string, doc *calendarSettings) *calendar.Calenda
 		b.mismatch(path+".zone", "a name of the time zone database, such as "+defaultZone)
 		return nil
 	}
-	if !b.has(path+".windows") && !b.has(path+".holidays") {
-		b.problem(path, "neither windows nor holidays", "one of them, or no such key")
-		return nil
-	}
 	c, err := calendar.New(zone, doc.Windows, b.holidays(path+".holidays", doc.Holidays))
 	if never, ok := errors.AsType[calendar.NeverOpenError](err); ok {
 		found, at := "holidays that leave no day open", path+".holidays"
@@ -104,15 +100,11 @@ func withFiles(source string, content []byte) []byte {
 // openings gives each policy its destinations, or a calendar of its own.
 func (b *builder) openings(doc *document) {
 	for name, p := range b.catalogue.Policies {
-		path := join("policies", name) + ".calendar"
-		switch own := doc.Policies[name].Calendar; {
-		case own != nil && p.Destination != nil:
-			b.problem(path, "a calendar of a policy with destinations", "it below destinations, for default or one of them")
-		case own != nil:
-			p.Destinations.Others = destination.Defaults()
-			p.Destinations.Others.Calendar = b.calendar(path, own)
-		case p.Destination != nil:
+		if p.Destination != nil {
 			p.Destinations = b.catalogue.Destinations
+		} else if own := doc.Policies[name].Calendar; own != nil {
+			p.Destinations.Others = destination.Defaults()
+			p.Destinations.Others.Calendar = b.calendar(join("policies", name)+".calendar", own)
 		}
 	}
 }

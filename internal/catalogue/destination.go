@@ -18,9 +18,6 @@ const defaultDestination = "default"
 func (b *builder) destinations(doc *document) {
 	all := &b.catalogue.Destinations
 	all.Named = make(map[string]destination.Settings, len(doc.Destinations))
-	if at := join("destinations", defaultDestination) + ".label"; b.has(at) {
-		b.mismatch(at, "a label of one destination: default is many")
-	}
 	all.Others = b.settings(defaultDestination, doc.Destinations[defaultDestination], destination.Defaults())
 	for _, name := range slices.Sorted(maps.Keys(doc.Destinations)) {
 		if name != defaultDestination {

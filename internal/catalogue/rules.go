@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
 )
@@ -62,32 +60,21 @@ func (s *ruleSet) addAll(path string, rules []classify.Rule, builtIn bool, class
 	}
 }
 
-// add adds a rule. It may lack name and reason if it holds nothing but codes that are reasons themselves.
+// add adds a rule. It may lack name and reason if it holds nothing but codes that are reasons themselves: the schema
+// asks for them otherwise.
 func (s *ruleSet) add(path string, r classify.Rule) {
 	s.rules, s.paths = append(s.rules, r), append(s.paths, path)
-	var keys, given []string
 	for _, l := range r.Lists() {
-		if keys = append(keys, l.Key); s.has(path + "." + l.Key) {
-			given = append(given, l.Key)
-		}
 		for i, item := range l.Items {
 			s.once(itemOf(path+"."+l.Key, i), l.Key, item)
 		}
 	}
-	if len(given) == 0 && s.at(path).Kind == yaml.MappingNode { // other kinds are already reported
-		s.problem(path, "a rule that matches nothing", "at least one of "+strings.Join(keys, ", "))
-	}
 	s.once(path+".name", "name", r.Name)
-	if s.has(path+".name") || slices.ContainsFunc(given, func(key string) bool { return key != "codes" }) {
-		for _, key := range []string{"name", "reason"} {
-			if at := path + "." + key; !s.has(at) {
-				s.problem(at, "nothing", "this key, as the rule is more than codes that are reasons themselves")
-			}
-		}
+	if s.has(path+".name") || s.has(path+".reason") {
 		return
 	}
 	for i, code := range r.Codes {
-		if code != "" && !s.has(path+".reason") && !slices.Contains(decision.RuleReasons(), classify.Reason(code)) {
+		if code != "" && !slices.Contains(decision.RuleReasons(), classify.Reason(code)) {
 			s.mismatch(itemOf(path+".codes", i), "a code that is a reason itself, or the key reason beside codes")
 		}
 	}

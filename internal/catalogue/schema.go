@@ -2,6 +2,7 @@ package catalogue
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -65,7 +66,7 @@ func (r *reader) refuse(e *jsonschema.ValidationError) {
 	switch k := e.ErrorKind.(type) {
 	case *kind.Required:
 		for _, key := range k.Missing {
-			r.problem(join(path, key), "nothing", r.missing(path, key))
+			r.problem(join(path, key), "nothing", cmp.Or(broken.Title, r.missing(path, key)))
 		}
 	case *kind.AdditionalProperties:
 		for _, key := range k.Properties {
@@ -79,8 +80,6 @@ func (r *reader) refuse(e *jsonschema.ValidationError) {
 			}
 			r.problem(join(path, key), "the unknown key "+quote(key), expected)
 		}
-	case *kind.FalseSchema:
-		r.problem(path, describe(n), "no such key in this list")
 	case *kind.UniqueItems:
 		again := k.Duplicates[1]
 		r.problem(itemOf(path, again), describe(n.Content[again])+" again", "each once")
@@ -95,7 +94,7 @@ func (r *reader) refuse(e *jsonschema.ValidationError) {
 			r.refuse(cause)
 		}
 		if len(e.Causes) == 0 {
-			r.problem(path, describe(n), expectation(broken, n.Value))
+			r.problem(path, cmp.Or(broken.Comment, describe(n)), expectation(broken, n.Value))
 			blank(n, typeOf(broken), path)
 		}
 	}
@@ -131,7 +130,7 @@ func keysOf(s *jsonschema.Schema) []string { return slices.Sorted(maps.Keys(s.Pr
 // expectation says in words what s expects in place of a value.
 func expectation(s *jsonschema.Schema, value string) string {
 	switch {
-	case s.Title != "" && typeOf(s) == "object":
+	case s.Title != "" && s.PatternProperties != nil:
 		return "a mapping, each key " + s.Title
 	case s.Title != "":
 		return s.Title

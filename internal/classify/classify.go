@@ -154,6 +154,18 @@ func (c *Classifier) Rules() []Rule {
 	return slices.Clone(c.rules)
 }
 
+// Named returns the rule that a Match names, by its own name or by one of its codes; the zero Rule if there is none.
+func (c *Classifier) Named(match string) Rule {
+	if c != nil {
+		for i := range c.rules {
+			if r := &c.rules[i]; r.Name == match || slices.Contains(r.Codes, match) {
+				return *r
+			}
+		}
+	}
+	return Rule{}
+}
+
 // Classify is analyzeError of RN-BIL-005 §12.4. message is the original text; status is the HTTP status beside it, 0 if
 // there is none.
 func (c *Classifier) Classify(message string, status int) Match {

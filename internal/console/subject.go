@@ -253,15 +253,10 @@ func (v *visit) Retry(d *journal.DeadLetter) string { return v.retry(d.RetryCoun
 // hint returns the hint that the catalogue in force has for the rule that matched; empty if it has none.
 func (v *visit) hint(policy, matched string) string {
 	p, ok := v.Catalogue.Policies[policy]
-	if !ok || matched == "" {
+	if !ok {
 		return ""
 	}
-	for _, r := range p.Rules.Rules() {
-		if r.Name == matched || slices.Contains(r.Codes, matched) {
-			return v.Says(r.Hint)
-		}
-	}
-	return ""
+	return v.Says(p.Rules.Named(matched).Hint)
 }
 
 func (v *visit) form(d *journal.DeadLetter, story *journal.Story) *reviewForm {

@@ -172,7 +172,7 @@ func cause(c *deadletter.Count, known journal.Fingerprint, policies decision.Pol
 		Policy: clean(c.Policy, maxPattern), Reason: clean(string(c.Reason), maxPattern),
 		Rule:           clean(string(known.Reason), maxPattern),
 		Classification: string(known.Classification), Count: c.N, Amount: amount(c.Cents), Oldest: second(c.Oldest),
-		Hint: clean(ruleOf(policies[c.Policy], known.Reason).Hint.String(), 2*maxPattern),
+		Hint: clean(policyOf(policies, c.Policy).Rules.Named(string(known.Reason)).Hint.String(), 2*maxPattern),
 	}
 	if c.N >= fewest {
 		shown.Pattern = clean(known.Pattern, maxPattern)
@@ -224,28 +224,17 @@ func (l *look) theirs(team decision.Team, f journal.CauseFilter) []journal.Cause
 
 // teamOf returns who acts on a cause: the team that was taught, or its rule's, or else its policy's at the limit.
 func (l *look) teamOf(c *journal.Cause) decision.Team {
-	p := l.Catalogue().Policies[c.Policy]
-	switch r := ruleOf(p, c.Reason); {
-	case c.Taught != nil && c.Taught.Team != "":
-		return c.Taught.Team
-	case r.Team != "":
-		return r.Team
-	case p != nil:
-		return p.LimitTeam
+	var taught decision.Team
+	if c.Taught != nil {
+		taught = c.Taught.Team
 	}
-	return ""
+	p := policyOf(l.Catalogue().Policies, c.Policy)
+	return cmp.Or(taught, p.Rules.Named(string(c.Reason)).Team, p.LimitTeam)
 }
 
-// ruleOf returns the rule with that name; the zero value if there is none.
-func ruleOf(p *decision.Policy, name decision.Reason) classify.Rule {
-	if p != nil && p.Rules != nil {
-		for _, r := range p.Rules.Rules() {
-			if r.Name == string(name) {
-				return r
-			}
-		}
-	}
-	return classify.Rule{}
+// policyOf returns the policy with that name; an empty one if there is none any more.
+func policyOf(policies decision.Policies, name string) *decision.Policy {
+	return cmp.Or(policies[name], &decision.Policy{})
 }
 
 // newCauses makes a notice of the team's causes that are new, or back, since the last one told, and reports whether

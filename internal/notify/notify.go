@@ -72,80 +72,57 @@ const (
 )
 
 // Notice is what a team is told: the body of a message in deadletter.NoticeQueue and of a webhook, in the form that
-// Standard Webhooks recommend. It holds counts, causes and ages, and nothing of a single case.
+// Standard Webhooks recommend. It holds counts, causes and ages, and nothing of a single case. docs/policies.md says what
+// each key is. Times are in UTC and to the second.
 type Notice struct {
-	Type string `json:"type"`
-	// Timestamp is when the notice was made. It is in UTC and to the second, as all times here.
+	Type      string    `json:"type"`
 	Timestamp time.Time `json:"timestamp"`
 	Data      Data      `json:"data"`
 }
 
 // Data of a notice.
 type Data struct {
-	Team string `json:"team"`
-	// Day is the digest's in the teams' time zone, such as 2026-11-21.
-	Day string `json:"day,omitempty"`
-	// New sums up the open dead letters that came since the last notice; in TypeNew only.
-	New *Summary `json:"new,omitempty"`
-	// Open sums up all that are open; its Top is empty in TypeNew.
-	Open Summary `json:"open"`
-	// Ages counts the open ones by age, in TypeDigest only.
-	Ages *Ages `json:"ages,omitempty"`
-	// Expiring is how many of the open ones expire within 30 days unless somebody decides, in TypeDigest only.
-	Expiring int64 `json:"expiring,omitempty"`
-	// Due sums up the open ones that are due within a day, in TypeDigest only; nil if there are none.
-	Due *Due `json:"due,omitempty"`
-	// FollowUps counts those to be looked at again by the end of the day, in TypeDigest only, by assignee: the name
-	// before any @, empty for nobody.
-	FollowUps map[string]int64 `json:"followUps,omitempty"`
-	// Taught are causes that the team is responsible for and that somebody taught more than 90 days ago, in TypeDigest
-	// only. The digest asks whether that still holds (R26).
-	Taught []Taught `json:"taught,omitempty"`
-	// Advised are causes of the team whose retries hardly help, in TypeDigest only.
-	Advised []Advised `json:"advised,omitempty"`
-	// NewCauses are new, or back, the earliest first, in TypeCauses only.
-	NewCauses []NewCause `json:"newCauses,omitempty"`
-	// Outage is set in TypeDown and TypeUp only.
-	Outage *Outage `json:"outage,omitempty"`
-	// KPIs are those of the team's policies (R19), in TypeDigest only; those over a week on Mondays only.
-	KPIs []statistics.KPI `json:"kpis,omitempty"`
-	// URL is a page of the console; empty if nobody said where the console is.
-	URL string `json:"url,omitempty"`
+	Team      string           `json:"team"`
+	Day       string           `json:"day,omitempty"`
+	New       *Summary         `json:"new,omitempty"`
+	Open      Summary          `json:"open"`
+	Ages      *Ages            `json:"ages,omitempty"`
+	Expiring  int64            `json:"expiring,omitempty"`
+	Due       *Due             `json:"due,omitempty"`
+	FollowUps map[string]int64 `json:"followUps,omitempty"` // by the name of an assignee before any @
+	Taught    []Taught         `json:"taught,omitempty"`    // whether that still holds is asked (R26)
+	Advised   []Advised        `json:"advised,omitempty"`
+	NewCauses []NewCause       `json:"newCauses,omitempty"` // the earliest first
+	Outage    *Outage          `json:"outage,omitempty"`
+	KPIs      []statistics.KPI `json:"kpis,omitempty"` // those over a week on Mondays only (R19)
+	URL       string           `json:"url,omitempty"`  // of a page of the console
 }
 
 // Summary of dead letters.
 type Summary struct {
-	Count int64 `json:"count"`
-	// Amount is their total, such as 1234.56; empty if it is not known.
-	Amount string `json:"amount,omitempty"`
-	// Causes is how many different ones there are.
-	Causes int64 `json:"causes"`
-	// Oldest is when the first was created; null if there is none.
-	Oldest *time.Time `json:"oldest"`
-	// Top are the causes with the most; OtherCount is how many dead letters have another.
-	Top        []Cause `json:"top,omitempty"`
-	OtherCount int64   `json:"otherCount"`
+	Count      int64      `json:"count"`
+	Amount     string     `json:"amount,omitempty"` // such as 1234.56
+	Causes     int64      `json:"causes"`
+	Oldest     *time.Time `json:"oldest"`
+	Top        []Cause    `json:"top,omitempty"`
+	OtherCount int64      `json:"otherCount"`
 }
 
 // Cause counts the dead letters of a summary that share a cause.
 type Cause struct {
-	Policy string `json:"policy"`
-	// Reason is the dead letters'. Rule is the code or rule that matched, or else why none did.
-	Reason         string `json:"reason"`
-	Rule           string `json:"rule,omitempty"`
-	Classification string `json:"classification,omitempty"`
-	// Pattern is the redacted error without what differs from case to case; set only if several cases share it.
-	Pattern string `json:"pattern,omitempty"`
-	// Hint says what to correct, as the catalogue has it.
-	Hint   string    `json:"hint,omitempty"`
-	Count  int64     `json:"count"`
-	Amount string    `json:"amount,omitempty"` // what they are worth
-	Oldest time.Time `json:"oldest"`
+	Policy         string    `json:"policy"`
+	Reason         string    `json:"reason"`
+	Rule           string    `json:"rule,omitempty"`
+	Classification string    `json:"classification,omitempty"`
+	Pattern        string    `json:"pattern,omitempty"`
+	Hint           string    `json:"hint,omitempty"`
+	Count          int64     `json:"count"`
+	Amount         string    `json:"amount,omitempty"`
+	Oldest         time.Time `json:"oldest"`
 }
 
-// Ages counts dead letters by how long they have been open.
+// Ages counts dead letters by how long they have been open: up to 24 hours, up to six days more, and longer.
 type Ages struct {
-	// Day counts those of the last 24 hours, Week those of the six days before, Older all others.
 	Day   int64 `json:"day"`
 	Week  int64 `json:"week"`
 	Older int64 `json:"older"`
@@ -153,40 +130,32 @@ type Ages struct {
 
 // Due counts dead letters whose deadline is near.
 type Due struct {
-	Count  int64  `json:"count"`
-	Amount string `json:"amount,omitempty"` // what they are worth
-	// Until is when they are due at the latest.
-	Until time.Time `json:"until"`
+	Count  int64     `json:"count"`
+	Amount string    `json:"amount,omitempty"`
+	Until  time.Time `json:"until"`
 }
 
 // Outage is a time in which a destination does not answer.
 type Outage struct {
-	Destination string `json:"destination"`
-	// Label is what people call it, if the catalogue says so.
-	Label string `json:"label,omitempty"`
-	// Cause is why it counts as down: failures (Failed of Admitted claims), probe or person.
-	Cause    string `json:"cause"`
-	Failed   int64  `json:"failed,omitempty"`
-	Admitted int64  `json:"admitted,omitempty"`
-	// Since is when it went down, Until when it was up again.
-	Since time.Time `json:"since"`
-	Until time.Time `json:"until,omitzero"`
-	// Held is how many claims wait for it or, once it is up, waited.
-	Held int64 `json:"held"`
-	// Deadline is the nearest of the waiting claims, NextTest when the next of them is sent ahead.
-	Deadline time.Time `json:"deadline,omitzero"`
-	NextTest time.Time `json:"nextTest,omitzero"`
+	Destination string    `json:"destination"`
+	Label       string    `json:"label,omitempty"`
+	Cause       string    `json:"cause"`
+	Failed      int64     `json:"failed,omitempty"`
+	Admitted    int64     `json:"admitted,omitempty"`
+	Since       time.Time `json:"since"`
+	Until       time.Time `json:"until,omitzero"`
+	Held        int64     `json:"held"` // once it is up, how many were
+	Deadline    time.Time `json:"deadline,omitzero"`
+	NextTest    time.Time `json:"nextTest,omitzero"`
 }
 
 // KnownCause names a cause without its dead letters.
 type KnownCause struct {
-	ID     string `json:"cause"`
-	Policy string `json:"policy"`
-	Reason string `json:"reason"`
-	// Pattern is as Cause's.
+	ID      string `json:"cause"`
+	Policy  string `json:"policy"`
+	Reason  string `json:"reason"`
 	Pattern string `json:"pattern,omitempty"`
-	// URL is its page; empty if nobody said where the console is.
-	URL string `json:"url,omitempty"`
+	URL     string `json:"url,omitempty"`
 }
 
 // Taught is a cause that a person taught long ago.
@@ -207,6 +176,5 @@ type Advised struct {
 type NewCause struct {
 	KnownCause
 	journal.News
-	// Label is what people call the destination.
-	Label string `json:"label,omitempty"`
+	Label string `json:"label,omitempty"` // of its destination
 }

@@ -29,7 +29,8 @@ const secretText = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYqrTwjU"
 // teams returns the default catalogue with lines for its teams, by name.
 func teams(t testing.TB, lines map[string]string) *catalogue.Catalogue {
 	t.Helper()
-	text := "extends: built-in\n"
+	text := "extends: built-in\n" + // and a rule that has a name and codes of its own
+		"policies: {tiss-submission: {permanent: [{name: our-audit, codes: [AUDIT_42], reason: DEFERRED, team: ti, hint: Veja a auditoria.}]}}\n"
 	if len(lines) > 0 {
 		text += "teams:\n"
 	}
@@ -88,6 +89,7 @@ func (w *world) reload(c *catalogue.Catalogue) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.catalogue = c
+	w.SetPolicies(c.Policies)
 }
 
 // gather runs a Gatherer until the test ends or end is called.

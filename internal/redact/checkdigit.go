@@ -86,4 +86,7 @@ var brazilian = regexp.MustCompile(`^(?:55|0)?(?:[14689][1-9]|2[12478]|3[1-578]|
 	`(?:9\d{8}|[2-9]\d{7})$`)
 
 // ip is an IPv4 address.
-var ip = regexp.MustCompile(`^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.|\b)){4}`)
+var ip = func() *regexp.Regexp {
+	const octet = `(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`
+	return regexp.MustCompile(`^` + octet + `(?:\.` + octet + `){3}`)
+}()

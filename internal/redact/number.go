@@ -1,7 +1,9 @@
 package redact
 
 import (
+	"bytes"
 	_ "embed"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -11,110 +13,91 @@ const (
 	maxRun    = 21 // digits of a group that are read
 	maxGap    = 3  // separators between two groups, as in ") - "
 	maxRead   = 36 // digits after which no further group is read: a number and what may overlap it
+
+	// Separators between groups: of any number, of one that is dialled, of a CPF.
+	joining, dialling, odd = ".-_*|~", " \n.-()+", " \n.-/,+_*|~"
 )
 
-// separators is a set of the signs between groups of digits.
-type separators uint16
-
-const (
-	blank separators = 1 << iota
-	dot
-	hyphen
-	slash
-	decimal
-	paren
-	plus
-	low // underscore, asterisk and the like
-	colon
-
-	odd    = blank | dot | hyphen | slash | decimal | plus | low
-	dialed = blank | dot | hyphen | paren | plus
-)
-
-var separatorSets = [256]separators{
-	' ': blank, '\n': blank, '.': dot, '-': hyphen, '/': slash, ',': decimal, '(': paren, ')': paren, '+': plus,
-	':': colon, '_': low, '*': low, '|': low, '~': low,
-}
+var isSeparator = setOf(dialling + odd + ":")
 
 // cluster is groups of digits with separators between them, as many as one number may have.
 type cluster struct {
-	r      *reader
-	groups [maxGroups]int        // the token of each group
-	joints [maxGroups]separators // the separators before each group
-	n      int                   // how many groups there are
-	sum    [maxGroups + 1]int    // how many digits stand before each group
-	all    [maxRead + 24]byte    // the digits
-	form   form                  // the one that first judges
-	until  int                   // groups before the first certain shape that does not begin it; 0 for not yet known
+	r     *reader
+	start int
+	v     []byte // the characters of the groups
+	first int    // digits of the first group
+	until int    // characters before the first certain shape that does not begin v; 0 for not yet known
 }
 
 // clusterAt returns the cluster that begins with the token i. A date ends it unless dates is true.
-func (r *reader) clusterAt(i int, dates bool) *cluster {
-	c := &r.cluster
-	c.r, c.n, c.until = r, 0, 0
-	joint := separators(0)
-	for c.n < maxGroups && c.sum[c.n] < maxRead {
-		c.groups[c.n], c.joints[c.n] = i, joint
-		n := copy(c.all[c.sum[c.n]:min(len(c.all), c.sum[c.n]+maxRun)], r.Chars[r.start(i):r.end(i)])
-		c.n++
-		if c.sum[c.n] = c.sum[c.n-1] + n; n == maxRun {
+func (r *reader) clusterAt(i int, dates bool) cluster {
+	c := cluster{r: r, start: r.start(i), first: r.size(i)}
+	end, digits := r.end(i), 0
+	for groups := 1; groups < maxGroups; groups++ {
+		if digits += r.size(i); digits >= maxRead || r.size(i) >= maxRun {
 			break
 		}
-		last := r.end(i)
-		for joint, i = 0, i+1; i < len(r.classes) && r.start(i)-last < maxGap; i++ {
-			separator := separatorSets[r.Chars[r.start(i)]]
-			if separator == 0 {
-				break
-			}
-			joint |= separator
+		for i++; isSeparator[r.char(r.start(i))] && r.start(i) < end+maxGap; i++ {
 		}
-		if class := r.class(i); joint == 0 || r.start(i)-last > maxGap || class != number && (class != date || !dates) {
+		gap, class := r.start(i)-end, r.class(i)
+		if gap == 0 || gap > maxGap || class != number && (class != date || !dates) {
 			break
 		}
+		end = r.end(i)
 	}
+	c.v = r.Chars[c.start:end]
 	return c
 }
 
-func (c *cluster) size(i int) int { return c.sum[i+1] - c.sum[i] }
-func (c *cluster) end(n int) int  { return c.r.end(c.groups[n-1]) }
+// run returns how many digits v begins with.
+func run(v []byte) (n int) {
+	for n < len(v) && looks[v[n]] == isDigit {
+		n++
+	}
+	return n
+}
 
-// digits returns the digits of the groups [from, to).
-func (c *cluster) digits(from, to int) []byte { return c.all[c.sum[from]:c.sum[to]] }
+// digitsOf returns the digits of v, in memory that the next call uses again.
+func (r *reader) digitsOf(v []byte) []byte {
+	r.decoded = r.decoded[:0]
+	for _, c := range v {
+		if looks[c] == isDigit {
+			r.decoded = append(r.decoded, c)
+		}
+	}
+	return r.decoded
+}
 
 // shape is a way to write a number: a line of numbers.txt, which explains its parts, with one of its lengths.
 type shape struct {
 	kind    kind
-	proof   func(f *form) bool // may be nil
-	between separators
+	proof   func(v, digits []byte, isOpened bool) bool // isOpened: v stands behind a '(' or '+'; may be nil
+	between *set
 	lengths []int // of its groups
 }
 
-// form is groups of digits that have the lengths of a shape, and the separators between them.
-type form struct {
-	digits   []byte
-	between  separators // all the separators
-	last     separators // before the last group
-	before   separators // before the last but one
-	groups   int
-	isOpened bool // they stand behind a '(' or '+'
+// proofs are the conditions that numbers.txt names.
+var proofs = map[string]func(v, digits []byte, isOpened bool) bool{
+	"hyphen": func(v, _ []byte, _ bool) bool { return v[len(v)-2] == '-' },
+	"phone":  func(_, digits []byte, _ bool) bool { return brazilian.Match(digits) },
+	// eight digits behind the area code prove too little
+	"hyphened": func(v, digits []byte, isOpened bool) bool {
+		return brazilian.Match(digits) && (isOpened || bytes.ContainsAny(v, "-()"))
+	},
+	"mobile": func(_, digits []byte, _ bool) bool { return digits[0] == '9' }, // without an area code
+	"american": func(v, digits []byte, isOpened bool) bool { // 415-555-2671
+		return digits[0] >= '2' && digits[3] >= '2' && (isOpened || american.Match(v))
+	},
+	"cns":     func(_, digits []byte, _ bool) bool { return startsCNS(digits) },
+	"company": func(v, digits []byte, _ bool) bool { return branch.Match(v) || isCNPJ(digits) },
 }
 
-// proofs are the conditions that numbers.txt names.
-var proofs = map[string]func(f *form) bool{
-	"hyphen": func(f *form) bool { return f.last == hyphen },
-	"phone":  func(f *form) bool { return brazilian.Match(f.digits) },
-	// eight digits behind the area code prove too little
-	"hyphened": func(f *form) bool {
-		return brazilian.Match(f.digits) && (f.isOpened || f.between&(hyphen|paren) != 0)
-	},
-	"mobile": func(f *form) bool { return f.digits[0] == '9' }, // without an area code
-	"american": func(f *form) bool { // 415-555-2671
-		return f.digits[0] >= '2' && f.digits[3] >= '2' &&
-			(f.isOpened || f.groups == 3 && (f.between == hyphen || f.between == dot))
-	},
-	"cns":     func(f *form) bool { return startsCNS(f.digits) },
-	"company": func(f *form) bool { return f.before == slash || isCNPJ(f.digits) },
-}
+var (
+	american = regexp.MustCompile(`^\d+(?:-+\d+-+|\.+\d+\.+)\d+$`)
+	branch   = regexp.MustCompile(`/\d{4}\D+\d\d$`)
+	// decimal is a comma without a hyphen or slash before the last group: no shape has a decimal sign.
+	decimal = regexp.MustCompile(`,(?:.*\d)?[^-/\d]+\d+$|,\d+$`)
+)
 
 //go:embed numbers.txt
 var shapeLines string
@@ -125,17 +108,15 @@ type shapes [maxRun + 1][]shape
 // shapesOf reads the lines of numbers.txt that begin with word.
 func shapesOf(word string) *shapes {
 	var table shapes
+	signs := strings.NewReplacer(" ", " \n", "(", "()", "_", "_*|~")
 	for line := range strings.Lines(shapeLines) {
 		part := strings.Split(strings.TrimSpace(line), "\t")
 		if part[0] != word {
 			continue
 		}
-		s := shape{kind: kindNamed(part[1]), proof: proofs[part[2]]}
+		s := shape{kindNamed(part[1]), proofs[part[2]], setOf(signs.Replace(part[3])), nil}
 		if part[2] == "digits" {
-			s.proof = func(f *form) bool { return verified(f.digits) == s.kind }
-		}
-		for _, c := range []byte(part[3]) {
-			s.between |= separatorSets[c]
+			s.proof = func(_, digits []byte, _ bool) bool { return verified(digits) == s.kind }
 		}
 		for _, way := range strings.Fields(part[4]) {
 			s.lengths = nil
@@ -151,132 +132,299 @@ func shapesOf(word string) *shapes {
 
 var certain, likely, companies = shapesOf("certain"), shapesOf("likely"), shapesOf("company")
 
-// first returns the kind and the end of the first shape that begins with the group `from` and ends at limit or before.
-// A comma is a decimal sign, which no shape has, unless a hyphen or slash stands before the last group.
-func (c *cluster) first(of *shapes, from, limit int, opened bool) (kind, int) {
-shapes:
-	for i := range of[c.size(from)] {
-		s := &of[c.size(from)][i]
-		end, between := from+len(s.lengths), separators(0)
-		if end > limit {
-			continue
+// end returns where the groups of the shape that begin v end; 0 if v does not begin with it.
+func (s *shape) end(v []byte) (end int) {
+	for i, n := range s.lengths {
+		before := end
+		for i > 0 && end < len(v) && s.between[v[end]] {
+			end++
 		}
-		for j, n := range s.lengths {
-			if c.size(from+j) != n {
-				continue shapes
-			}
-			if j > 0 {
-				between |= c.joints[from+j]
-			}
+		if i > 0 && end == before || run(v[end:]) != n {
+			return 0
 		}
-		if between&^s.between != 0 || between&decimal != 0 && c.joints[end-1]&(hyphen|slash) == 0 {
-			continue
-		}
-		c.form = form{c.digits(from, end), between, c.joints[end-1], c.joints[max(0, end-2)], len(s.lengths), opened}
-		if s.proof == nil || s.proof(&c.form) {
+		end += n
+	}
+	return end
+}
+
+// shaped returns the kind and the end of the first shape that begins v.
+func (r *reader) shaped(of *shapes, v []byte, isOpened bool) (kind, int) {
+	first := run(v)
+	if first >= len(of) {
+		return none, 0
+	}
+	for i := range of[first] {
+		s := &of[first][i]
+		end := s.end(v)
+		if end > 0 && (s.proof == nil || s.proof(v[:end], r.digitsOf(v[:end]), isOpened)) &&
+			(end == first || !decimal.Match(v[:end])) {
 			return s.kind, end
 		}
 	}
 	return none, 0
 }
 
-// likelyFirst returns the kind and the end of the likely shape that begins the cluster. It ends before any certain
-// shape begins, or the rest of the certain one would stay.
-func (c *cluster) likelyFirst(opened bool) (kind, int) {
-	k, n := c.first(likely, 0, c.n, opened)
-	if n > 1 {
-		if limit := c.untilCertain(); n > limit {
-			return c.first(likely, 0, limit, opened)
-		}
+// likely returns the kind and the end of the likely shape that begins the cluster. It ends before any certain shape
+// begins, or the rest of the certain one would stay.
+func (c *cluster) likely(isOpened bool) (kind, int) {
+	k, end := c.r.shaped(likely, c.v, isOpened)
+	if end > c.first && end > c.limit() {
+		return c.r.shaped(likely, c.v[:c.limit()], isOpened)
 	}
-	return k, n
+	return k, end
 }
 
-// untilCertain returns how many groups stand before the first certain shape that does not begin the cluster.
-func (c *cluster) untilCertain() int {
-	for from := 1; c.until == 0; from++ {
-		if from == c.n {
-			c.until = c.n
-		} else if k, _ := c.first(certain, from, c.n, false); k != none {
-			c.until = from
+// limit returns how many characters stand before the first certain shape that does not begin the cluster.
+func (c *cluster) limit() int {
+	for i := c.first; c.until == 0; i++ {
+		if i == len(c.v) {
+			c.until = i
+		} else if looks[c.v[i]] == isDigit && looks[c.v[i-1]] != isDigit {
+			if k, _ := c.r.shaped(certain, c.v[i:], false); k != none {
+				c.until = len(bytes.TrimRight(c.v[:i], odd+dialling+":"))
+			}
 		}
 	}
 	return c.until
 }
 
-// international returns how many groups behind a '+' are a telephone number; 0 for none. It has eight to fifteen digits
-// with its country code (E.164); a blank ends it once there are eleven.
+// longForeign is a telephone number up to a bracket behind three groups or a blank behind eleven digits.
+var longForeign = regexp.MustCompile(`^(?:(?:\d+\D+){3}[()]|(?:\d\D*?){11,}?[ \n])`)
+
+// international returns where the telephone number behind a '+' ends; 0 for none. It has eight to fifteen digits with
+// its country code (E.164).
 func (c *cluster) international() int {
-	n, limit := 1, c.untilCertain()
-	for n < limit && c.joints[n]&^dialed == 0 && c.sum[n+1] <= 15 {
-		before := c.joints[n]
-		if c.sum[n] >= 11 && before&blank != 0 || n > 2 && before&paren != 0 {
-			break
-		}
-		n++
+	v := c.v[:c.limit()]
+	if long := longForeign.Find(v); long != nil {
+		v = long
 	}
-	if 8 <= c.sum[n] && c.sum[n] <= 15 {
-		return n
-	}
-	return 0
+	return most(v, 8, 15, dialling)
 }
 
-// labelled returns how many groups are the number that a label of kind k announces, right before it if direct. Blanks
-// join groups only where those before the blank are too short to be the number.
-func (c *cluster) labelled(k kind, direct bool) int {
-	r, limit := &kinds[k], c.untilCertain()
-	if !direct {
-		joints := dot | hyphen | low
-		if k == card { // sem carteirinha, usar a da mãe 0 123 000456 78901 2
-			joints |= blank
+// most returns where the first groups of v end that only signs of joints separate and that have least to most digits;
+// 0 if there are none.
+func most(v []byte, least, most int, joints string) (end int) {
+	for i, n := 0, 0; i < len(v); {
+		size := run(v[i:])
+		if n += min(size, maxRun); n > most || size == 0 && !is(v[i], joints) {
+			break
 		}
-		return c.most(limit, r.nearLeast, r.nearMost, joints)
+		i += max(size, 1)
+		if size > 0 && n >= least {
+			end = i
+		}
+	}
+	return end
+}
+
+// readNumber returns the datum that begins with the number i. An edit without a kind says that the text stays up to its
+// end.
+func (r *reader) readNumber(i int) edit {
+	start, c := r.start(i), r.context.ofNumber()
+	isBirth, end := c.label == birth && c.direct, 0
+	if r.classes[i] == date {
+		end = r.instantEnd(start)
+	}
+	if end == 0 && isBirth {
+		end = r.writtenDateEnd(start)
+	}
+	if end > 0 && isBirth {
+		return edit{start, end, birth}
+	} else if end > 0 {
+		return edit{end: end}
+	}
+	n := r.clusterAt(i, c.direct)
+	if e := r.dialled(i, &n); e.kind != none {
+		return e
+	}
+	isPunctuated := r.isPunctuated(start)
+	if c.isKept() && !isPunctuated {
+		end = max(r.keptEnd(start), r.end(i))
+		for ; r.start(i) < end; i++ {
+			if r.classes[i] == number {
+				r.tokens[i].kind = nobodys
+			}
+		}
+		return edit{end: end}
+	}
+	k, end := n.judge(i, &c)
+	if end == 0 && !r.tokens[i].path {
+		k, end = r.labelledBehind(i, n.first), n.first
+	}
+	for at := n.first; at < end && k != none && !isPunctuated; at++ {
+		if looks[n.v[at-1]] != isDigit && n.addressEnd(at) > 0 {
+			k, end = none, n.first
+		}
+	}
+	if end += start; k == none {
+		return edit{end: max(end, r.end(i))}
+	}
+	if (k == id || k == record) && r.has(end, "-x") && !isAlnum(r.char(end+2)) { // an RG's check digit
+		end += len("-x")
+	}
+	return edit{start, end, k}
+}
+
+// amount is what stands behind a currency: 1.504,00.
+var amount = regexp.MustCompile(`^\d+(?:[.,]+\d+)*`)
+
+// judge returns the kind of the datum that begins the cluster, at the token i, and where it ends. What is of kind none
+// stays; an end of 0 leaves the question open. The certain shapes come first, the label right before, the likely
+// shapes. Labels of phone and id, which allow many lengths, and labels further away come last.
+func (n *cluster) judge(i int, c *context) (kind, int) {
+	r := n.r
+	isPersons := c.isPersons()
+	ip := n.addressEnd(0)
+	_, ofCompany := r.shaped(companies, n.v, false)
+	switch {
+	case r.isPunctuated(n.start):
+		return cpf, len("000.000.000-00")
+	case r.isMoney(i):
+		return none, len(amount.Find(n.v))
+	case c.kept == engineKey && 13 <= n.first && n.first <= 19, c.kept == company && n.first == 14:
+		return none, n.first
+	case ip > 0 && !(isPersons && countDigits(n.v[:ip]) == 11):
+		return none, ip
+	case ofCompany > 0 && isPersons:
+		return c.label, ofCompany
+	case ofCompany > 0:
+		return none, ofCompany
+	case r.tokens[i].path && !r.has(n.start-len("wa.me/"), "wa.me/"):
+		return n.inPath(c)
+	case c.kept == offset && c.label == none && n.first == 11:
+		return none, n.first
+	}
+	if k, end := r.shaped(certain, n.v, false); k != none {
+		return k, end
+	}
+	if c.direct && c.label != phone && c.label != id {
+		if end := n.labelled(c.label, true); end > 0 {
+			return c.label, end
+		}
+	}
+	if bytes.HasPrefix(n.v, []byte("0800")) || c.kept == counter && c.label == none { // toll-free, a count
+		return none, n.first
+	}
+	if k, end := n.likely(false); k != none {
+		return k, end
+	}
+	return c.label, n.labelled(c.label, c.direct)
+}
+
+// inPath is judge for a URL's path, where only a number right behind its label is taken: /cpf/123….
+func (n *cluster) inPath(c *context) (kind, int) {
+	if c.direct && c.label == id {
+		if k := verified(n.v[:n.first]); k == cpf || k == cns {
+			return k, n.first
+		}
+	} else if c.direct {
+		return c.label, n.labelled(c.label, true)
+	}
+	return none, 0
+}
+
+// labelled returns where the number ends that a label of kind k announces, right before it if direct. Blanks join
+// groups only where those before the blank are too short to be the number.
+func (n *cluster) labelled(k kind, direct bool) int {
+	info := &kinds[k]
+	if info.most == 0 {
+		return 0
+	}
+	v, joints := n.v[:n.limit()], joining
+	if !direct {
+		if k == card { // sem carteirinha, usar a da mãe 0 123 000456 78901 2
+			joints += " \n"
+		}
+		return most(v, info.nearLeast, info.nearMost, joints)
 	}
 	if k == cpf || k == taxpayer {
-		if n := c.most(limit, 11, 11, odd); n > 0 {
-			return n
+		if end := most(v, 11, 11, odd); end > 0 {
+			return end
 		}
 	}
-	joints := dot | hyphen | low
 	if k == birth {
-		joints |= slash
+		joints += "/"
 	}
-	n := c.most(limit, r.least, r.most, joints)
-	if n > 0 && c.sum[n] >= min(8, r.most) {
-		return n
+	end := most(v, info.least, info.most, joints)
+	if end > 0 && countDigits(v[:end]) >= min(8, info.most) {
+		return end
 	}
-	return max(n, c.most(limit, r.least, r.most, dialed|low))
+	return max(end, most(v, info.least, info.most, dialling+joining))
 }
 
-// most returns the largest number of first groups, up to limit, that only joints separate and that have least to most
-// digits.
-func (c *cluster) most(limit, least, most int, joints separators) int {
-	best := 0
-	for n := 1; n <= limit && c.sum[n] <= most; n++ {
-		if n > 1 && c.joints[n-1]&^joints != 0 {
-			break
-		}
-		if c.sum[n] >= least {
-			best = n
-		}
+// addressEnd returns the end of the IPv4 address at v[i:]; 0 for none.
+func (n *cluster) addressEnd(i int) int {
+	rest := n.v[i:]
+	end := len(ip.Find(rest))
+	if end == 0 || run(rest[end:]) > 0 || end+1 < len(rest) && rest[end] == '.' && run(rest[end+1:]) > 0 {
+		return 0
 	}
-	return best
+	return i + end
 }
 
-// amount returns how many groups an amount has: 1.504,00.
-func (c *cluster) amount() int {
-	n := 1
-	for n < c.n && c.joints[n]&^(dot|decimal) == 0 {
-		n++
+var area = regexp.MustCompile(`^\d{1,3}[^\d()]*[()]`)
+
+// dialled returns the telephone number that the cluster n begins with, behind a '+' or the '(' of its area code.
+func (r *reader) dialled(i int, n *cluster) edit {
+	start := n.start - 1
+	isArea := r.char(start) == '('
+	isForeign := r.char(start) == '+' || isArea && r.char(start-1) == '+'
+	if isArea = isArea && area.Match(n.v); r.tokens[i].path || !isArea && !isForeign {
+		return edit{}
 	}
-	return n
+	k, end := n.likely(true)
+	if k != phone {
+		end = n.international()
+	}
+	isNone := end == 0 || k != phone && !isForeign
+	end += n.start
+	if isNone || lower(r.char(end)) == 't' && r.char(end+3) == ':' { // of a wrong date: +12025-01-12T00:00:00Z
+		return edit{}
+	}
+	if isForeign && isArea {
+		start--
+	}
+	return edit{start, end, phone}
 }
 
-// holdsAddress reports whether an IPv4 address begins with the group i.
-func (c *cluster) holdsAddress(i int) bool {
-	if c.n < i+4 || c.n > i+4 && c.joints[i+4] == dot || c.joints[i+1] != dot {
-		return false
+// labelBehind is a number, and its sentence up to the next label.
+var labelBehind = regexp.MustCompile("^0[^0-9\n<{\x01\x02;!?&QAZJL]*[L78]")
+
+// labelledBehind returns the kind of a number of 11 or 15 digits that its label follows in the same sentence:
+// "12345678900 não é um CPF válido". A label right before the next number belongs to that one.
+func (r *reader) labelledBehind(i, size int) kind {
+	k := map[int]kind{11: cpf, 15: cns}[size]
+	if k == none {
+		return none
 	}
-	start := c.r.start(c.groups[i])
-	return len(ip.Find(c.r.Chars[start:c.end(i+4)])) == c.end(i+4)-start
+	words := labelBehind.Find(r.classes[i:min(len(r.classes), i+2*near)])
+	label := i + max(0, len(words)-1)
+	next := label + 1
+	for next < len(r.classes) && !r.isRead(next) {
+		next++
+	}
+	isNexts := next < len(r.classes) && !r.isWord(next) && r.start(next)-r.end(label) <= 2*maxGap
+	if t := r.tokens[label].kind; len(words) == 0 || isNexts || t != k && (t != taxpayer || k != cpf) {
+		return none
+	}
+	return k
+}
+
+var code = regular(`[A-Za-z\d]+(?:-[A-Za-z\d]+)+`)
+
+// programCode begins the number of a program's message or of a rule: ORA-06512.
+var programCode = regexp.MustCompile(`^(?i:ora|tns|pls|sql|db2|imp|http|https|err|erro|error|cod|codigo|code|` +
+	`glosa|tiss|tuss|ans|rn|cvc|soap)-?\d`)
+
+// codeAt returns the number with letters that begins with the token i, behind a person's or card's label: MB-12345-678.
+func (r *reader) codeAt(i int) edit {
+	start := r.start(i)
+	if next := r.char(r.end(i)); r.isWord(i) && next != '-' && looks[next] != isDigit {
+		return edit{}
+	}
+	v := code.Find(r.ahead(start, maxRun))
+	if countDigits(v) < leastQuoted || programCode.Match(v) {
+		return edit{}
+	}
+	return edit{start, start + len(v), r.context.label}
 }

@@ -23,7 +23,6 @@ type reader struct {
 	edits                     []edit
 	tokens                    []token
 	classes                   []class // of the tokens
-	cluster                   cluster
 	context                   context
 	decoded                   []byte
 	hostEnd, pathEnd, dateEnd int // where a URL's host and path and a date end, while tokens are made

@@ -3,64 +3,8 @@ package redact
 import "bytes"
 
 const (
-	maxQuoted   = 220 // characters of a word and its quoted value, and from there to its field's name
 	leastQuoted = 4   // the fewest digits of a quoted number
 )
-
-var quoted = regular(`\w+ ?[:=]? ?\[?(?:'%?(<Q>)%?'|"([^"\n]+)")|\w+ ?[:=]? ?\[([^\]\n]+)\]`)
-
-// quotedBehind returns where the quoted value right behind the word i begins and ends; 0, 0 for none.
-func (r *reader) quotedBehind(i int) (start, end int) {
-	at := r.start(i)
-	m := quoted.FindSubmatchIndex(r.ahead(at, maxQuoted))
-	if m == nil {
-		return 0, 0
-	}
-	start, end = at+max(m[2], m[4], m[6]), at+max(m[3], m[5], m[7])
-	return start, start + len(bytes.TrimRight(r.Chars[start:end], "%"))
-}
-
-// quotedAt returns the value quoted behind the word i, "value" or "valor", if the sentence names a personal field for
-// it: The value 'MARIA' of element 'ans:nomeBeneficiario' is not valid.
-func (r *reader) quotedAt(i int) edit {
-	start, end := r.quotedBehind(i)
-	if end == 0 || r.tokens[i].path {
-		return edit{}
-	}
-	k := r.fieldBehind(i+1, start, end)
-	if k == nobodys && r.run(start, isDigit) == end {
-		return edit{end: end}
-	}
-	if !r.suits(start, end, k) {
-		if k = r.fieldBefore(i, start, end); !r.suits(start, end, k) {
-			return edit{}
-		}
-	}
-	return edit{start, end, k}
-}
-
-// fieldBehind returns the kind of the element, attribute, type or label that the sentence, from the token i on, names
-// for the value from start to end.
-func (r *reader) fieldBehind(i, start, end int) kind {
-	for ; i < len(r.classes) && r.start(i)-end < maxQuoted; i++ {
-		c := r.classes[i]
-		switch {
-		case r.start(i) < end:
-		case is(c, hard) && bytes.Count(r.Chars[end+1:r.start(i)], []byte("'"))%2 == 1: // a pattern: '[!-~]{20}'
-		case is(c, hard+marks+"\nv"): // another value
-			return none
-		case is(c, "FEJ"):
-			if from, to := r.quotedBehind(i); to > 0 {
-				if k := r.fieldKind(from, to); k != none {
-					return k
-				}
-			}
-		case is(c, labels), c == named && r.guessed(start, end) == name:
-			return r.tokens[i].kind
-		}
-	}
-	return none
-}
 
 // fieldBefore returns the kind of the nearest label some words before the token i, for the value from start to end. It
 // is none if the label has a value of its own.

@@ -202,6 +202,7 @@ func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read i
 			continue
 		}
 		from, end, k := start+m[2*g], start+m[2*g+1], kindNamed(group)
+		group = strings.TrimRight(group, "23")
 		if end == start+within { // the match may go on
 			over := bytes.IndexAny(r.Chars[end:], " \n\"'")
 			if r.has(start, privateKey) {
@@ -212,7 +213,15 @@ func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read i
 			}
 		}
 		switch group {
-		case "value", "other":
+		case "quoted":
+			end = from + len(bytes.TrimRight(r.Chars[from:end], "%"))
+			if field == none {
+				field = r.fieldBefore(i, from, end)
+			}
+			if k = r.suited(from, end, field); field == nobodys && r.run(from, isDigit) == end {
+				read = end
+			}
+		case "value":
 			switch k = r.suited(from, end, field); field {
 			case none:
 				k = r.guessed(from, end)

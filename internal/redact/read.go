@@ -171,8 +171,6 @@ func (r *reader) readToken(i int) (e edit) {
 		return edit{r.start(i), r.writtenDateEnd(r.start(i)), birth}
 	case is(c, "SDOJwo"):
 		e = r.secretAt(i)
-	case c == quoting:
-		e = r.quotedAt(i)
 	case r.context.label == address, is(c, streets):
 		e = r.addressAt(i)
 	case isCoded:

@@ -305,7 +305,7 @@ func (r *reader) tagAt(i int) int {
 		first = lower(r.char(i + 2))
 	}
 	if is(first, "bseiltd") {
-		if tag := labelTag.Find(r.ahead(i, maxQuoted)); tag != nil {
+		if tag := labelTag.Find(r.ahead(i, maxNoted)); tag != nil {
 			return r.add(i, i+len(tag), '>', none)
 		}
 	}
@@ -384,10 +384,12 @@ func is(c byte, few string) bool {
 func (r *reader) pastBlanks(i int) int { return r.run(i, isBlank) }
 
 // regular compiles an expression that matches where it is tried; <N> stands for a name's words, <L> for a letter,
-// <Q> for what stands within single quotation marks.
+// <Q> for what stands within single quotation marks, <V> for a quoted value.
 func regular(s string) *regexp.Regexp {
 	const letter, small = `[A-Za-z\x{fffd}]`, `[A-Za-z\x{fffd}'-]*`
 	const words = `[A-Z\x{fffd}]` + small + `(?:[ +]+(?:(?:d[aeo]s?|e)[ +]+)?[A-Z\x{fffd}]` + small + `){0,5}`
 	const quoted = `(?:[^'\n]|'?'[A-Z\x{fffd}]` + letter + `)+`
-	return regexp.MustCompile(`^(?:` + strings.NewReplacer("<N>", words, "<L>", letter, "<Q>", quoted).Replace(s) + `)`)
+	const value = `(?:'%?(?P<quoted>` + quoted + `)'|"(?P<quoted2>[^"\n]+)"|\[(?P<quoted3>[^\]\n]+)\])`
+	in := strings.NewReplacer("<N>", words, "<L>", letter, "<Q>", quoted, "<V>", value)
+	return regexp.MustCompile(`^(?:` + in.Replace(s) + `)`)
 }

@@ -354,8 +354,10 @@ func (n *cluster) labelled(k kind, direct bool) int {
 
 // addressEnd returns the end of the IPv4 address at v[i:]; 0 for none.
 func (n *cluster) addressEnd(i int) int {
-	rest := n.v[i:]
-	end := len(ip.Find(rest))
+	rest, end := n.v[i:], 0
+	if first := run(rest); first < len(rest) && rest[first] == '.' {
+		end = len(ip.Find(rest))
+	}
 	if end == 0 || run(rest[end:]) > 0 || end+1 < len(rest) && rest[end] == '.' && run(rest[end+1:]) > 0 {
 		return 0
 	}

@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	_ "embed"
 	"iter"
 	"regexp"
 	"strings"
@@ -220,59 +221,53 @@ func (r *reader) wordsAt(i int) int {
 	return i
 }
 
+// sign is a line of signs.txt, which explains its parts.
+type sign struct {
+	before byte
+	behind *regexp.Regexp
+	begins *set // the characters that behind may begin with
+	class  class
+}
+
+//go:embed signs.txt
+var signLines string
+
+// signs holds the lines of signs.txt by their sign.
+var signs = func() (table [256][]sign) {
+	for line := range strings.Lines(signLines) {
+		if part := strings.Split(strings.TrimSuffix(line, "\n"), "\t"); len(part) == 4 {
+			behind, as := regular(part[2]), part[3][0]
+			if part[3] == "tag" {
+				as = endTag
+			}
+			table[line[0]] = append(table[line[0]], sign{part[1][0], behind, beginsOf(behind), as})
+		}
+	}
+	return table
+}()
+
 // signAt adds the sign at i, and returns where it ends.
 func (r *reader) signAt(i int) int {
-	c, next, before := r.Chars[i], r.char(i+1), r.char(i-1)
-	rest := r.Chars[i+1 : min(len(r.Chars), i+maxToSecret)]
-	end := i + 1
+	c, before, next := r.Chars[i], r.char(i-1), r.char(i+1)
+	for k := range signs[c] {
+		s := &signs[c][k]
+		if s.before == 'a' && looks[before] != isLetter || s.before == '=' && before != '=' || !s.begins[next] {
+			continue
+		}
+		if m := s.behind.Find(r.ahead(i+1, maxNoted)); m != nil && !(s.class == '!' && r.abbreviates(i)) {
+			return r.add(i, i+1+len(bytes.TrimRight(m, " =\n")), s.class, none)
+		}
+	}
 	switch {
-	case is(c, `"'`) && looks[before] == isLetter: // no quotation begins
-		if m := serialized.Find(rest); c == '"' && m != nil {
-			c, end = ':', end+len(m)
-			break
-		}
-		c = '`'
-	case c == '`' && looks[before] == isLetter:
-		c = ')'
-	case c == ']' && r.char(r.pastBlanks(i+1)) == '=': // ["nome"]=>
-		c = '`'
-	case c == '>' && before == '=':
-		end += len(typeOf.Find(rest))
-	case (c == '.' || c == '_') && (r.has(i, "....") || r.has(i, "____")): // leads to a value
-		for ; r.char(end) == c; end++ {
-		}
-		c = ':'
-	case c == '.' && (next == ' ' || next == '\n') && !r.abbreviates(i):
-		c = '!'
-	case c == '<':
-		return r.tagAt(i)
-	case c == '/' && next == '>': // it says nothing of what follows
-		return r.add(i, i+2, endTag, none)
-	case c == '(' && looks[before] == isLetter:
-		if m := ending.Find(rest); m != nil { // beneficiário(a)
-			c, end = '`', end+len(m)
-		}
 	case c == ':' && r.has(i, "://"):
-		if i >= r.hostEnd {
-			r.hostEnd = r.authorityEnd(i + 3)
-		}
-		if r.hostEnd >= r.pathEnd {
-			r.pathEnd = r.urlEnd(r.hostEnd)
-		}
+		r.hostEnd = max(r.hostEnd, r.authorityEnd(i+3))
+		r.pathEnd = max(r.pathEnd, r.urlEnd(r.hostEnd))
 		return r.add(i, i+3, url, none)
 	case c < ' ' && c != '\n' || c >= 0x80:
 		c = '^'
 	}
-	return r.add(i, end, c, none)
+	return r.add(i, i+1, c, none)
 }
-
-var (
-	// typeOf is what PHP writes before a value: ["nome"]=> string(3) "Ana".
-	typeOf = regular(`\s*string\(\d+\) `)
-	// serialized stands between a name and its value that PHP serialized: s:4:"nome";s:3:"Ana".
-	serialized = regular(`;s:\d+:`)
-	ending     = regular(`(?i:[ae]?s?)\)`)
-)
 
 const maxShort = 3 // letters of an abbreviation, known or not: n., tel., Sra.
 
@@ -287,36 +282,6 @@ func (r *reader) abbreviates(i int) bool {
 	}
 	size := r.run(int(r.tokens[last].at), isLetter) - int(r.tokens[last].at)
 	return size <= maxShort || size <= maxShort+2 && is(r.classes[last], "QPXTKL78")
-}
-
-// labelTag is what ends a label in HTML: the end of its cell and the start of the next one, or a tag for looks only.
-var labelTag = regular(`</(?:td|th|dt|label|span)>[ \n:]*<(?:td|dd|span)\b(?:\d{0,3}[^<>\d.])*>|` +
-	`</?(?:b|strong|em|i|label|span)(?: (?:\d{0,3}[^<>\d.])*)?>`) // longer numbers may be a person's
-
-const cdata = "<![CDATA["
-
-// tagAt adds the '<' or tag at i. The name in a closing tag says nothing of what follows, CDATA nothing at all.
-func (r *reader) tagAt(i int) int {
-	if r.has(i, cdata) {
-		return r.add(i, i+len(cdata), '^', none)
-	}
-	first := lower(r.char(i + 1))
-	if first == '/' {
-		first = lower(r.char(i + 2))
-	}
-	if is(first, "bseiltd") {
-		if tag := labelTag.Find(r.ahead(i, maxNoted)); tag != nil {
-			return r.add(i, i+len(tag), '>', none)
-		}
-	}
-	if r.char(i+1) != '/' {
-		return r.add(i, i+1, '<', none)
-	}
-	end := i + 1
-	for end < len(r.Chars) && (looks[r.Chars[end]] == isLetter || is(r.Chars[end], "/:-_.")) {
-		end++
-	}
-	return r.add(i, end, endTag, none)
 }
 
 // lookup returns the entry of the first word of the letters at i, and where the word ends.

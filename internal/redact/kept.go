@@ -40,31 +40,22 @@ func (r *reader) isPunctuated(i int) bool {
 	return r.char(i+3) == '.' && punctuated.Match(r.ahead(i, len("000.000.000-00 ")))
 }
 
-// claimEnd returns the end of the claim's id that goes on at i (CLM-001-1234567890). A CPF with its punctuation ends
-// it; other digits do not.
-func (r *reader) claimEnd(i int) int {
-	lettered := true // this group has a letter: only then may a period or slash be part of the id
-	for ; ; i++ {
-		switch c := r.char(i); {
-		case looks[c] == isLetter:
-			lettered = true
-		case looks[c] == isDigit:
-		case is(c, "-_") && !r.isPunctuated(i+1), is(c, "./") && lettered && isAlnum(r.char(i+1)):
-			lettered = false
-		default:
-			return i
+// Forms of what stays: the rest of a claim's id (CLM-001-1234567890), where a period or slash is part of it only behind
+// a letter, and a document's number.
+var (
+	claimForm    = regular(`(?:[-_]|\d+|\d*<L>+(?:[./][\dA-Za-z\x{fffd}])?)*`)
+	documentForm = regular(`(?:\d|<L>|[-./_]\d)*`)
+)
+
+// keptEnd returns the end of what has that form at i. A CPF with its punctuation ends it; other digits do not.
+func (r *reader) keptEnd(i int, form *regexp.Regexp) int {
+	end := i + len(form.Find(r.ahead(i, maxNoted)))
+	for at := i; at < end; at++ {
+		if is(r.Chars[at], "-./_") && r.isPunctuated(at+1) {
+			return at
 		}
 	}
-}
-
-// keptEnd returns the end of the protocol number at i. One of "-./_" belongs to it if a digit follows, but no CPF with
-// its punctuation.
-func (r *reader) keptEnd(i int) int {
-	for isAlnum(r.char(i)) ||
-		is(r.char(i), "-./_") && looks[r.char(i+1)] == isDigit && !r.isPunctuated(i+1) {
-		i++
-	}
-	return i
+	return end
 }
 
 const maxInstant = 48 // characters

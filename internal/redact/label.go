@@ -12,7 +12,6 @@ const (
 type context struct {
 	label  kind  // of the nearest label
 	direct bool  // only connecting words and punctuation stand behind the label
-	passed bool  // a number stands behind the label
 	words  int   // behind the label
 	kept   class // of the last word that makes the next number nobody's: keepOne, company, counter; 0 for none
 	since  int   // words behind the kept one
@@ -23,15 +22,6 @@ type context struct {
 // isPersons reports whether a label right before says that the number is a person's.
 func (c *context) isPersons() bool {
 	return c.direct && (c.label == cpf || c.label == id || c.label == record)
-}
-
-// ofNumber returns c without a label that does not reach the next number.
-func (c context) ofNumber() context {
-	isPassed := c.passed && (c.label == id || c.label == birth || c.label == record || c.label == address)
-	if isPassed || c.isKept() {
-		c.label = none
-	}
-	return c
 }
 
 // isKept reports whether the next number is a document's, which stays.
@@ -70,7 +60,7 @@ func (r *reader) meets(i int) {
 	case isLetter:
 		r.meetsWord(c, i)
 	case isDigit:
-		c.direct, c.passed = false, true
+		c.direct = false
 		if c.kept != keepAll {
 			c.kept = 0
 		}
@@ -95,34 +85,25 @@ func (r *reader) meets(i int) {
 func (r *reader) meetsWord(c *context, i int) {
 	class, k := r.classes[i], r.tokens[i].kind
 	isQuery := class == 'n' && is(r.char(r.start(i)-1), "?&") // ?numero=
-	isOther := class == company && c.direct && c.label == cpf && is(r.class(r.before(i)), labels) ||
-		k == cpf && r.class(r.before(i)) == company
 	switch {
-	case isOther:
-		c.begin(taxpayer)
-		c.kept = company
+	case class == company && c.direct && c.label == cpf, k == cpf && r.class(r.before(i)) == company:
+		*c = context{label: taxpayer, direct: true, kept: company}
 		return
 	case is(class, labels):
 		c.begin(k)
 		return
-	case class == person && (c.label == none || !c.direct):
+	case class == person && !c.direct:
 		c.begin(id)
 		return
 	case class == person:
 		c.kept = 0
 		return
-	case is(class, keeping), class == company:
+	case is(class, keeping), class == company, class == offset, (class == counter || isQuery) && c.kept == 0:
 		c.kept, c.since = class, 0
-	case is(class, counting), isQuery:
-		if c.kept == 0 {
-			c.kept, c.since = counter, 0
+		if isQuery {
+			c.kept = counter
 		}
-		if class == offset {
-			c.kept = offset
-		}
-		if isQuery || c.label == birth { // the number is no date
-			c.label = none
-		}
+	case is(class, counting):
 	case !connects[class] && class != paper && !r.isPrefix(i) && !(c.kept == keepOne && r.isPurpose(i)):
 		c.kept = 0
 	default:
@@ -134,11 +115,11 @@ func (r *reader) meetsWord(c *context, i int) {
 	if class == health && c.label == card {
 		c.label = cns
 	}
-	if c.words++; c.words > near {
+	if c.words++; c.words > near || isQuery || is(class, counting) && c.label == birth { // that number is no date
 		c.label = none
 	}
-	isAdjective := is(class, "uU") && k != none                          // carteirinha nova
-	isPapers := class == paper && (c.label == card || c.label == record) // carteira do plano
+	isAdjective := is(class, "uU") && k != none           // carteirinha nova
+	isPapers := class == paper && c.label == card // carteira do plano
 	c.direct = c.direct && (connects[class] || isAdjective || isPapers || r.isPrefix(i))
 }
 

@@ -321,8 +321,7 @@ func (r *reader) isStreetAndNumber(i int) bool {
 // begins.
 func (r *reader) addressAt(i int) edit {
 	class, start := r.classes[i], r.start(i)
-	c := r.context.ofNumber()
-	isMeant := c.label == address && c.direct
+	isMeant := r.context.label == address && r.context.direct
 	isEnclosed := r.isOpened(start)
 	isStreet := is(class, streets) && (r.size(i) > 1 || r.char(r.end(i)) == '.' || isMeant) ||
 		class == initial && r.has(start, "r.")

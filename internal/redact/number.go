@@ -220,7 +220,7 @@ func most(v []byte, least, most int, joints string) (end int) {
 // readNumber returns the datum that begins with the number i. An edit without a kind says that the text stays up to its
 // end.
 func (r *reader) readNumber(i int) edit {
-	start, c := r.start(i), r.context.ofNumber()
+	start, c := r.start(i), r.context
 	isBirth, end := c.label == birth && c.direct, 0
 	if r.classes[i] == date {
 		end = r.instantEnd(start)
@@ -239,7 +239,7 @@ func (r *reader) readNumber(i int) edit {
 	}
 	isPunctuated := r.isPunctuated(start)
 	if c.isKept() && !isPunctuated {
-		end = max(r.keptEnd(start), r.end(i))
+		end = max(r.keptEnd(start, documentForm), r.end(i))
 		for ; r.start(i) < end; i++ {
 			if r.classes[i] == number {
 				r.tokens[i].kind = nobodys

@@ -205,7 +205,7 @@ func (r *reader) wordsAt(i int) int {
 		case to == i+1 && isCapital && next == '\'' && !isSmall(r.char(to+1)) && looks[r.char(to+1)] == isLetter:
 			e = entry{class: 'U'} // O'Hara
 		case e.class == claim && next == '-':
-			return r.add(i, r.claimEnd(to), fixed, none)
+			return r.add(i, r.keptEnd(to, claimForm), fixed, none)
 		case to == i+1 && next == '.' && (isCapital || e.class == unknown):
 			e.class = initial // Maria A. Souza
 		case to == i+1 && isCapital && next == ' ' && isSmall(r.char(to+1)) && r.class(len(r.classes)-1) == ' ' &&

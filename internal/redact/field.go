@@ -3,7 +3,7 @@ package redact
 import "bytes"
 
 const (
-	leastQuoted = 4   // the fewest digits of a quoted number
+	leastQuoted = 4 // the fewest digits of a quoted number
 )
 
 // fieldBefore returns the kind of the nearest label some words before the token i, for the value from start to end. It

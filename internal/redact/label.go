@@ -118,7 +118,7 @@ func (r *reader) meetsWord(c *context, i int) {
 	if c.words++; c.words > near || isQuery || is(class, counting) && c.label == birth { // that number is no date
 		c.label = none
 	}
-	isAdjective := is(class, "uU") && k != none           // carteirinha nova
+	isAdjective := is(class, "uU") && k != none   // carteirinha nova
 	isPapers := class == paper && c.label == card // carteira do plano
 	c.direct = c.direct && (connects[class] || isAdjective || isPapers || r.isPrefix(i))
 }

@@ -5,10 +5,7 @@ import (
 	"regexp"
 )
 
-const (
-	maxLead    = 40  // tokens between a label and its name, and of a name
-	maxAddress = 200 // characters
-)
+const maxLead = 40 // tokens between a label and its name, and of a name
 
 // nameForms match the classes of a name: the first one with capitals, the second any.
 var nameForms = [...]*regexp.Regexp{nameForm(leading), nameForm(leading + lowered)}
@@ -22,7 +19,6 @@ func nameForm(first string) *regexp.Regexp {
 // lead is what stands between a label and the name that may follow it.
 type lead struct {
 	trigger class
-	size    int  // characters of the label
 	sign    bool // a sign that assigns: then the name may be in small letters
 	words   int
 	tight   bool // no word stands before the sign
@@ -35,63 +31,52 @@ type lead struct {
 
 // nameAt returns the name that begins with the word i, or the one that i labels.
 func (r *reader) nameAt(i int) edit {
-	switch c := r.classes[i]; {
+	l := lead{trigger: r.classes[i]}
+	switch c := l.trigger; {
 	case is(c, capitals) && r.isOwner(i):
-		return r.nameFrom(i, &lead{trigger: staff})
+		l.trigger = staff
+		return r.nameFrom(i, &l)
 	case is(c, capitals):
 		return r.surnameFirstAt(i)
-	case !isTrigger[c], r.tokens[i].path, r.has(r.end(i), "()"), c == nameMark && !is(r.char(r.start(i)-1), " \"'("),
+	case !isTrigger[c], r.has(r.end(i), "()"), r.context.label == address && r.context.direct, // endereço do paciente
 		is(c, persons) && r.size(i) <= maxShort && r.class(r.before(i)) == house:
 		return edit{}
-	}
-	l := lead{trigger: r.classes[i], size: r.size(i)}
-	switch {
-	case l.trigger == vague && r.class(r.before(i)) == 'q': // first_name
+	case c == vague && r.class(r.before(i)) == 'q': // first_name
 		l.trigger = named
-	case r.context.label == address && r.context.direct: // endereço do paciente
-		return edit{}
 	}
-	return r.nameBehind(i, &l)
-}
-
-// nameBehind returns the name that follows the label i.
-func (r *reader) nameBehind(i int, l *lead) edit {
 	for j := i + 1; j < len(r.classes) && j-i < maxLead; j++ {
 		switch c := r.classes[j]; {
 		case is(c, leading) && r.isTitle(j):
 		case isName[c] && c != article:
-			if e := r.nameFrom(j, l); e.kind != none {
+			if e := r.nameFrom(j, &l); e.kind != none || is(c, capitals) {
 				return e
-			}
-			if !isSmall(r.Chars[r.start(j)]) {
-				return edit{}
 			}
 			l.foreign = true
 		case c == '\n':
 			next := j + 1
-			if r.class(next) == ' ' || r.class(next) == wide {
+			if is(r.class(next), " \x03") {
 				next++
 			}
-			l.below = !l.sign && (next > j+1 || r.isNameLine(next)) && isName[r.class(next)]
+			l.below = (next > j+1 || r.isNameLine(next)) && isName[r.class(next)]
 			l.line = !l.sign && !l.below
-			if l.below && is(l.trigger, persons+workers+"K") && !r.beginsLine(i) {
+			if l.below && !r.beginsLine(i) {
 				return edit{}
 			}
 		case c == '|' && j == i+1: // Paciente|Ana Reis
 		case is(c, assigning):
 			l.sign, l.line, l.dash, l.tight = true, false, false, l.tight || l.words == 0
 			l.filled = l.filled && !is(r.class(j-1), ".:") // leaders: Nome informado.: Ana
-		case c == '.' && l.size > maxShort+2 && r.isWord(j+1) && !is(r.class(j+1), capitals): // Patient.birthDate
+		case c == '.' && r.size(i) > maxShort+2 && r.isWord(j+1) && !is(r.class(j+1), capitals): // Patient.birthDate
 			return edit{}
 		case c == '-':
 			l.dash = !l.sign
 		case is(c, ")]}|"), c == ',' && l.trigger != nameMark:
 			l.foreign = true
-		case is(c, "aqKTXVW784"), c == nameMark && l.trigger == nameMark:
+		case is(c, "aqKTXVW784"):
 			l.words++
 		case is(c, filling):
 			l.filled = true
-		case r.isWord(j) && isSmall(r.Chars[r.start(j)]) && !is(c, "FEvPN"):
+		case isSmall(r.Chars[r.start(j)]) && !is(c, "FEvPN"):
 			l.foreign = true
 		case r.isWord(j), is(c, hard+"<{\x01\x02"+numberish+"56"):
 			return edit{}
@@ -110,26 +95,21 @@ func (r *reader) isTitle(i int) bool {
 // nameFrom returns the name that begins with the word i behind the lead l; a zero edit where none can.
 func (r *reader) nameFrom(i int, l *lead) edit {
 	start, c := r.start(i), r.classes[i]
-	if c == 'R' && r.isStreetAndNumber(i) {
+	before := r.char(start - 1)
+	isCapital, isGiven, isTitled := is(c, capitals), is(c, givens), isSmall(r.char(start+1))
+	isEnclosed := is(before, `"'(`) && r.char(start-2) == ' ' && isAlnum(r.char(start-3))
+	if isAlnum(before) || isMark(before) || before == '_' || l.line || // nomeArquivo, nome_arquivo
+		l.foreign && !(isEnclosed && isGiven) || l.filled && !isEnclosed && !(l.sign && isCapital) {
 		return edit{}
 	}
-	before := r.char(start - 1)
-	isCapital, isGiven := is(c, capitals), is(c, givens)
-	isEnclosed := is(before, `"'(`) && r.char(start-2) == ' ' && isAlnum(r.char(start-3))
-	if isAlnum(before) || isMark(before) || before == '_' || r.tokens[i].path || l.line && !l.sign ||
-		l.foreign && !(isEnclosed && isGiven) || l.filled && !isEnclosed && !(l.sign && isCapital) {
-		return edit{} // nomeArquivo, nome_arquivo
-	}
-	least, isAny := 2, l.sign || l.trigger == nameMark
-	isTitled := isCapital && isSmall(r.char(start+1))
-	isPerson := is(l.trigger, persons) || is(l.trigger, workers) && l.below ||
-		l.trigger == kin && (l.tight || l.below) && !l.filled
-	switch t := l.trigger; {
-	case isPerson && (t == kin || !l.dash), is(t, workers) && isGiven && l.sign,
-		t == nameMark && isEnclosed && (isGiven || l.filled): // informado [NAME], cadastrado 'Maria'
+	least, isAny, t := 2, l.sign, l.trigger
+	isPerson := is(t, persons) || is(t, workers) && l.below || t == kin && (l.tight || l.below)
+	switch {
+	case isPerson && !l.dash, is(t, workers) && isGiven && l.sign,
+		t == nameMark && isEnclosed: // informado [NAME], cadastrado 'Maria'
 		least = 1
-	case isPerson, is(t, "VW") && !l.filled, t == '8', t == kin && (isGiven || isTitled),
-		t == staff && (isCapital || isGiven), t == worker && (isGiven || l.sign && isCapital):
+	case isPerson, is(t, "VW8"), t == kin && (isGiven || isTitled), t == staff && (isCapital || isGiven),
+		t == worker && (isGiven || l.sign && isCapital):
 	default:
 		return edit{}
 	}
@@ -139,17 +119,14 @@ func (r *reader) nameFrom(i int, l *lead) edit {
 		}
 		isAny, least = true, 1
 	}
-	end := r.nameEnd(i, isAny, isPerson && isCapital)
+	end := r.nameEnd(i, isAny, isPerson)
+	parts := r.countParts(i, end)
 	isMessages := !isGiven && endsAsMessage(r.Chars[start:r.start(end)])
-	isUnlike := l.trigger == worker && !isPerson && isMessages ||
-		!l.sign && !isTitled && isMessages && r.class(end) != ' ' && r.countParts(i, end) == 1 || // NOME ILEGÍVEL
-		l.filled && !isEnclosed && r.guessed(start, r.start(end)) != name // nome informado: Ana Reis
-	if r.countParts(i, end) < least || isUnlike {
+	if parts < least || !l.sign && !isTitled && isMessages && r.class(end) != ' ' && parts == 1 || // NOME ILEGÍVEL
+		l.filled && !isEnclosed && r.guessed(start, r.start(end)) != name { // nome informado: Ana Reis
 		return edit{}
 	}
-	if more := folded.Find(r.classes[end:min(len(r.classes), end+maxLead)]); l.sign && more != nil {
-		end += bytes.LastIndexAny(more, nameable) + 1
-	}
+	end += bytes.LastIndexAny(folded.Find(r.classes[end:min(len(r.classes), end+maxLead)]), nameable) + 1
 	return edit{start, r.start(end), name}
 }
 
@@ -178,8 +155,7 @@ func (r *reader) nameEnd(i int, isAny, isSurname bool) int {
 		if is(r.class(next), " +") {
 			next++
 		}
-		isBefore := isSurname && !(r.classes[i] == 'G' && r.countParts(i, end) > 1) && (r.class(next) == 'G' ||
-			isAny && r.class(next) == 'U' && !(isSmall(r.Chars[r.end(next)-1]) && r.sounds(next, next+1, 0)))
+		isBefore := isSurname && (r.class(next) == 'G' || isAny && r.class(next) == 'U')
 		more := r.match(form, next)
 		if !isListed && !isBefore || more == 0 {
 			break
@@ -262,13 +238,9 @@ func endsAsMessage(word []byte) bool {
 // isOwner reports whether the word i begins the name of a number's owner: "de" or "of" stands before it, and before
 // that a person's number or, before a given name, any: carteira [CARD] de RUTH REIS, guia 1 de Ana Reis.
 func (r *reader) isOwner(i int) bool {
-	behind := r.class(i - 4)
-	if behind != number && behind != mark || r.classes[i-2] != article && !r.has(r.start(i-2), "of ") {
-		return false
-	}
-	k, word := r.tokens[i-4].kind, r.classes[i]
-	return behind == number && word == 'G' && r.tokens[i].kind == none || behind == mark &&
-		(k < mail || k == id) && word != 'H' && !r.sounds(i, i+1, maxShort+1)
+	behind, word := r.class(i-4), r.classes[i]
+	return (behind == number && word == 'G' || behind == mark && word != 'H' && !r.sounds(i, i+1, maxShort+1)) &&
+		(r.classes[i-2] == article || r.has(r.start(i-2), "of "))
 }
 
 var surnameFirst = regexp.MustCompile("^[UH](?: (?:a )?[UH]){0,3}, G(?: (?:a )?[UHG]){0,4}")
@@ -280,7 +252,7 @@ func (r *reader) surnameFirstAt(i int) edit {
 		return edit{}
 	}
 	start, end := r.start(i), i+r.match(surnameFirst, i)
-	if end == i || bytes.ContainsFunc(r.Chars[start:r.start(end)], func(c rune) bool { return isSmall(byte(c)) }) {
+	if bytes.ContainsFunc(r.Chars[start:r.start(end)], func(c rune) bool { return isSmall(byte(c)) }) {
 		return edit{}
 	}
 	return edit{start, r.start(end), name}
@@ -290,7 +262,7 @@ func (r *reader) surnameFirstAt(i int) edit {
 func (r *reader) nameBefore(i int) edit {
 	first := i
 	for j := i - 1; j >= max(0, i-maxLead/2) && (r.class(j) == ' ' || isName[r.class(j)]); j-- {
-		if is(r.classes[j], capitals) && looks[r.char(r.start(j)-1)] != isLetter {
+		if is(r.classes[j], capitals) {
 			first = j
 		}
 	}
@@ -317,32 +289,30 @@ func (r *reader) isStreetAndNumber(i int) bool {
 	return r.size(i) > 1 && r.match(numbered, i) > 0
 }
 
+// enclosed is an address up to what closes it. More than that stands there if it has a line's end, a colon or an at
+// sign, or was read before.
+var enclosed = func() *regexp.Regexp {
+	const on = `\n:@\[\x{fffd}]{0,200}`
+	return regular(`[>\[][^<\]` + on + `[<\]]|'[^'` + on + `'|"[^"` + on + `"`)
+}()
+
 // addressAt returns the address that begins with the word i: all that is quoted or tagged, or what a street's word
 // begins.
 func (r *reader) addressAt(i int) edit {
 	class, start := r.classes[i], r.start(i)
-	isMeant := r.context.label == address && r.context.direct
-	isEnclosed := r.isOpened(start)
-	isStreet := is(class, streets) && (r.size(i) > 1 || r.char(r.end(i)) == '.' || isMeant) ||
-		class == initial && r.has(start, "r.")
+	isMeant, isOpened := r.context.label == address && r.context.direct, r.isOpened(start)
+	isNumbered := is(class, streets) && r.isStreetAndNumber(i)
+	isStreet := is(class, streets) || class == initial && r.has(start, "r.")
 	isAssigned := r.isBehind(i, assigning) && r.size(i) > 1 && is(class, capitals)
-	if r.tokens[i].path || !isEnclosed && !isStreet && !isAssigned {
+	if r.tokens[i].path || !isNumbered && !(isMeant && (isOpened || isStreet || isAssigned)) {
 		return edit{}
 	}
-	if !isMeant && !(isStreet && r.isStreetAndNumber(i)) {
-		return edit{}
-	}
-	closers := map[byte]string{'>': "<]", '[': "<]", '\'': "'", '"': `"`}[r.char(start-1)]
-	for end := start; isEnclosed && end < start+maxAddress; end++ {
-		switch c := r.char(end); {
-		case is(c, closers):
-			return edit{start, end, address}
-		case c == 0 || isMark(c) || is(c, "\n:@["): // more than an address, or read before
-			isEnclosed = false
+	if isOpened {
+		if v := enclosed.Find(r.Chars[start-1:]); v != nil {
+			return edit{start, start + len(v) - len("<>"), address}
+		} else if !isNumbered {
+			return edit{}
 		}
-	}
-	if r.isOpened(start) && !(isStreet && r.isStreetAndNumber(i)) {
-		return edit{}
 	}
 	return edit{start, r.start(i + r.match(streetForm, i)), address}
 }

@@ -195,10 +195,10 @@ var (
 
 // isNameLine reports whether the words from i on fill their line, and look like a name rather than a message.
 func (r *reader) isNameLine(i int) bool {
-	end := i + r.match(nameLine, i)
-	return end > i && (end == len(r.classes) || r.classes[end] == '\n') &&
-		(bytes.ContainsAny(r.classes[i:end], givens) || r.countParts(i, end) > 1 && (!r.sounds(i, end, 0) ||
-			isSmall(r.char(r.start(i)+1)) && fullName.Match(bytes.TrimRight(r.Chars[r.start(i):r.start(end)], " "))))
+	line, _, _ := bytes.Cut(r.Chars[r.start(i):], []byte("\n"))
+	start, end := r.start(i), r.start(i)+len(bytes.TrimRight(line, " "))
+	n := r.nameWords(start, end)
+	return n.end == end && (n.isGiven || n.count > 1 && (isSmall(r.char(start+1)) || n.messages == 0))
 }
 
 // isLowerName reports whether the words from i on, in small letters, look like a name rather than a message: a given

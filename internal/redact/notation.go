@@ -233,14 +233,14 @@ func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read i
 		case "items":
 			read = r.takeList(from, end, none)
 		case "person", "people", "given":
-			words, isGiven := 0, false
-			end, words, isGiven = r.wordsEnd(from, end)
+			n := r.nameWords(from, end)
+			end = n.end
 			if group == "given" {
 				if first, _ := r.lookup(from); first.class == given && first.kind == none {
 					k = name
 				}
-			} else if isGiven || words > 1 && !endsAsMessage(r.Chars[from:end]) ||
-				group == "person" && words > 0 && r.isTitled(from) {
+			} else if n.isGiven || n.count > 1 && !endsAsMessage(r.Chars[from:end]) ||
+				group == "person" && n.count > 0 && r.isTitled(from) {
 				k = name
 			}
 		}
@@ -281,35 +281,42 @@ func (r *reader) takeList(start, end int, label kind) (read int) {
 var fullName = regular(`<N>$`)
 
 // guessed returns name if the characters from start to end are most likely one: a given name is among them, or they are
-// several words that do not end as words of messages do. Otherwise it returns none.
+// several words of which none is short or ends as words of messages do. Otherwise it returns none.
 func (r *reader) guessed(start, end int) kind {
-	v := r.Chars[start:end]
-	last, words, isGiven := r.wordsEnd(start, end)
-	isOther := words < 2 || bytes.IndexByte(v, ' ') < 0
-	for w, at := range r.words(start, end) {
-		isOther = isOther || w.class != article &&
-			(at.end-at.start <= maxShort && r.char(at.end) != '\'' || endsAsMessage(r.Chars[at.start:at.end]))
+	n := r.nameWords(start, end)
+	if n.end == end && (n.isGiven || n.count > 1 && n.messages == 0 && !n.isShort && n.isSpaced) && fullName.Match(r.Chars[start:end]) {
+		return name
 	}
-	if last < end || isOther && !isGiven || !fullName.Match(v) {
-		return none
-	}
-	return name
+	return none
 }
 
-// wordsEnd returns the end of the words from start on that may be a name's, before the first word of a message; how
-// many they are; and whether a given name is among them.
-func (r *reader) wordsEnd(start, end int) (last, words int, isGiven bool) {
+// nameWords are words that may be a name's.
+type nameWords struct {
+	end                        int
+	count, messages            int  // words, articles aside; those of them that end as words of messages do
+	isGiven, isShort, isSpaced bool // a given name is among them, a short word, a blank
+}
+
+// nameWords returns the words from start on that may be a name's, before the first word of a message.
+func (r *reader) nameWords(start, end int) (n nameWords) {
+	n.isSpaced = bytes.IndexByte(r.Chars[start:end], ' ') >= 0
 	for w, at := range r.words(start, end) {
-		isMessages := w.class == unknown && isSmall(r.Chars[at.start]) && endsAsMessage(r.Chars[at.start:at.end])
-		isPart := isName[w.class] || at.end-at.start == 1 && r.char(at.end) == '\'' // O'Hara
-		if !isPart || isMessages || words == 0 && w.class == saint {                // ana voltou, Santa Casa
+		isMessages := endsAsMessage(r.Chars[at.start:at.end])
+		isPart := isName[w.class] || at.end-at.start == 1 && r.char(at.end) == '\''     // O'Hara
+		if !isPart || isMessages && w.class == unknown && isSmall(r.Chars[at.start]) || // ana voltou
+			n.count == 0 && w.class == saint { // Santa Casa
 			break
 		}
-		if w.class != article {
-			last, words, isGiven = at.end, words+1, isGiven || w.class == given
+		if w.class == article {
+			continue
 		}
+		if n.end, n.count = at.end, n.count+1; isMessages {
+			n.messages++
+		}
+		n.isGiven = n.isGiven || w.class == given
+		n.isShort = n.isShort || at.end-at.start <= maxShort && r.char(at.end) != '\''
 	}
-	return last, words, isGiven
+	return n
 }
 
 // isTitled reports whether the word at i looks like a name: no abbreviation, not all in capitals, and without the

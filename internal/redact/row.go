@@ -126,13 +126,8 @@ func (r *reader) numberKind(v edit) kind {
 // mayName reports whether the cell v looks like a name, and whether a given name is among its words. Fewer than half of
 // them may end as words of messages do.
 func (r *reader) mayName(v *edit) (isLikely, isGiven bool) {
-	last, words, isGiven := r.wordsEnd(v.start, v.end)
-	for _, at := range r.words(v.start, v.end) {
-		if endsAsMessage(r.Chars[at.start:at.end]) {
-			words -= 2
-		}
-	}
-	cell := r.Chars[v.start:v.end]
-	isLikely = v.kind == none && last == v.end && words > 0 && bytes.IndexByte(cell, ' ') > 0 && fullName.Match(cell)
-	return isLikely, isLikely && isGiven
+	n := r.nameWords(v.start, v.end)
+	isLikely = v.kind == none && n.end == v.end && n.isSpaced && n.count > 2*n.messages &&
+		fullName.Match(r.Chars[v.start:v.end])
+	return isLikely, isLikely && n.isGiven
 }

@@ -33,9 +33,6 @@ type lead struct {
 func (r *reader) nameAt(i int) edit {
 	l := lead{trigger: r.classes[i]}
 	switch c := l.trigger; {
-	case is(c, capitals) && r.isOwner(i):
-		l.trigger = staff
-		return r.nameFrom(i, &l)
 	case is(c, capitals):
 		return r.surnameFirstAt(i)
 	case !isTrigger[c], r.has(r.end(i), "()"), r.context.label == address && r.context.direct, // endereço do paciente
@@ -233,14 +230,6 @@ func endsAsMessage(word []byte) bool {
 		}
 	}
 	return false
-}
-
-// isOwner reports whether the word i begins the name of a number's owner: "de" or "of" stands before it, and before
-// that a person's number or, before a given name, any: carteira [CARD] de RUTH REIS, guia 1 de Ana Reis.
-func (r *reader) isOwner(i int) bool {
-	behind, word := r.class(i-4), r.classes[i]
-	return (behind == number && word == 'G' || behind == mark && word != 'H' && !r.sounds(i, i+1, maxShort+1)) &&
-		(r.classes[i-2] == article || r.has(r.start(i-2), "of "))
 }
 
 var surnameFirst = regexp.MustCompile("^[UH](?: (?:a )?[UH]){0,3}, G(?: (?:a )?[UHG]){0,4}")

@@ -82,6 +82,8 @@ var checks = map[string]func(v []byte) bool{
 	"isGiven":   isGiven,
 	"isPersons": isPersons,
 	"isRandom":  isRandom,
+	// the placeholder of a person's number
+	"isPersonal": func(v []byte) bool { return isMark(v[0]) && kind(v[0]&0xf) < mail },
 }
 
 // isPersons reports whether v looks like a person's user name, and not like the name of a host, file or program.
@@ -131,8 +133,8 @@ func (r *reader) isWebToken(i int) bool {
 }
 
 const (
-	noted      = "yBbMlWqszmvJVErPF0SDOwoNK7LT1It" // classes that begin a notation whatever stands around it
-	brief      = "SDOwoNK7LT1Im"                   // those of them whose notation is short
+	noted      = "4yBbMlWqszmvJVErPF0SDOwoNK7LT1It" // classes that begin a notation whatever stands around it
+	brief      = "SDOwoNK7LT1Im"                    // those of them whose notation is short
 	privateKey = "BEGIN "
 	// Characters of a notation that are read, though a secret may go on. maxUnknown is for brief and unknown words.
 	maxNoted, maxUnknown = 640, 96
@@ -232,11 +234,15 @@ func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read i
 			read = r.takeList(from, end, r.fieldBefore(i, from, from))
 		case "items":
 			read = r.takeList(from, end, none)
-		case "person", "people", "given":
+		case "person", "people", "given", "owner":
 			n := r.nameWords(from, end)
 			end = n.end
 			if group == "given" {
 				if first, _ := r.lookup(from); first.class == given && first.kind == none {
+					k = name
+				}
+			} else if group == "owner" {
+				if _, to := r.lookup(from); n.count > 0 && to-from > maxShort && !endsAsMessage(r.Chars[from:to]) {
 					k = name
 				}
 			} else if n.isGiven || n.count > 1 && !endsAsMessage(r.Chars[from:end]) ||

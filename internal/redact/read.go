@@ -141,18 +141,12 @@ func (r *reader) readToken(i int) (e edit) {
 		}
 	}
 	switch {
-	case is(c, "2346"):
+	case is(c, "236"):
 		return edit{}
 	case c == writer:
 		return r.nameBefore(i)
-	case is(c, capitals) && r.class(r.before(i)) == mark && (is(r.class(i-1), ";|,") ||
-		r.isBehind(i, ",(-") && r.tokens[r.before(i)].kind <= card): // [CPF];Ana Reis; CPF [CPF] - Ana Reis
-		start, end := r.start(i), r.start(i+r.match(nameForms[0], i))
-		if k = r.guessed(start, end); k != none {
-			return edit{start, end, k}
-		}
 	}
-	if c == number || c == date || r.isWord(i) {
+	if is(c, "014") || r.isWord(i) {
 		if e.end = r.notedAt(i); e.end > 0 {
 			return e
 		}

@@ -163,7 +163,7 @@ func (r *reader) readToken(i int) (e edit) {
 		return e
 	case r.context.label == birth && r.context.direct && r.writtenDateEnd(r.start(i)) > 0:
 		return edit{r.start(i), r.writtenDateEnd(r.start(i)), birth}
-	case is(c, "SDOJwo"):
+	case is(c, "SDOJ"):
 		e = r.secretAt(i)
 	case r.context.label == address, is(c, streets):
 		e = r.addressAt(i)

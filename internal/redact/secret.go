@@ -18,20 +18,6 @@ const (
 	longSecret   = 16
 )
 
-// secretAt returns the secret that the word i announces.
-func (r *reader) secretAt(i int) edit {
-	class := r.classes[i]
-	switch before := r.class(i - 1); {
-	case is(class, secrets):
-	case class == engineKey && r.has(r.start(i), "key") && r.size(i) == len("key") &&
-		(is(before, "wS") || is(before, " _-+.") && is(r.class(i-2), "wS")): // API key
-		class = secretive
-	default:
-		return edit{}
-	}
-	return r.labelledSecret(i, class)
-}
-
 // way is what stands between a word and its secret.
 type way struct {
 	class  class
@@ -46,26 +32,27 @@ type way struct {
 	ends   string // the characters that end the secret
 }
 
-// labelledSecret returns the secret that the word begin announces; c is the class to judge it by.
-func (r *reader) labelledSecret(begin int, c class) edit {
-	first := r.nameStart(begin)
-	last, ok := r.identifierLast(begin)
-	if !ok {
-		return edit{}
+// secretAt returns the secret that the word i announces.
+func (r *reader) secretAt(i int) edit {
+	w := way{class: r.classes[i], ends: " \"'<>|\n"}
+	if w.class == engineKey && r.has(r.start(i), "key") && (is(r.class(i-1), "wS") || is(r.class(i-2), "wS")) { // API key
+		w.class = secretive
 	}
+	first := r.nameStart(i)
+	last := i + r.match(identifierRest, i+1)
 	from, end := r.start(first), r.end(last)
 	isShouted := bytes.IndexByte(r.Chars[from:end], '_') >= 0 &&
-		!bytes.ContainsFunc(r.Chars[r.start(begin):end], isSmallRune)
-	isFault := isMessage[r.class(first)] || bytes.IndexByte(r.classes[begin:last+1], '_') >= 0
-	if isShouted && r.char(end) != '=' && isFault {
-		return edit{} // WRONG_PASSWORD: x, but not DB_PASSWORD: x
+		!bytes.ContainsFunc(r.Chars[r.start(i):end], isSmallRune)
+	isFault := isMessage[r.class(first)] || bytes.IndexByte(r.classes[i:last+1], '_') >= 0
+	if !is(w.class, secrets) || r.tellsFault(i+1, last) || end-r.end(i) >= maxToSecret ||
+		isShouted && r.char(end) != '=' && isFault { // WRONG_PASSWORD: x, but not DB_PASSWORD: x
+		return edit{}
 	}
 	if r.char(from-1) == '<' {
 		if tag := tagRest.Find(r.Chars[end:]); tag != nil {
 			return r.textAt(end + len(tag))
 		}
 	}
-	w := way{class: c, ends: " \"'<>|\n"}
 	if r.has(from, "--") && r.char(end) == ' ' {
 		return edit{end + 1, r.secretEnd(end+1, &w), secret}
 	}
@@ -74,24 +61,22 @@ func (r *reader) labelledSecret(begin int, c class) edit {
 	}
 	w.quoted = is(r.char(end), `"'`) && r.char(from-1) == r.char(end)
 	start := r.follow(&w, last+1)
-	if start == 0 || w.sign == 0 && c == header || r.has(start, "-----BEGIN") {
-		return edit{}
+	v, to := r.lookup(start)
+	if start == 0 || w.sign == 0 && w.class == header || r.has(start, "-----BEGIN") || v.class == digest {
+		return edit{} // it has a notation, perhaps
+	} else if v.class == scheme && r.char(to) == ' ' {
+		start = r.pastBlanks(to)
 	}
-	w.quoted = w.quoted || w.quote != 0 && r.char(r.start(begin)-1) == '_' // keystore_pass: "changeit"
-	if v, end := r.lookup(start); v.class == digest {
-		return edit{} // it has a notation
-	} else if v.class == scheme && r.char(end) == ' ' {
-		start = r.pastBlanks(end)
-	}
+	w.quoted = w.quoted || w.quote != 0 && r.char(r.start(i)-1) == '_' // keystore_pass: "changeit"
 	isFirst := bytes.HasSuffix(bytes.TrimRight(r.Chars[max(0, from-maxToSecret):from], " -"), []byte("\n"))
-	w.line = w.line || w.quote == 0 && w.tight && c == secretive && isFirst // a settings file's
+	w.line = w.line || w.quote == 0 && w.tight && w.class == secretive && isFirst // a settings file's
 	end = r.secretEnd(start, &w)
 	for all := r.run(start, isDigit) == end; all && is(r.char(end), " -.") && looks[r.char(end+1)] == isDigit; {
 		end = r.run(end+1, isDigit)
 	}
 	isObject := w.sign == 0 && w.quote != 0 && // Kubernetes: secret "x" not found
 		(r.has(end+1, " not found") || r.has(end+1, " is forbidden"))
-	if end <= start || isObject || !r.isSecret(start, end, &w) {
+	if isObject || !r.isSecret(start, end, &w) {
 		return edit{}
 	}
 	return edit{start, end, secret}
@@ -109,19 +94,15 @@ func (r *reader) nameStart(i int) int {
 // identifierRest is the rest of an identifier behind a word.
 var identifierRest = regexp.MustCompile("^(?:[_-]?[A-Za-z789])*(?:[_-]?0)?")
 
-// identifierLast returns the last token of the identifier that the word i is a part of: senhaPrestador,
-// client_secret_key. It reports false if the identifier tells what is wrong with a secret: SenhaInvalida,
-// PASSWORD_EXPIRED.
-func (r *reader) identifierLast(i int) (last int, ok bool) {
-	last = i + r.match(identifierRest, i+1)
-	for j := i + 1; j <= last; j++ {
-		c := r.classes[j]
-		if connects[c] || c == element || r.isWebToken(r.start(j)) || c == number && r.size(j) > maxShort {
-			return 0, false
+// tellsFault reports whether the tokens from i to last, of an identifier, tell what is wrong with a secret:
+// SenhaInvalida, PASSWORD_EXPIRED.
+func (r *reader) tellsFault(i, last int) bool {
+	for ; i <= last; i++ {
+		if c := r.classes[i]; connects[c] || c == element || c == number && r.size(i) > maxShort {
+			return true
 		}
 	}
-	end := r.end(last)
-	return last, !isAlnum(r.char(end)) && !isMark(r.char(end)) && end-r.end(i) < maxToSecret
+	return isAlnum(r.char(r.end(last)))
 }
 
 var tagRest = regular(`(?:[^<>/]|/[^<>]){0,300}>(?:\s*<!\[CDATA\[)?\s*`)
@@ -150,14 +131,13 @@ func (r *reader) follow(w *way, i int) int {
 	isSpaced, isListed := false, false
 	for ; i < len(r.classes); i++ {
 		switch c := r.classes[i]; {
-		case c == ' ', c == wide:
+		case is(c, " \x03("):
 			isSpaced = true
-		case c == '-' && isSpaced && r.class(i+1) == ' ': // senha - Abc123
+		case c == '`':
+		case c == '-' && r.class(i+1) == ' ': // senha - Abc123
 			w.words++
 		case c == ',', is(c, "\"'") && isListed && r.isWord(i+1):
 			isListed = true
-		case c == '`', c == '(':
-			isSpaced = isSpaced || c == '('
 		case is(c, ":=") || c == '>' && r.size(i) > 1:
 			w.sign, w.tight = c, w.words == 0
 			return r.assigned(w, i+1)

@@ -37,26 +37,20 @@ var notations = func() (all [256][]notation) {
 
 // beginsOf returns the characters that a match of form may begin with, so that form is tried on few words.
 func beginsOf(form *regexp.Regexp) *set {
-	parsed, err := syntax.Parse(form.String(), syntax.Perl)
-	if err != nil {
-		panic(err) // it was compiled
-	}
-	program, err := syntax.Compile(parsed.Simplify())
-	if err != nil {
-		panic(err)
-	}
+	parsed, _ := syntax.Parse(form.String(), syntax.Perl) // it was compiled
+	program, _ := syntax.Compile(parsed.Simplify())
 	var begins set
 	seen := make([]bool, len(program.Inst))
 	var follow func(pc uint32)
 	follow = func(pc uint32) {
+		i := &program.Inst[pc]
 		if seen[pc] {
 			return
 		}
-		seen[pc] = true
-		switch i := &program.Inst[pc]; i.Op {
+		switch seen[pc] = true; i.Op {
 		case syntax.InstAlt, syntax.InstAltMatch:
-			follow(i.Out)
 			follow(i.Arg)
+			fallthrough
 		case syntax.InstCapture, syntax.InstEmptyWidth, syntax.InstNop:
 			follow(i.Out)
 		default:
@@ -71,14 +65,10 @@ func beginsOf(form *regexp.Regexp) *set {
 
 // checks are the conditions that notations.txt names.
 var checks = map[string]func(v []byte) bool{
-	"mixes":      mixes,
+	"mixes":      mixed.Match,
 	"looksMixed": func(v []byte) bool { return looksSecret(v, false, false) },
 	// a password behind the letter of its option: -pSecret
-	"isGlued": func(v []byte) bool { return looksSecret(v, false, false) || 'A' <= v[0] && v[0] <= 'Z' },
-	// small letters and digits, which no error's code mixes
-	"isOpaque": func(v []byte) bool {
-		return bytes.ContainsAny(v, "0123456789") && bytes.ContainsFunc(v, isSmallRune)
-	},
+	"isGlued":   func(v []byte) bool { return looksSecret(v, false, false) || 'A' <= v[0] && v[0] <= 'Z' },
 	"isGiven":   isGiven,
 	"isPersons": isPersons,
 	"isRandom":  isRandom,
@@ -153,21 +143,16 @@ func (r *reader) notedAt(i int) int {
 	isOption := before == '-' && is(r.char(start-2), " -\n\x00")
 	next := r.char(r.end(i) + 1)
 	begins := start == 0 || is(before, "\n[")
-	within, behind := maxUnknown, i+1
-	for behind < i+maxGap && behind < len(r.classes) && !r.isRead(behind) {
-		behind++
-	}
+	within := maxUnknown
 	switch {
 	case class == number && !is(next, "ei'=N$>") && !isAlnum(next), // 482917 é sua senha, :1='Ana Souza'
-		class == date && !begins,
-		class == staff && r.class(i-1) == ' ' && r.class(i-2) == house,                   // Maternidade Dona Francisca
-		is(class, "PN7L") && r.char(r.end(i)) != '/' && !is(r.char(r.end(behind)), "_-"): // paciente: Ana_Souza.pdf
+		r.class(i-2) == house: // Maternidade Dona Francisca
 		return 0
 	case isNoted[class]:
 		if !is(class, brief) {
 			within = maxNoted
 		}
-	case begins && class == given:
+	case class == given:
 	case !isOption && !is(before, `?&|\/@`) && !r.isWebToken(start) && !is(r.char(r.end(i)), ":-=\"'^_\\"):
 		return 0
 	}

@@ -258,7 +258,7 @@ func (r *reader) isSecret(start, end int, w *way) bool {
 			!w.tight && w.words <= near/2 && !endsAsMessage(r.Chars[start:end]) // senha do portal: Girassol
 		return w.class == secretive && isAlone || looksSecret(v, w.class == secretive && !w.far, false)
 	case w.class == opaque && !w.quoted && (w.sign != '=' || !w.tight):
-		return bytes.ContainsFunc(v, isAnyLetter) && (len(v) >= likelySecret && mixes(v) || len(v) >= 2*longSecret)
+		return bytes.ContainsFunc(v, isAnyLetter) && (len(v) >= likelySecret && mixed.Match(v) || len(v) >= 2*longSecret)
 	}
 	return len(v) >= shortSecret
 }
@@ -290,12 +290,5 @@ func looksSecret(v []byte, direct, vague bool) bool {
 	return letters && (digits && (small || direct && !bytes.ContainsAny(v, "-_")) || bytes.ContainsAny(v, "!@#$%*^+"))
 }
 
-// mixes reports whether v has what no word has: a digit, a capital behind a small letter, or padding.
-func mixes(v []byte) bool {
-	for i, c := range v {
-		if looks[c] == isDigit || i > 0 && isSmall(v[i-1]) && looks[c] == isLetter && !isSmall(c) {
-			return true
-		}
-	}
-	return bytes.HasSuffix(v, []byte("=="))
-}
+// mixed is what no word has: a digit, a capital behind a small letter, or padding.
+var mixed = regexp.MustCompile(`[0-9]|[a-z][A-Z]|==$`)

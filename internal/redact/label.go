@@ -69,7 +69,8 @@ func (r *reader) meets(i int) {
 		switch t.kind {
 		case name, mail:
 		case card, birth: // "informada 123, cadastrada 124"
-			if c.label = none; !r.isCell(i) {
+			next := r.class(i + 1)
+			if c.label = none; !is(next, "\"'|") && (next != ',' || r.class(i+2) == ' ') { // not where cells are
 				c.begin(t.kind)
 			}
 		case cpf, cns, phone:

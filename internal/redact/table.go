@@ -1,0 +1,301 @@
+package redact
+
+import (
+	"bytes"
+	"slices"
+)
+
+// This file reads lists of values. The header of a table, the columns of an INSERT and the fields of a key label the
+// values below or behind them by their place in the list. A row without a header, and a list of arguments, tell by what
+// is beside it whose a value is: "1;[CPF];Ana Reis;10/03/1955;2".
+
+const (
+	maxHeader  = 1 << 12                // characters of a header before and behind a label
+	maxBetween = 24                     // characters between two lists, their brackets included: ") VALUES ("
+	columnar   = byte(0)                // the separator that is a tab or several blanks
+	personal   = "\x01\x02\x03\x06\x08" // kinds of marks that tell of a person: CPF, CNS, card, name, id
+	leastCells = 3                      // of a row
+	nearby     = 2                      // cells between a person's mark and what is the person's, at most
+)
+
+// readColumns finds the data that the names of columns label.
+func (r *reader) readColumns() {
+	read := 0
+	for i, c := range r.classes {
+		if start := r.start(i); isHeading[c] && start >= read {
+			read = max(read, r.columnsAt(start, max(read, start-maxHeader)))
+		}
+	}
+}
+
+// columnsAt reads the list around the label at `at`, if it is one of columns, and the lists of values behind it. It
+// looks back no further than from, and returns where the last list ends.
+func (r *reader) columnsAt(at, from int) int {
+	start, end := at, at
+	for end-at < maxHeader && isOfHeader[r.char(end)] {
+		end++
+	}
+	for start > from && isOfHeader[r.Chars[start-1]] {
+		start--
+	}
+	closer, separator := byte('\n'), columnar
+	open, closing := bytes.LastIndexByte(r.Chars[start:at], '"'), bytes.IndexByte(r.Chars[at:end], '"')
+	if open >= 0 && closing >= 0 && leadsToRow.Match(r.ahead(at+closing, maxBetween)) {
+		start, end, closer = start+open+1, at+closing, '"'
+	}
+	header := r.Chars[start:end]
+	for _, s := range []byte(",;|") {
+		if bytes.IndexByte(header, s) >= 0 && (s != ',' || !bytes.Contains(header, []byte(", "))) {
+			separator = s
+		}
+	}
+	if r.char(start-1) == '(' {
+		closer, separator = ')', ','
+	}
+	if r.char(end) != closer {
+		return end
+	}
+	columns, _ := r.cells(start, separator, closer)
+	isHeader := false
+	for j := range columns {
+		if c := &columns[j]; closer == ')' || !r.isText(c) {
+			c.kind = r.fieldKind(c.start, c.end)
+		}
+		isHeader = isHeader || columns[j].kind != none
+	}
+	for isFirst := true; isHeader; isFirst = false {
+		m := leadsToRow.FindSubmatchIndex(r.ahead(end, maxBetween))
+		if m == nil || r.char(end) != closer || len(columns) == 1 && m[3] <= m[2] {
+			break
+		}
+		values, after := r.cells(end+m[1], separator, closer)
+		middle := r.char(values[len(values)/2].start)
+		isRule := closer == '\n' && (middle > ' ' && looks[middle] == isSign || middle == '\n' && !isFirst) // |---|---|
+		isCut := closer == ')' && r.char(after) != closer && len(values) < len(columns)
+		if len(values) != len(columns) && !isRule && !isCut {
+			break
+		}
+		for j := range columns {
+			if isFirst {
+				r.readCell(columns[j], none)
+			}
+			if j < len(values) {
+				r.readCell(values[j], columns[j].kind)
+			}
+		}
+		end = after
+	}
+	return end
+}
+
+// isText reports whether the cell c holds a word that no column's name has: paciente desconhecida.
+func (r *reader) isText(c *edit) bool {
+	for w, at := range r.words(c.start, c.end) {
+		if w.class == unknown && at.end-at.start > maxShort {
+			return true
+		}
+	}
+	return false
+}
+
+// leadsToRow stands between a header and a row, or between two rows: "guia;nome" => "1;Ana", (nome) VALUES (. A list of
+// one column counts only with an equals sign, as in a key: (nome)=(Ana).
+var leadsToRow = regular(`\n|\)[A-Za-z \n,]{0,20}(=? ?)\(|" ?(?:[=-]>|:) ?"`)
+
+var isOfHeader = setOf("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ\xfe\xff _.,;|\"`")
+
+// cells returns the cells of the list at i, their kinds unset, and where the list ends. A value may be quoted.
+func (r *reader) cells(i int, separator, closer byte) ([]edit, int) {
+	var all []edit
+	if separator == columnar {
+		i = r.pastBlanks(i)
+	}
+	start, quote, depth := i, byte(0), 0
+	for ; ; i++ {
+		c := r.char(i)
+		isOver := c == 0 || c == '\n' || c == closer && quote == 0 && depth == 0
+		switch {
+		case !isOver && quote == 0 && c == ')' && depth > 0:
+			depth--
+		case !isOver && quote == 0 && (c == '(' && closer == ')' || depth > 0):
+			if c == '(' { // TO_DATE('1966-05-05','YYYY-MM-DD')
+				depth++
+			}
+		case isOver, quote == 0 && (c == separator && c != columnar || separator == columnar && r.isWide(i)):
+			all = append(all, r.trimmed(start, i))
+			if isOver {
+				return all, i
+			}
+			if separator == columnar {
+				i = r.pastBlanks(i) - 1
+			}
+			start = i + 1
+		case c == quote:
+			quote = 0
+		case quote == 0 && is(c, `"'`) && r.pastBlanks(start) == i:
+			quote = c
+		}
+	}
+}
+
+// isWide reports whether the blank at i separates columns.
+func (r *reader) isWide(i int) bool {
+	return r.char(i) == ' ' && (r.char(i+1) == ' ' || is(r.in[r.From[i]], "\t\\"))
+}
+
+// trimmed returns the cell from start to end without a label that a colon ends, and without the quotation marks and
+// blanks around its value.
+func (r *reader) trimmed(start, end int) edit {
+	const around = " \"'`"
+	start += bytes.LastIndex(r.Chars[start:end], []byte(": ")) + 1
+	v := bytes.TrimSuffix(r.Chars[start:end], []byte("...")) // where a row was cut
+	if m := typed.FindSubmatchIndex(v); m != nil {
+		return edit{start: start + m[2], end: start + m[3]}
+	}
+	start += len(v) - len(bytes.TrimLeft(v, around))
+	return edit{start: start, end: start + len(bytes.Trim(v, around))}
+}
+
+// typed is a value with its type or within a function: N'Ana', DATE '1947-08-12', TO_DATE('12/08/1947','DD/MM/YYYY').
+var typed = regular(` *(?:[NE]|(?i:date|timestamp) |\w+\( ?)'([^'\n]*)'`)
+
+// readCell takes the value v if it suits its column's kind k. The sign before v becomes an endTag, so that no label
+// before it reaches v or what follows.
+func (r *reader) readCell(v edit, k kind) {
+	taken := r.suited(v.start, v.end, k)
+	if taken != none {
+		r.redact(edit{v.start, v.end, taken})
+	}
+	i := r.tokenAtOrBehind(v.start)
+	if i > 0 && !r.isWord(i-1) && !is(r.class(i-1), numberish+marks) {
+		r.classes[i-1] = endTag
+	}
+	for ; i < len(r.classes) && r.start(i) < v.end; i++ {
+		if taken != none || k == nobodys && !r.isPunctuated(r.start(i)) {
+			r.classes[i] = fixed
+		}
+	}
+}
+
+// tokenAtOrBehind returns the first token that begins at the character i or behind it.
+func (r *reader) tokenAtOrBehind(i int) int {
+	n, _ := slices.BinarySearchFunc(r.tokens, i, func(t token, at int) int { return int(t.at) - at })
+	return n
+}
+
+// readRows finds what is beside a person's mark, or beside a name and a birth date, in a row.
+func (r *reader) readRows() {
+	read := 0
+	for i, c := range r.classes {
+		isPersons := is(c, marks) && is(byte(r.tokens[i].kind), personal)
+		if start := r.start(i); start >= read && (isPersons || is(c, leading) && is(r.class(i-1), ";|,\"'")) {
+			read = r.rowAt(start, read)
+		}
+	}
+}
+
+// around returns the sign before the blanks and quotation marks at i, going by step.
+func (r *reader) around(i, step int) byte {
+	for is(r.char(i), " \"'`") {
+		i += step
+	}
+	return r.char(i)
+}
+
+// rowAt reads the row around `at`, which begins at from or later, and returns where it ends.
+func (r *reader) rowAt(at, from int) int {
+	start, separator, closer := at, r.around(at-1, -1), byte('\n')
+	if !is(separator, ";|,") {
+		separator = r.around(at+1, 1) // of a mark
+	}
+	switch {
+	case is(separator, ";|,"):
+	case r.isWide(at - 1), r.isWide(at + 1):
+		separator = columnar
+	default:
+		return from
+	}
+	for start > from && r.Chars[start-1] != '\n' && !(separator == ',' && is(r.Chars[start-1], "([")) {
+		start--
+	}
+	switch r.char(start - 1) {
+	case '(':
+		closer = ')'
+	case '[':
+		closer = ']'
+	}
+	row, end := r.cells(start, separator, closer)
+	if len(row) >= leastCells && (closer != '\n' || separator != ',' || !bytes.Contains(r.Chars[start:end], []byte(", "))) {
+		r.readRow(row)
+	}
+	return end
+}
+
+// readRow takes what is a person's from a row. It is a person's if a mark tells so, a name beside a number of a
+// person's length, a CNS before a name, or a birth date behind one.
+func (r *reader) readRow(row []edit) {
+	isKnown, isNamed, isBorn, isNumbered := false, false, false, false
+	before, given := none, -len(row) // the kind of the cell before, the place of a given name
+	for j := range row {
+		v := &row[j]
+		if v.end-v.start == 1 && isMark(r.Chars[v.start]) {
+			v.kind = kind(r.Chars[v.start] & 0xf)
+		} else if i := r.tokenAtOrBehind(v.start); r.class(i) == fixed || j > 0 && is(r.around(v.start-1, -1), ":=") {
+			v.kind = nobodys // its column's or label's
+		}
+		k, isGiven := r.cellKind(v)
+		if isGiven {
+			given = j
+		}
+		isNamed, isBorn = isNamed || v.kind == name, isBorn || v.kind == birth
+		isNumbered = isNumbered || k == cpf || k == cns || k == card
+		isKnown = isKnown || is(byte(v.kind), personal) || isNumbered && given >= 0 || before == cns && k == name ||
+			k == birth && !isBorn && j-given <= nearby
+		before = k
+	}
+	for j, person := 0, -len(row); isKnown && j < len(row); j++ {
+		v := &row[j]
+		switch k, isGiven := r.cellKind(v); {
+		case is(byte(v.kind), personal):
+			person = j
+		case k == name && (isGiven || !isNamed):
+			isNamed, person = r.redact(edit{v.start, v.end, name}), j
+		case k == birth && !isBorn && j-person <= nearby:
+			isBorn = r.redact(edit{v.start, v.end, birth})
+		case k == cpf, k == cns, k == card:
+			r.redact(edit{v.start, v.end, k})
+		}
+	}
+}
+
+var (
+	spaced = regular(`\d+(?:[ .-]\d+)+$`)
+	// born is a birth date in a cell, perhaps without signs.
+	born = regular(`(?:(?:19|20)\d\d[-/.]?(?:1[0-2]|0[1-9])[-/.]?(?:[12]\d|3[01]|0[1-9])|` +
+		`(?:[12]\d|3[01]|0[1-9])[-/.]?(?:1[0-2]|0[1-9])[-/.]?(?:19|20)\d\d)(?:[T ]00:00:00[.0]*)?$`)
+)
+
+// cellKind returns the kind that the value of a person's cell v looks like: a birth date, a number as long as a CPF or
+// CNS or in groups as a card's, or a name, and whether a given name is among its words. Fewer than half of them may end
+// as words of messages do.
+func (r *reader) cellKind(v *edit) (k kind, isGiven bool) {
+	text := r.Chars[v.start:v.end]
+	digits := countDigits(text)
+	switch isNumber := digits == len(text); {
+	case v.kind != none:
+	case isNumber && digits == 11:
+		return cpf, false
+	case isNumber && digits == 15 && startsCNS(text):
+		return cns, false
+	case born.Match(text):
+		return birth, false
+	case kinds[card].nearLeast <= digits && digits <= kinds[card].nearMost && spaced.Match(text):
+		return card, false
+	case digits == 0:
+		n := r.nameWords(v.start, v.end)
+		if n.end == v.end && n.isSpaced && n.count > 2*n.messages && fullName.Match(text) {
+			return name, n.isGiven
+		}
+	}
+	return none, false
+}

@@ -56,15 +56,15 @@ func (c *context) settle() {
 // meets updates the context for the token i: a word, a number or a mark.
 func (r *reader) meets(i int) {
 	c, t := &r.context, &r.tokens[i]
-	switch sorts[r.classes[i]] {
-	case isLetter:
+	switch class := r.classes[i]; {
+	case r.isWord(i):
 		r.meetsWord(c, i)
-	case isDigit:
+	case is(class, numberish):
 		c.direct = false
 		if c.kept != keepAll {
 			c.kept = 0
 		}
-	case isPlaceholder:
+	default:
 		c.kept = 0
 		switch t.kind {
 		case name, mail:

@@ -153,5 +153,7 @@ var kinds = [...]kindInfo{
 	nobodys:  {name: "nobodys"},
 }
 
-// marked are the kinds that have a placeholder of their own.
+// marked are the kinds that have a placeholder of their own, markClasses the classes of the placeholders of all kinds.
 var marked = kinds[cpf:record]
+
+const markClasses = " 44444544446"

@@ -76,23 +76,8 @@ func (r *reader) end(i int) int   { return r.start(i + 1) }
 func (r *reader) size(i int) int  { return r.end(i) - r.start(i) }
 
 // isWord reports whether the token i is a word, and isRead whether it is a word, a number or a mark.
-func (r *reader) isWord(i int) bool { return sorts[r.class(i)] == isLetter }
-func (r *reader) isRead(i int) bool { return sorts[r.class(i)] != isSign }
-
-// sorts says of each class whether it is a word's, a number's, a mark's or a sign's.
-var sorts = func() (table [256]look) {
-	for c := range table {
-		switch c := byte(c); {
-		case is(c, numberish):
-			table[c] = isDigit
-		case is(c, marks):
-			table[c] = isPlaceholder
-		case isAlnum(c):
-			table[c] = isLetter
-		}
-	}
-	return table
-}()
+func (r *reader) isWord(i int) bool { return r.class(i) > '6' && isAlnum(r.class(i)) }
+func (r *reader) isRead(i int) bool { return isAlnum(r.class(i)) }
 
 // before returns the word, number or mark before the token i; -1 for none.
 func (r *reader) before(i int) int {
@@ -122,32 +107,15 @@ func (r *reader) run(i int, l look) int {
 // tokenise splits the characters into tokens. What readSigns found is a mark already.
 func (r *reader) tokenise() {
 	r.tokens, r.classes, r.hostEnd, r.pathEnd, r.dateEnd = r.tokens[:0], r.classes[:0], 0, 0, 0
-	r.edits = append(r.edits, edit{start: len(r.Chars)})
-	told := r.edits
+	told := append(r.edits, edit{start: len(r.Chars)})
 	for i := 0; i < len(r.Chars); {
-		if i >= told[0].start {
-			i = r.add(i, told[0].end, markOf(told[0].kind), told[0].kind)
-			told = told[1:]
-			continue
+		if next := told[0]; i < next.start {
+			i = min(r.tokenAt(i), next.start)
+		} else {
+			i, told = r.add(i, next.end, markClasses[next.kind], next.kind), told[1:]
 		}
-		end := r.tokenAt(i)
-		if end > told[0].start {
-			end = told[0].start
-		}
-		i = end
 	}
 	r.tokens = append(r.tokens, token{at: int32(len(r.Chars))})
-	r.edits = r.edits[:len(r.edits)-1]
-}
-
-func markOf(k kind) class {
-	switch k {
-	case name:
-		return nameMark
-	case secret:
-		return hidden
-	}
-	return mark
 }
 
 // add adds a token and returns where it ends.
@@ -188,7 +156,7 @@ func (r *reader) tokenAt(i int) int {
 		return r.add(i, end, number, none)
 	case isPlaceholder:
 		k := kind(c & 0xf)
-		return r.add(i, i+1, markOf(k), k)
+		return r.add(i, i+1, markClasses[k], k)
 	}
 	return r.signAt(i)
 }

@@ -420,13 +420,13 @@ var programCode = regexp.MustCompile(`^(?i:ora|tns|pls|sql|db2|imp|http|https|er
 
 // codeAt returns the number with letters that begins with the token i, behind a person's or card's label: MB-12345-678.
 func (r *reader) codeAt(i int) edit {
-	start := r.start(i)
-	if next := r.char(r.end(i)); r.isWord(i) && next != '-' && looks[next] != isDigit {
+	start, k := r.start(i), r.context.label
+	if r.classes[i] == date || !r.context.direct || k != id && k != card && k != record {
 		return edit{}
 	}
 	v := code.Find(r.ahead(start, maxRun))
-	if countDigits(v) < leastQuoted || programCode.Match(v) {
+	if countDigits(v) < leastQuoted || !bytes.ContainsFunc(v, isAnyLetter) || programCode.Match(v) {
 		return edit{}
 	}
-	return edit{start, start + len(v), r.context.label}
+	return edit{start, start + len(v), k}
 }

@@ -142,33 +142,24 @@ func (r *reader) readToken(i int) (e edit) {
 	}
 	switch {
 	case is(c, "236"):
-		return edit{}
+		return e
 	case c == writer:
 		return r.nameBefore(i)
 	}
-	if is(c, "014") || r.isWord(i) {
-		if e.end = r.notedAt(i); e.end > 0 {
-			return e
-		}
+	if e.end = r.notedAt(i); e.end == 0 {
+		e = r.codeAt(i)
 	}
-	isCoded := r.context.direct && (r.context.label == id || r.context.label == card || r.context.label == record)
+	isBorn := r.context.label == birth && r.context.direct
 	switch {
+	case e.end > 0:
 	case c == number, c == date:
-		if isCoded && isAnyLetter(rune(r.char(r.end(i)))) { // 7H2-990-1842
-			e = r.codeAt(i)
-		}
-		if e.end == 0 {
-			return r.readNumber(i)
-		}
-		return e
-	case r.context.label == birth && r.context.direct && r.writtenDateEnd(r.start(i)) > 0:
+		return r.readNumber(i)
+	case isBorn && r.writtenDateEnd(r.start(i)) > 0:
 		return edit{r.start(i), r.writtenDateEnd(r.start(i)), birth}
 	case is(c, "SDOJ"):
 		e = r.secretAt(i)
 	case r.context.label == address, is(c, streets):
 		e = r.addressAt(i)
-	case isCoded:
-		e = r.codeAt(i)
 	}
 	if e.end == 0 {
 		e = r.nameAt(i)

@@ -249,7 +249,7 @@ func (r *reader) readNumber(i int) edit {
 	}
 	k, end := n.judge(i, &c)
 	if end == 0 && !r.tokens[i].path {
-		k, end = r.labelledBehind(i, n.first), n.first
+		k, end = r.labelledBehind(i), n.first
 	}
 	for at := n.first; at < end && k != none && !isPunctuated; at++ {
 		if looks[n.v[at-1]] != isDigit && n.addressEnd(at) > 0 {
@@ -389,27 +389,29 @@ func (r *reader) dialled(i int, n *cluster) edit {
 	return edit{start, end, phone}
 }
 
-// labelBehind is a number, and its sentence up to the next label.
-var labelBehind = regexp.MustCompile("^0[^0-9\n<{\x01\x02;!?&QAZJL]*[L78]")
+// labelBehind is a number, and its sentence up to the next label; nextNumbers is a label right before a number.
+var (
+	labelBehind = regexp.MustCompile("^0[^0-9\n<{\x01\x02;!?&QAZJL]{0,14}[L78]")
+	nextNumbers = regexp.MustCompile("^.[^0-9A-Za-z]{0,4}[0-6]")
+)
 
 // labelledBehind returns the kind of a number of 11 or 15 digits that its label follows in the same sentence:
 // "12345678900 não é um CPF válido". A label right before the next number belongs to that one.
-func (r *reader) labelledBehind(i, size int) kind {
-	k := map[int]kind{11: cpf, 15: cns}[size]
-	if k == none {
+func (r *reader) labelledBehind(i int) kind {
+	size := r.size(i)
+	if size != 11 && size != 15 {
 		return none
 	}
-	words := labelBehind.Find(r.classes[i:min(len(r.classes), i+2*near)])
-	label := i + max(0, len(words)-1)
-	next := label + 1
-	for next < len(r.classes) && !r.isRead(next) {
-		next++
+	label := i + r.match(labelBehind, i) - 1
+	if label > i && r.match(nextNumbers, label) == 0 {
+		switch k := r.tokens[label].kind; {
+		case size == 11 && (k == cpf || k == taxpayer):
+			return cpf
+		case size == 15 && k == cns:
+			return cns
+		}
 	}
-	isNexts := next < len(r.classes) && !r.isWord(next) && r.start(next)-r.end(label) <= 2*maxGap
-	if t := r.tokens[label].kind; len(words) == 0 || isNexts || t != k && (t != taxpayer || k != cpf) {
-		return none
-	}
-	return k
+	return none
 }
 
 var code = regular(`[A-Za-z\d]+(?:-[A-Za-z\d]+)+`)

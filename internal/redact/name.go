@@ -185,11 +185,6 @@ func (r *reader) beginsLine(i int) bool {
 	return true
 }
 
-var (
-	nameLine  = regexp.MustCompile("^[" + nameable + "](?:[ +.`]*[" + nameable + "K])* *")
-	lowerName = regexp.MustCompile("^(?:[gG]|[ugUG] (?:a )*[ugUG])")
-)
-
 // isNameLine reports whether the words from i on fill their line, and look like a name rather than a message.
 func (r *reader) isNameLine(i int) bool {
 	line, _, _ := bytes.Cut(r.Chars[r.start(i):], []byte("\n"))
@@ -198,23 +193,14 @@ func (r *reader) isNameLine(i int) bool {
 	return n.end == end && (n.isGiven || n.count > 1 && (isSmall(r.char(start+1)) || n.messages == 0))
 }
 
-// isLowerName reports whether the words from i on, in small letters, look like a name rather than a message: a given
-// name, or two unknown words that do not sound like a message's.
-func (r *reader) isLowerName(i int) bool {
-	words := r.match(lowerName, i)
-	return words == 1 || words > 1 && !r.sounds(i, i+words, maxShort)
-}
+var lowerName = regexp.MustCompile("^(?:[gG]|[ugUG] (?:a )*[ugUG])")
 
-// sounds reports whether a word from i to end sounds like a message's: it is no given name, and is shorter than least
-// or ends as words of messages do.
-func (r *reader) sounds(i, end, least int) bool {
-	for ; i < end; i++ {
-		if r.isWord(i) && !is(r.classes[i], "a"+givens) &&
-			(r.size(i) < least || endsAsMessage(r.Chars[r.start(i):r.end(i)])) {
-			return true
-		}
-	}
-	return false
+// isLowerName reports whether the words from i on, in small letters, look like a name rather than a message: a given
+// name, or two unknown words that are not short and do not end as a message's.
+func (r *reader) isLowerName(i int) bool {
+	end := r.start(i + r.match(lowerName, i))
+	n := r.nameWords(r.start(i), end)
+	return n.end == end && (n.isGiven || n.count > 1 && !n.isShort)
 }
 
 // endsAsMessage reports whether words.txt has an ending of word among those of words of messages.

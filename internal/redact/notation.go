@@ -251,18 +251,15 @@ func (r *reader) takeList(start, end int, label kind) (read int) {
 			items[i].end = v.start + typed
 		}
 	}
-	isNamed := func(v edit) bool { return r.guessed(v.start, v.end) == name }
-	if label == none && !slices.ContainsFunc(items, isNamed) {
-		return 0
-	}
+	isNamed := func(v edit) bool { return r.cellKind(v) == name }
 	for _, v := range items {
+		if label == none && !slices.ContainsFunc(items, isNamed) {
+			break
+		}
 		if v.kind = r.suited(v.start, v.end, label); v.kind == none {
-			v.kind = r.guessed(v.start, v.end)
+			v.kind = r.cellKind(v)
 		}
-		if v.kind == none && v.end-v.start == 11 && r.run(v.start, isDigit) == v.end {
-			v.kind = cpf
-		}
-		if v.kind != none && r.redact(v) {
+		if v.kind != none && v.kind != birth && r.redact(v) { // a date may be another's
 			read = v.end
 		}
 	}

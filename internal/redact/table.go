@@ -243,8 +243,8 @@ func (r *reader) readRow(row []edit) {
 		} else if i := r.tokenAtOrBehind(v.start); r.class(i) == fixed || j > 0 && is(r.around(v.start-1, -1), ":=") {
 			v.kind = nobodys // its column's or label's
 		}
-		k, isGiven := r.cellKind(v)
-		if isGiven {
+		k := r.cellKind(*v)
+		if k == name && r.nameWords(v.start, v.end).isGiven {
 			given = j
 		}
 		isNamed, isBorn = isNamed || v.kind == name, isBorn || v.kind == birth
@@ -255,10 +255,10 @@ func (r *reader) readRow(row []edit) {
 	}
 	for j, person := 0, -len(row); isKnown && j < len(row); j++ {
 		v := &row[j]
-		switch k, isGiven := r.cellKind(v); {
+		switch k := r.cellKind(*v); {
 		case is(byte(v.kind), personal):
 			person = j
-		case k == name && (isGiven || !isNamed):
+		case k == name && (!isNamed || r.nameWords(v.start, v.end).isGiven):
 			isNamed, person = r.redact(edit{v.start, v.end, name}), j
 		case k == birth && !isBorn && j-person <= nearby:
 			isBorn = r.redact(edit{v.start, v.end, birth})
@@ -276,26 +276,22 @@ var (
 )
 
 // cellKind returns the kind that the value of a person's cell v looks like: a birth date, a number as long as a CPF or
-// CNS or in groups as a card's, or a name, and whether a given name is among its words. Fewer than half of them may end
-// as words of messages do.
-func (r *reader) cellKind(v *edit) (k kind, isGiven bool) {
-	text := r.Chars[v.start:v.end]
+// CNS or in groups as a card's, or a name. Fewer than half of a name's words may end as words of messages do.
+func (r *reader) cellKind(v edit) kind {
+	text, n := r.Chars[v.start:v.end], r.nameWords(v.start, v.end)
 	digits := countDigits(text)
 	switch isNumber := digits == len(text); {
 	case v.kind != none:
 	case isNumber && digits == 11:
-		return cpf, false
+		return cpf
 	case isNumber && digits == 15 && startsCNS(text):
-		return cns, false
+		return cns
 	case born.Match(text):
-		return birth, false
+		return birth
 	case kinds[card].nearLeast <= digits && digits <= kinds[card].nearMost && spaced.Match(text):
-		return card, false
-	case digits == 0:
-		n := r.nameWords(v.start, v.end)
-		if n.end == v.end && n.isSpaced && n.count > 2*n.messages && fullName.Match(text) {
-			return name, n.isGiven
-		}
+		return card
+	case n.end == v.end && (n.isGiven || n.isSpaced && n.count > 2*n.messages) && fullName.Match(text):
+		return name
 	}
-	return none, false
+	return none
 }

@@ -228,8 +228,12 @@ func (r *reader) signAt(i int) int {
 	}
 	switch {
 	case c == ':' && r.has(i, "://"):
-		r.hostEnd = max(r.hostEnd, r.authorityEnd(i+3))
-		r.pathEnd = max(r.pathEnd, r.urlEnd(r.hostEnd))
+		if i >= r.hostEnd {
+			r.hostEnd = r.authorityEnd(i + 3)
+		}
+		if r.hostEnd >= r.pathEnd {
+			r.pathEnd = r.urlEnd(r.hostEnd)
+		}
 		return r.add(i, i+3, url, none)
 	case c < ' ' && c != '\n' || c >= 0x80:
 		c = '^'

@@ -97,9 +97,9 @@ func (p *player) arrive(claim int, at time.Duration) {
 	if c.firstFailure.IsZero() {
 		c.firstFailure = now // the total limit counts from the first hold of a claim that never failed (R27)
 	}
-	p.gate.Hold(destination.Held{Claim: claimOf(claim), Since: destination.InstantOf(now),
+	p.gate.Hold(destination.Held{Claim: claimOf(claim), Since: now,
 		RetriesLeft: p.policy.MaxRetries - c.retries,
-		Limit:       destination.InstantOf(p.policy.TimeLimit(p.service, c.firstFailure))})
+		Limit:       p.policy.TimeLimit(p.service, c.firstFailure)})
 	p.open(at)
 }
 

@@ -81,7 +81,7 @@ func answered(claim int64, sent time.Time) Outcome {
 
 // arrive holds a claim and returns the reason for which it may go at once, empty if it waits.
 func (f *fixture) arrive(claim int64) Kind {
-	f.gate.Hold(Held{Claim: claim, Since: InstantOf(f.now), Limit: InstantOf(f.now.Add(48 * time.Hour)), RetriesLeft: 5})
+	f.gate.Hold(Held{Claim: claim, Since: f.now, Limit: f.now.Add(48 * time.Hour), RetriesLeft: 5})
 	for _, r := range f.due() {
 		if r.Claim == claim {
 			return r.Kind

@@ -56,7 +56,7 @@ func (g *Gate) Due(now time.Time) (released []Release, givenUp []Held, probe boo
 		}
 		h, _ := g.Queue.Remove(turn.Canary)
 		r := Release{Held: h, Kind: kind, At: now, Outage: g.Outage}
-		since := h.Since.Time()
+		since := h.Since
 		if opened := g.Settings.Calendar.Next(since); opened.After(since) {
 			r.Opened = opened
 		}
@@ -160,7 +160,7 @@ func (g *Gate) Admit(now time.Time) bool {
 
 // Next returns when Due will have something to do without an event; zero means never.
 func (g *Gate) Next(now time.Time) time.Time {
-	next := g.Queue.endsAt.Time()
+	next := g.Queue.endsAt
 	at := func(t time.Time) { // not before the destination opens
 		if t = g.Settings.Calendar.Next(latest(t, now)); next.IsZero() || t.Before(next) {
 			next = t
@@ -210,7 +210,7 @@ func (r *Release) Reason(name string, zone *time.Location) string {
 		return fmt.Sprintf("%s down %s–%s; released %s of %d", name, clock(o.Since), clock(o.Until), ordinal(r.Number), o.Held)
 	case !r.Opened.IsZero():
 		return name + " closed until " + clock(r.Opened)
-	case r.At.After(r.Since.Time()):
+	case r.At.After(r.Since):
 		return name + " takes no more at once; waited its turn"
 	}
 	return name + " up"

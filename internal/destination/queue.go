@@ -8,25 +8,6 @@ import (
 	"retry-worker/internal/calendar"
 )
 
-// Instant is a time in milliseconds since 1970; 0 is none. It is small, as queues are long.
-type Instant int64
-
-// InstantOf returns t as an Instant.
-func InstantOf(t time.Time) Instant {
-	if t.IsZero() {
-		return 0
-	}
-	return cmp.Or(Instant(t.UnixMilli()), 1)
-}
-
-// Time returns i as a time in UTC.
-func (i Instant) Time() time.Time {
-	if i == 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(int64(i)).UTC()
-}
-
 // Held is a claim that waits.
 type Held struct {
 	// Claim identifies it among all waiting claims: the key of its job.
@@ -34,11 +15,11 @@ type Held struct {
 	// Subject names it (journal.Subject).
 	Subject struct{ Tenant, Policy, ID string }
 	// Since is when it was held.
-	Since Instant
-	// Deadline is the claim's own, Limit the end of its policy's total limit.
-	Deadline, Limit Instant
+	Since time.Time
+	// Deadline is the claim's own, Limit the end of its policy's total limit; zero for none.
+	Deadline, Limit time.Time
 	// SendBy is the last instant up to Deadline at which the destination is open. Gate.Hold sets it.
-	SendBy Instant
+	SendBy time.Time
 	// Cents is what the claim is worth.
 	Cents int64
 	// RetriesLeft is how many more failures it can take.
@@ -47,8 +28,8 @@ type Held struct {
 
 // plan sets SendBy by the destination's calendar.
 func (h *Held) plan(c *calendar.Calendar) {
-	if h.Deadline != 0 {
-		h.SendBy = InstantOf(c.LastSafe(h.Deadline.Time()))
+	if !h.Deadline.IsZero() {
+		h.SendBy = c.LastSafe(h.Deadline)
 	}
 }
 
@@ -56,13 +37,13 @@ func (h *Held) plan(c *calendar.Calendar) {
 // was held, if that is less.
 const timeToAct = time.Hour
 
-// giveUpAt returns when the claim is given up, as it cannot be sent in time; 0 means never.
-func (h *Held) giveUpAt() Instant {
+// giveUpAt returns when the claim is given up, as it cannot be sent in time; zero means never.
+func (h *Held) giveUpAt() time.Time {
 	last := soonest(h.Limit, h.SendBy)
-	if last == 0 {
-		return 0
+	if last.IsZero() {
+		return last
 	}
-	return last - min(Instant(timeToAct.Milliseconds()), max(0, (last-h.Since)/2))
+	return last.Add(-min(timeToAct, max(0, last.Sub(h.Since)/2)))
 }
 
 // Queue holds the claims that wait for one destination. Its zero value is empty. It is not safe for concurrent use.
@@ -71,26 +52,26 @@ type Queue struct {
 	// turns holds the claims in the order of their turns, once it is sorted.
 	turns  []*Held
 	sorted bool
-	// endsAt is the earliest instant at which a claim may have to be given up; 0 means never.
-	endsAt Instant
+	// endsAt is the earliest instant at which a claim may have to be given up; zero means never.
+	endsAt time.Time
 }
 
 // compareTurns orders claims by nearest deadline, then highest value, then longest wait.
 func compareTurns(a, b *Held) int {
-	return cmp.Or(earlier(a.SendBy, b.SendBy), cmp.Compare(b.Cents, a.Cents), cmp.Compare(a.Since, b.Since),
+	return cmp.Or(earlier(a.SendBy, b.SendBy), cmp.Compare(b.Cents, a.Cents), a.Since.Compare(b.Since),
 		cmp.Compare(a.Claim, b.Claim))
 }
 
 // earlier compares instants; none counts as never.
-func earlier(a, b Instant) int {
-	if a == 0 || b == 0 {
-		return cmp.Compare(b, a)
+func earlier(a, b time.Time) int {
+	if a.IsZero() || b.IsZero() {
+		return b.Compare(a)
 	}
-	return cmp.Compare(a, b)
+	return a.Compare(b)
 }
 
 // soonest returns the earlier of two instants; none counts as never.
-func soonest(a, b Instant) Instant {
+func soonest(a, b time.Time) time.Time {
 	if earlier(b, a) < 0 {
 		return b
 	}
@@ -128,12 +109,12 @@ func (q *Queue) Remove(claim int64) (Held, bool) {
 
 // GiveUp removes and returns the claims that are given up at now. It takes linear time if one may be.
 func (q *Queue) GiveUp(now time.Time) (givenUp []Held) {
-	if q.endsAt == 0 || InstantOf(now) < q.endsAt {
+	if q.endsAt.IsZero() || now.Before(q.endsAt) {
 		return nil
 	}
-	q.endsAt = 0
+	q.endsAt = time.Time{}
 	q.turns = slices.DeleteFunc(q.byTurn(), func(h *Held) bool {
-		if at := h.giveUpAt(); at == 0 || InstantOf(now) < at {
+		if at := h.giveUpAt(); at.IsZero() || now.Before(at) {
 			q.endsAt = soonest(q.endsAt, at)
 			return false
 		}
@@ -161,7 +142,7 @@ func (q *Queue) Has(claim int64) bool { return q.claims[claim] != nil }
 
 // replan takes over a changed calendar.
 func (q *Queue) replan(c *calendar.Calendar) {
-	q.sorted, q.endsAt = false, 0
+	q.sorted, q.endsAt = false, time.Time{}
 	for _, h := range q.turns {
 		h.plan(c)
 		q.endsAt = soonest(q.endsAt, h.giveUpAt())
@@ -170,7 +151,7 @@ func (q *Queue) replan(c *calendar.Calendar) {
 
 // Sum returns since when the first claim waits, the nearest SendBy, and the total value. It takes linear
 // time.
-func (q *Queue) Sum() (oldest, deadline Instant, cents int64) {
+func (q *Queue) Sum() (oldest, deadline time.Time, cents int64) {
 	for i, h := range q.byTurn() {
 		if i == 0 {
 			deadline = h.SendBy

@@ -18,7 +18,7 @@ func TestRefutedProbe(t *testing.T) {
 			f.apply(Probed{})
 		}
 		if minute%20 == 0 {
-			f.gate.Hold(Held{Claim: int64(minute + 1), Since: InstantOf(f.now), Limit: InstantOf(f.now.Add(48 * time.Hour))})
+			f.gate.Hold(Held{Claim: int64(minute + 1), Since: f.now, Limit: f.now.Add(48 * time.Hour)})
 		}
 		for _, r := range f.due() {
 			if r.Kind.Wanted() {

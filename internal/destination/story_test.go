@@ -150,9 +150,9 @@ func (s *stage) arrives(a *golden.Arguments) (string, error) {
 
 // hold puts a claim into the queue; the gate does not act.
 func (s *stage) hold(a *golden.Arguments) (string, error) {
-	h := Held{Claim: s.claim(a.First), Since: InstantOf(s.now.Add(s.duration(a, "since"))), RetriesLeft: 5, Cents: a.Number("cents")}
+	h := Held{Claim: s.claim(a.First), Since: s.now.Add(s.duration(a, "since")), RetriesLeft: 5, Cents: a.Number("cents")}
 	if d := s.duration(a, "deadline"); d > 0 {
-		h.Deadline = InstantOf(start.Add(d))
+		h.Deadline = start.Add(d)
 	}
 	s.gate.Hold(h)
 	return s.state(), nil
@@ -255,7 +255,7 @@ func (s *stage) passes(a *golden.Arguments) (string, error) {
 // queue tells who waits.
 func (s *stage) queue(*golden.Arguments) (string, error) {
 	since, deadline, cents := s.gate.Queue.Sum()
-	said := fmt.Sprintf("since %s, deadline %s, worth %d, given up from %s:", clock(since.Time()), clock(deadline.Time()), cents, clock(s.gate.Queue.endsAt.Time()))
+	said := fmt.Sprintf("since %s, deadline %s, worth %d, given up from %s:", clock(since), clock(deadline), cents, clock(s.gate.Queue.endsAt))
 	for _, h := range s.gate.Queue.Next(2) {
 		said += " " + s.name(h.Claim)
 	}

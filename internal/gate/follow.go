@@ -51,8 +51,7 @@ func (k *known) restore(d *destination.Gate, now time.Time) {
 func (k *known) hold(s journal.Subject, h *journal.HeldJob) {
 	s.Tenant, s.Policy = unique.Make(s.Tenant).Value(), unique.Make(s.Policy).Value() // most are the same
 	k.registry.Gate(h.Destination, h.Since).Hold(destination.Held{Claim: h.JobKey, Subject: s,
-		Since: destination.InstantOf(h.Since), Deadline: destination.InstantOf(h.Deadline),
-		Limit: destination.InstantOf(h.Limit), RetriesLeft: h.MaxRetries - h.Retries, Cents: h.Context.Cents()})
+		Since: h.Since, Deadline: h.Deadline, Limit: h.Limit, RetriesLeft: h.MaxRetries - h.Retries, Cents: h.Context.Cents()})
 }
 
 // pageRecords is how many records are read at a time.

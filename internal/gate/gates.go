@@ -216,7 +216,7 @@ func (k *known) describe(d *destination.Gate, now time.Time) Destination {
 	back, _ := k.registry.Back(&state, now)
 	r := k.record(d.Name)
 	unrecorded := d.Changed || len(r.Orders) > 0 || r.Version < r.written
-	return Destination{d.Name, state, d.Settings, d.Queue.Len(), cents, unrecorded, oldest.Time(), deadline.Time(), back}
+	return Destination{d.Name, state, d.Settings, d.Queue.Len(), cents, unrecorded, oldest, deadline, back}
 }
 
 // ErrUnknown says that no destination has the name.
@@ -240,7 +240,7 @@ func (g *Gates) Destination(name string) (Destination, []Claim, error) {
 	}
 	var claims []Claim
 	for _, h := range d.Queue.Next(shown) {
-		claims = append(claims, Claim{h.Subject, h.Since.Time(), h.Deadline.Time()})
+		claims = append(claims, Claim{h.Subject, h.Since, h.Deadline})
 	}
 	return g.describe(d, g.Clock.Now()), claims, nil
 }

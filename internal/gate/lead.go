@@ -209,7 +209,7 @@ func (g *Gates) due(ctx context.Context, s *step, now time.Time) {
 func (g *Gates) leaves(s *step, h *destination.Held, now time.Time, d journal.Departure) {
 	d.Subject, d.JobKey = h.Subject, h.Claim
 	g.left.add(d.JobKey, now) // its record may be followed late
-	s.departures = append(s.departures, departure{d, now.Sub(h.Since.Time())})
+	s.departures = append(s.departures, departure{d, now.Sub(h.Since)})
 }
 
 // change returns the body of the record of a changed State.
@@ -229,7 +229,7 @@ func (g *Gates) change(d *destination.Gate) *journal.DestinationBody {
 
 // whyGivenUp returns which passes first, the total limit or the deadline.
 func whyGivenUp(h *destination.Held) decision.Reason {
-	if h.SendBy == 0 || h.Limit != 0 && h.Limit < h.SendBy {
+	if h.SendBy.IsZero() || !h.Limit.IsZero() && h.Limit.Before(h.SendBy) {
 		return decision.ReasonTimeLimit
 	}
 	return decision.ReasonDeadline

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +34,30 @@ func TestHelp(t *testing.T) {
 				t.Errorf("%s: the help does not have %q:\n%s", c.CommandPath(), want, help)
 			}
 		}
+	}
+}
+
+// TestCommandsAreDescribed: commands.txt describes no flag that its command does not have, and no task is without a command.
+func TestCommandsAreDescribed(t *testing.T) {
+	root := (&cli{}).root()
+	all, tasks := commands(root), (&cli{}).tasks()
+	for n, entry := range strings.Split(strings.TrimSpace(commandsText), "\n\n") {
+		described := entryOf(entry)
+		delete(tasks, described.path)
+		of := all // the first entry is the program's, with flags that several have
+		if n > 0 {
+			found, _, err := root.Find(strings.Fields(described.path))
+			testkit.Must(t, err)
+			of = []*cobra.Command{found}
+		}
+		for flag := range described.usages {
+			if !slices.ContainsFunc(of, func(c *cobra.Command) bool { return c.Flags().Lookup(flag) != nil }) {
+				t.Errorf("%s: there is no --%s", described.path, flag)
+			}
+		}
+	}
+	for path := range tasks {
+		t.Errorf("commands.txt does not describe %s", path)
 	}
 }
 

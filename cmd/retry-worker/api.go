@@ -10,18 +10,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"retry-worker/internal/api"
 	"retry-worker/internal/config"
 	"retry-worker/internal/deadletter"
-	"retry-worker/internal/decision"
 	"retry-worker/internal/smallfile"
 	"retry-worker/internal/text"
 )
@@ -60,11 +55,6 @@ func (c *cli) ask(ctx context.Context, r *request) ([]byte, error) {
 	return answer, err
 }
 
-// foreign returns the error of an answer that is not from a retry-worker.
-func (c *cli) foreign(why any) error {
-	return fmt.Errorf("the answer of %s is not that of a retry-worker's API: %v; check --server", c.client.Base, why)
-}
-
 // list prints one page of a list, or all.
 func (c *cli) list(ctx context.Context, r *request, columns string) error {
 	for first := true; ; first = false {
@@ -78,7 +68,7 @@ func (c *cli) list(ctx context.Context, r *request, columns string) error {
 		next, more := o.get("next").(string)
 		switch {
 		case err != nil || !is:
-			return c.foreign("it is no list")
+			return c.client.Foreign(errors.New("it is no list"))
 		case c.json():
 			err = c.print(text)
 		case len(items) > 0:
@@ -93,7 +83,7 @@ func (c *cli) list(ctx context.Context, r *request, columns string) error {
 			return err
 		}
 		if next == r.query.Get("cursor") {
-			return c.foreign("it gives the same page again and again")
+			return c.client.Foreign(errors.New("it gives the same page again and again"))
 		}
 		r.query.Set("cursor", next)
 	}
@@ -141,150 +131,6 @@ func (c *cli) request(cmd *command, f *apiFlags, args []string) error {
 	}
 	_, err = fmt.Fprintln(c.out, b.String())
 	return err
-}
-
-// operations is the API's description.
-var operations = sync.OnceValue(api.Description)
-
-// operation is an operation of the API as a command, with a flag for each field.
-type operation struct{ *api.Operation }
-
-// operationOf returns the operation of a method and a path, such as "GET /causes/{id}".
-func operationOf(request string) operation {
-	i := slices.IndexFunc(operations(), func(o *api.Operation) bool { return o.Method+" "+o.Path == request })
-	if i < 0 {
-		panic("the API does not describe " + request) // a test makes every command
-	}
-	return operation{operations()[i]}
-}
-
-// flagNames holds the flags that differ from their field's name. A key may begin with the field's place.
-var flagNames = map[string]string{"q": "search", "forceRetry": "force", "submissionDeadline": "deadline",
-	"variables": "var", "followUpAt": "follow-up", "body assignee": "to"}
-
-// flagOf returns the name of a field's flag.
-func flagOf(f *api.Field) string {
-	return cmp.Or(flagNames[f.Name], flagNames[f.In+" "+f.Name], strings.ReplaceAll(worded(f.Name), " ", "-"))
-}
-
-// register adds the flags of the operation's fields, or of those in only, to a command.
-func (o operation) register(cmd *command, only ...string) {
-	flags := cmd.Flags()
-	for _, f := range o.Fields {
-		name := flagOf(f)
-		if f.In == "path" || f.Type == "object" || len(only) > 0 && !slices.Contains(only, f.Name) {
-			continue
-		}
-		usage := cmp.Or(cmd.usages[name], o.usage(f))
-		switch {
-		case f.Type == "boolean":
-			flags.Bool(name, false, usage)
-		case f.Type == "integer" && !f.Any:
-			flags.Int64(name, 0, usage)
-		case f.Type == "number":
-			flags.Float64(name, 0, usage)
-		default:
-			flags.String(name, "", usage)
-			_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(f.Enum, cobra.ShellCompDirectiveNoFileComp))
-		}
-	}
-}
-
-// usage returns the help of a field's flag.
-func (o operation) usage(f *api.Field) string {
-	words := []string{strings.TrimRight(strings.ReplaceAll(f.Doc, "`", ""), ".,")}
-	switch {
-	case len(f.Enum) >= 12:
-		words = append(words, "such as "+f.Enum[0]+" or "+f.Enum[1])
-	case len(f.Enum) > 0:
-		words = append(words, strings.Join(f.Enum, ", "))
-	case f.Format == "date-time":
-		words = append(words, "an instant such as 2026-03-01T18:00:00-03:00")
-	case f.Doc == "":
-		words = append(words, worded(f.Name))
-	}
-	usage := strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), ": ")
-	for _, other := range o.Fields {
-		if strings.ToLower(other.Name) != other.Name {
-			usage = strings.ReplaceAll(usage, other.Name, "--"+flagOf(other))
-		}
-	}
-	if f.Default != "" {
-		usage += " (default " + f.Default + ")"
-	}
-	usage = strings.TrimSpace(usage)
-	return strings.ToLower(usage[:1]) + usage[1:] // like cobra's own flags
-}
-
-// inFlags returns an API message with the operation's fields replaced by their flags.
-func (o operation) inFlags(message string) string {
-	for _, f := range o.Fields {
-		if f.In != "path" {
-			message = inFlag(message, f.Name, "--"+flagOf(f))
-		}
-	}
-	for _, f := range o.Fields {
-		for _, member := range f.Members {
-			message = inFlag(message, member.Name, "--"+f.Name+" "+member.Name)
-		}
-	}
-	return message
-}
-
-func inFlag(message, name, flag string) string {
-	said := regexp.MustCompile(`(^|[^-\w])(?:(?:an?|the) )?` + regexp.QuoteMeta(name) + `( is| has| begins| with)\b`)
-	message = said.ReplaceAllString(message, "${1}"+flag+"$2")
-	if strings.ToLower(name) != name && !strings.Contains(flag, " ") {
-		message = regexp.MustCompile(`(^|[^"\w])`+regexp.QuoteMeta(name)+`\b`).ReplaceAllString(message, "${1}"+flag)
-	}
-	return message
-}
-
-// request is a request to the API.
-type request struct {
-	operation
-	path  string
-	query url.Values
-	body  []byte
-}
-
-var pathParameters = regexp.MustCompile(`\{\w+\}`)
-
-// read returns the request of a command's flags and arguments.
-func (o operation) read(cmd *command, args []string) *request {
-	query, body := o.given(cmd)
-	r := &request{operation: o, path: o.Path, query: query}
-	for i, parameter := range pathParameters.FindAllString(o.Path, -1) {
-		escaped := strings.ReplaceAll(url.PathEscape(args[i]), ".", "%2E") // an id may be ..
-		r.path = strings.Replace(r.path, parameter, escaped, 1)
-	}
-	if o.Method != http.MethodGet {
-		r.body = text.JSON(body)
-	}
-	return r
-}
-
-// given returns the query and body of the flags that are set. The API checks them and reports what is missing.
-func (o operation) given(cmd *command) (query url.Values, body map[string]any) {
-	query, body = url.Values{}, map[string]any{}
-	for _, f := range o.Fields {
-		flag := cmd.Flags().Lookup(flagOf(f))
-		if flag == nil || !flag.Changed || f.In == "path" {
-			continue
-		}
-		value := flag.Value.String()
-		switch {
-		case f.In == "query":
-			query.Set(f.Name, value)
-		case f.Type == "string":
-			body[f.Name] = value
-		case f.Any:
-			body[f.Name] = json.RawMessage(decision.Typed(value))
-		default:
-			body[f.Name] = json.RawMessage(value)
-		}
-	}
-	return query, body
 }
 
 // planning is the request of a bulk run's plan.
@@ -366,7 +212,7 @@ func (c *cli) bulk(cmd *command, f *manyFlags) error {
 	}
 	var plan api.BulkPlan
 	if err := json.Unmarshal(text, &plan); err != nil {
-		return c.foreign(err)
+		return c.client.Foreign(err)
 	}
 	command["reason"], command["token"] = cmd.Flags().Lookup("reason").Value.String(), plan.Token
 	command["filter"] = plan.Filter // has an instant where an age was given

@@ -77,8 +77,8 @@ func (c *Client) unanswered(err error) error {
 		c.Base, err, c.Flag)
 }
 
-// foreign returns the error for an answer that is not a retry-worker's.
-func (c *Client) foreign(why error) error {
+// Foreign returns the error for an answer that is not a retry-worker's.
+func (c *Client) Foreign(why error) error {
 	return fmt.Errorf("the answer of %s is not that of a retry-worker's API: %w; check --%s", c.Base, why, c.Flag)
 }
 
@@ -86,14 +86,14 @@ func (c *Client) foreign(why error) error {
 func (c *Client) answer(status int, body []byte) ([]byte, error) {
 	var line bytes.Buffer
 	if len(body) > maxAnswerBytes || json.Compact(&line, body) != nil || line.Len() == 0 || line.Bytes()[0] != '{' {
-		return nil, c.foreign(fmt.Errorf("HTTP %d", status))
+		return nil, c.Foreign(fmt.Errorf("HTTP %d", status))
 	}
 	if status == http.StatusOK {
 		return text.InertJSON(line.Bytes()), nil
 	}
 	refused := &Refused{Status: status, Body: text.InertJSON(line.Bytes())}
 	if json.Unmarshal(body, &refused.Failure) != nil || refused.Message == "" {
-		return nil, c.foreign(fmt.Errorf("HTTP %d", status))
+		return nil, c.Foreign(fmt.Errorf("HTTP %d", status))
 	}
 	if status == http.StatusUnauthorized {
 		refused.Message += " (the token comes from " + c.TokenFrom + ")"

@@ -276,7 +276,7 @@ type failureInput struct {
 // taught. It records nothing.
 func (c *call) decide(in *failureInput) (Decision, error) {
 	policies := c.Policies()
-	v, err := in.variables(policies)
+	values, err := in.variables(policies)
 	if err != nil {
 		return Decision{}, err
 	}
@@ -284,7 +284,8 @@ func (c *call) decide(in *failureInput) (Decision, error) {
 		in.Now = c.now()
 	}
 	var unread error
-	t := worker.DryRun(policies, in.Policy, v, in.Now, func(p *decision.Policy, f *decision.Failure, line string) {
+	get := func(name string) decision.Value { return values[name] }
+	t := worker.DryRun(policies, in.Policy, get, in.Now, func(p *decision.Policy, f *decision.Failure, line string) {
 		if c.Journal != nil {
 			unread = c.Foresee(c.Context(), p, f, line)
 		}
@@ -304,10 +305,10 @@ func (c *call) decide(in *failureInput) (Decision, error) {
 
 // variables returns the process variables that a request gives. It refuses one that the policy does not read, since a
 // misspelt name would go unnoticed.
-func (in *failureInput) variables(policies decision.Policies) (v decision.Variables, err error) {
+func (in *failureInput) variables(policies decision.Policies) (map[string]decision.Value, error) {
 	p, _ := policies.Find(in.Policy)
 	if p == nil { // the decision says so
-		return v, nil
+		return nil, nil
 	}
 	values := map[string]decision.Value{p.IDVariable: in.ID, p.ErrorVariable: in.Error, p.HTTPStatusVariable: in.HTTPStatus,
 		decision.RetryCountVariable: in.RetryCount, decision.LastSubmissionVariable: in.Submitted}
@@ -317,12 +318,12 @@ func (in *failureInput) variables(policies decision.Policies) (v decision.Variab
 	})
 	for name, value := range in.Variables {
 		if !slices.Contains(own, name) {
-			return v, refused("unknown_variable", "variables has %.60q, which the policy %s does not read, expected %s",
+			return nil, refused("unknown_variable", "variables has %.60q, which the policy %s does not read, expected %s",
 				name, p.Name, listed("one of ", own, "none"))
 		}
 		values[name] = decision.Value(value)
 	}
-	return p.Variables(func(name string) decision.Value { return values[name] }), nil
+	return values, nil
 }
 
 // Decide answers POST /decisions as a worker with these policies and no open journal does.

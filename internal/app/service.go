@@ -12,7 +12,6 @@ import (
 	"retry-worker/internal/clock"
 	"retry-worker/internal/console"
 	"retry-worker/internal/deadletter"
-	"retry-worker/internal/decision"
 	"retry-worker/internal/events"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/guard"
@@ -40,6 +39,7 @@ type service struct {
 	memory  *journal.Journal
 	learner *statistics.Learner
 	gates   *gate.Gates
+	jobs    *worker.Handlers
 	reviews *outbox.Relay // carries decisions to the waiting processes
 	notices *notify.Sink
 	// carriers carry the journal's messages. Each queue has a lease of its own, so that a stuck one does not stop the
@@ -64,7 +64,10 @@ func (a *App) newService() *service {
 		},
 		Probe: web.NewProber(web.NewClient(a.settings.Notify.Webhooks, a.version), a.log).OK,
 	})
-	sink := worker.NewReviewSink(a.engine, a.store, s.memory, a.clock.Now, a.metrics.Hooks(), a.log)
+	s.jobs = worker.NewHandlers(worker.Options{Policies: a.policies, Memory: s.memory, Now: a.clock.Now, Hooks: a.workerHooks(),
+		Log: a.log, Expected: s.gates.Expected, Engine: a.engine, Admit: s.gates.Admit, Letters: a.store,
+		Answered: func() { s.reviews.Wake() }})
+	sink := &worker.ReviewSink{Options: s.jobs.Options, Record: s.memory.Delivered}
 	byDelivery := func(context.Context, []int64) error { return nil } // the sink records each message's delivery itself
 	s.reviews = s.relay(journal.ReviewQueue, byDelivery, sink)
 	s.reviews.Leads = sink.Leads
@@ -170,43 +173,24 @@ func (s *service) open() *deadletter.Service {
 // portal blocks no other jobs.
 func (s *service) takeJobs(stop, hard context.Context, working *sync.WaitGroup) {
 	c := worker.Config{Name: s.settings.WorkerName, PollTimeout: pollTimeout, Await: s.memory.Await,
-		TenantIDs: s.settings.TenantIDs}
-	hooks := s.workerHooks()
-	subscriptions := s.subscriptions(hooks)
-	for _, jobType := range []string{worker.RetryReview, worker.SubmissionGate} {
+		TenantIDs: s.settings.TenantIDs, JobTimeout: s.settings.JobTimeout, MaxJobsActive: s.settings.MaxJobsActive,
+		Concurrency: s.settings.Concurrency}
+	if s.tracing != nil {
+		c.Tracer = s.tracing.Tracer("retry-worker")
+	}
+	others := []string{worker.AnalyzeRetry, worker.RetrySubmissionBackoff, worker.RecordRetryOutcome}
+	for _, jobType := range append(others, worker.RetryReview, worker.SubmissionGate) {
 		s.metrics.StartJobType(jobType)
 	}
-	for _, of := range subscriptions {
-		s.metrics.StartJobType(of.JobType)
-	}
-	reviews := worker.NewReviews(s.engine, s.policies, s.store, s.memory, s.reviews.Wake, hooks, s.log)
-	working.Go(func() { reviews.Worker(c).Run(stop, hard) })
-	held := worker.NewGate(s.engine, s.gates.Admit, s.policies, s.memory, hooks, s.log)
+	working.Go(func() { s.jobs.Worker(c, worker.RetryReview).Run(stop, hard) })
 	working.Go(func() {
 		defer background(hard, func(ends, _ context.Context) { s.gates.Run(ends) })()
 		defer background(hard, func(ends, hard context.Context) { // all held claims, while this replica has the lease
 			outbox.Lead(ends, hard, s.store, gate.Lease, s.holder, s.gates.Lead)
 		})()
-		held.Worker(c).Run(stop, hard)
+		s.jobs.Worker(c, worker.SubmissionGate).Run(stop, hard)
 	})
-	c.JobTimeout, c.MaxJobsActive, c.Concurrency = s.settings.JobTimeout, s.settings.MaxJobsActive, s.settings.Concurrency
-	if s.tracing != nil {
-		c.Tracer = s.tracing.Tracer("retry-worker")
-	}
-	worker.New(s.engine, c, subscriptions, hooks, s.log).Run(stop, hard)
-}
-
-func (s *service) subscriptions(hooks worker.Hooks) []worker.Subscription {
-	analyzer := func(rule decision.BusinessRule) *worker.Analyzer {
-		analyzer := worker.NewAnalyzer(s.policies, rule, s.memory, s.clock.Now, hooks, s.log)
-		analyzer.Expected = s.gates.Expected
-		return analyzer
-	}
-	return []worker.Subscription{
-		{JobType: worker.AnalyzeRetry, Begin: analyzer(decision.RNBIL005).Begin},
-		{JobType: worker.RetrySubmissionBackoff, Begin: analyzer(decision.RNBIL004).Begin},
-		{JobType: worker.RecordRetryOutcome, Begin: worker.NewOutcomeRecorder(s.policies, s.memory, hooks, s.log).Begin},
-	}
+	s.jobs.Worker(c, others...).Run(stop, hard)
 }
 
 // workerHooks returns the metrics' hooks, which also show whether the engine answers.

@@ -70,7 +70,7 @@ func NoHooks() Hooks {
 type Options struct {
 	Store    Store
 	Memory   Memory
-	Engine   worker.GateEngine
+	Engine   worker.Engine
 	Settings func() Settings
 	// Probe asks a URL, and reports whether it answers with a status of expect.
 	Probe func(ctx context.Context, url string, expect []int) bool

@@ -75,8 +75,8 @@ type answer struct {
 // replica is a worker.
 type replica struct {
 	*world
-	gates  *gate.Gates
-	handle map[string]worker.Handler
+	gates    *gate.Gates
+	handlers *worker.Handlers
 	// admitted is how many claims went at once.
 	admitted int
 	kill     context.CancelFunc
@@ -117,12 +117,8 @@ func (w *world) start() *replica {
 	tiss := *catalogue.Default().Policies[decision.DefaultPolicy]
 	tiss.Destinations.Named = map[string]destination.Settings{portal: {Calendar: w.settings.Calendar, Pace: destination.Defaults().Pace}}
 	policies := func() decision.Policies { return decision.Policies{decision.DefaultPolicy: &tiss} }
-	no, log := worker.NoHooks(), zap.NewNop()
-	r.handle = map[string]worker.Handler{
-		worker.SubmissionGate:     worker.NewGate(r, r.gates.Admit, policies, memory, no, log).Begin().Handler,
-		worker.AnalyzeRetry:       worker.NewAnalyzer(policies, decision.RNBIL005, memory, time.Now, no, log).Begin().Handler,
-		worker.RecordRetryOutcome: worker.NewOutcomeRecorder(policies, memory, no, log).Begin().Handler,
-	}
+	r.handlers = worker.NewHandlers(worker.Options{Policies: policies, Memory: memory, Now: time.Now, Hooks: worker.NoHooks(), Log: zap.NewNop(),
+		Engine: r, Admit: r.gates.Admit})
 	r.running.Go(func() { memory.Run(r.ctx, r.ctx) })
 	r.running.Go(func() { r.gates.Run(r.ctx) })
 	holder := fmt.Sprint(time.Now().UnixNano(), len(w.replicas))
@@ -162,7 +158,7 @@ func (w *world) job(jobType, claim string, key int64, variables map[string]any) 
 		r := w.replicas[w.draw.IntN(len(w.replicas))]
 		w.mu.Unlock()
 		j := &worker.Job{Key: key, ElementInstanceKey: key + 1, ProcessInstanceKey: key + 2, Type: jobType, Variables: string(text), Retries: 3}
-		if reply := r.handle[jobType](r.ctx, j); r.ctx.Err() == nil && reply.Action != worker.Released {
+		if reply := r.handlers.Begin(jobType).Handler(r.ctx, j); r.ctx.Err() == nil && reply.Action != worker.Released {
 			return reply
 		}
 		time.Sleep(30 * time.Second)
@@ -261,7 +257,8 @@ func (r *replica) Throw(ctx context.Context, j *worker.Job, e worker.BPMNError) 
 	return r.answer(ctx, j.Key, answer{true, e.Variables})
 }
 
-func (*replica) Ended(context.Context, int64) bool { return false }
+func (*replica) Ended(context.Context, int64) bool         { return false }
+func (*replica) Runs(context.Context, int64) (bool, error) { return true, nil }
 
 func (r *replica) answer(ctx context.Context, key int64, a answer) error {
 	time.Sleep(5 * time.Millisecond)

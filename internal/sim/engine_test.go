@@ -306,7 +306,7 @@ func (s *sim) activated(j *job, events []engine.Event, up []*replica) {
 		_, _ = s.apply(engine.SetVariables{Key: j.element, Variables: `{"retryOutcome":"failure"}`})
 	}
 	r := s.oneOf(label, up)
-	as := r.begins[j.kind]()
+	as := r.handlers.Begin(j.kind)
 	of := s.core.Jobs(events, as.Variables)[0]
 	j.last = worker.Job{Key: j.key, ElementInstanceKey: j.key + 1, ProcessInstanceKey: j.process.key, Type: j.kind, TenantID: of.Tenant, Retries: of.Retries,
 		Headers: of.Headers, Variables: of.Variables, LockedUntil: of.Deadline}
@@ -314,7 +314,7 @@ func (s *sim) activated(j *job, events []engine.Event, up []*replica) {
 	if s.fault(label, "given to two") {
 		j.two = true
 		r := s.oneOf(label, up)
-		s.begin(r, j, r.begins[j.kind]().Handler, 0)
+		s.begin(r, j, r.handlers.Begin(j.kind).Handler, 0)
 	}
 }
 

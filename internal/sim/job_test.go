@@ -66,7 +66,7 @@ func (r *replica) Fail(_ context.Context, given *worker.Job, f worker.Failure) e
 	return err
 }
 
-// Hold implements worker.KeepingEngine.
+// Hold implements worker.Engine.
 func (r *replica) Hold(_ context.Context, given *worker.Job, long time.Duration) error {
 	r.port(r.name + " hold " + handed(given))
 	if r.life.Err() != nil {
@@ -76,7 +76,7 @@ func (r *replica) Hold(_ context.Context, given *worker.Job, long time.Duration)
 	return err
 }
 
-// Ended implements worker.ReviewEngine.
+// Ended implements worker.Engine.
 func (r *replica) Ended(_ context.Context, key int64) bool {
 	r.port(fmt.Sprint(r.name, " runs ", key))
 	return !slices.ContainsFunc(r.processes, func(p *process) bool {
@@ -85,7 +85,7 @@ func (r *replica) Ended(_ context.Context, key int64) bool {
 	})
 }
 
-// Runs implements worker.ReviewEngine.
+// Runs implements worker.Engine.
 func (r *replica) Runs(ctx context.Context, key int64) (bool, error) { return !r.Ended(ctx, key), nil }
 
 // Activate implements worker.Engine.
@@ -183,7 +183,7 @@ func (s *sim) take(j *job, a answer) (err error) {
 		j.copied = true
 		r := s.oneOf("given", up)
 		j.last.LockedUntil = time.Now().Add(keptTime).UnixMilli()
-		s.begin(r, j, r.begins[j.kind]().Handler, time.Duration(s.draw("given").IntN(20_000))*time.Millisecond+time.Microsecond)
+		s.begin(r, j, r.handlers.Begin(j.kind).Handler, time.Duration(s.draw("given").IntN(20_000))*time.Millisecond+time.Microsecond)
 	case j.kind == worker.RetryReview && told["reviewDecision"] == "reprocess" && s.begun(j.claim) == 1 && s.sometimes("moved back", 1, 10):
 		s.in(time.Duration(s.draw("when moved back").Int64N(int64(max(time.Until(j.until), 0))+1)), func() {
 			if id := fmt.Sprint(j.vars["deadLetterId"]); j.phase == atTimer && j.process.latest() == j.key && s.letter(id).ID != "" { // else purged

@@ -354,7 +354,7 @@ func (m memory) RecordDestination(ctx context.Context, name string, b journal.De
 	return err
 }
 
-// Delivered implements worker.DeliveryRecorder.
+// Delivered is a worker.ReviewSink's Record.
 func (m memory) Delivered(ctx context.Context, a *journal.Answer, taken bool) error {
 	m.port(fmt.Sprint(m.name, " delivered ", a.JobKey))
 	// Who leads next does not know that it was. Not at each start, where many are told: none would ever be.

@@ -161,7 +161,7 @@ type replica struct {
 	store    *store
 	leases   map[string]int // how often each was given without a break
 	led      time.Time      // when it last got the lease of the gates
-	begins   map[string]func() worker.Activation
+	handlers *worker.Handlers
 }
 
 // part is what ends together in a replica.
@@ -334,17 +334,10 @@ func (s *sim) start(n int) {
 		return cmp.Or(away, s.began.Add(-time.Hour))
 	}
 	r.letters = deadletter.New(r.store, r.journal, policies, r.Now, up)
-	no := worker.NoHooks()
-	r.worker = worker.New(r, worker.Config{}, nil, no, written)
-	r.sink = worker.NewReviewSink(r, r.store, memory{r.journal, r}, r.Now, no, written)
-	analyzer := worker.NewAnalyzer(policies, decision.RNBIL005, r.journal, r.Now, no, written)
-	analyzer.Expected = r.gates.Expected
-	r.begins = map[string]func() worker.Activation{
-		worker.SubmissionGate:     worker.NewGate(r, r.gates.Admit, policies, r.journal, no, written).Begin,
-		worker.AnalyzeRetry:       analyzer.Begin,
-		worker.RecordRetryOutcome: worker.NewOutcomeRecorder(policies, r.journal, no, written).Begin,
-		worker.RetryReview:        worker.NewReviews(r, policies, r.store, r.journal, func() {}, no, written).Begin,
-	}
+	r.handlers = worker.NewHandlers(worker.Options{Policies: policies, Memory: r.journal, Now: r.Now, Hooks: worker.NoHooks(), Log: written,
+		Expected: r.gates.Expected, Engine: r, Admit: r.gates.Admit, Letters: r.store, Answered: func() {}})
+	r.worker = r.handlers.Worker(worker.Config{}, worker.AnalyzeRetry)
+	r.sink = &worker.ReviewSink{Options: r.handlers.Options, Record: memory{r.journal, r}.Delivered}
 	runner := deadletter.NewRunner(r.store, r.decideInRun, memory{r.journal, r}, r, up, written)
 	r.do(records, func(stop context.Context) { r.journal.Run(stop, r.life) })
 	r.do(gates, r.gates.Run)

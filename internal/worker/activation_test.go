@@ -67,9 +67,9 @@ func TestReloadBetweenPollAndHandling(t *testing.T) {
 		e.offers(first, second)
 		told := newTally()
 		memory := testkit.StartJournal(t, testkit.NewMemory(), time.Now)
-		analyzer := worker.NewAnalyzer(f.policies, decision.RNBIL005, memory, time.Now, told.hooks(), zap.NewNop())
+		handlers := worker.NewHandlers(worker.Options{Policies: f.policies, Memory: memory, Now: time.Now, Hooks: told.hooks(), Log: zap.NewNop()})
 		slow := func() worker.Activation {
-			a := analyzer.Begin()
+			a := handlers.Begin(worker.AnalyzeRetry)
 			return worker.Activation{Variables: a.Variables, Handler: func(ctx context.Context, j *worker.Job) worker.Reply {
 				time.Sleep(time.Second)
 				return a.Handler(ctx, j)

@@ -30,6 +30,8 @@ const (
 
 // engine is a scripted engine, which keeps what it was asked. Its time is the bubble's, from when it was made.
 type engine struct {
+	worker.Engine // its other methods are not called
+
 	onPoll   func(ctx context.Context, r worker.ActivateRequest) ([]worker.Job, error)
 	onAnswer func(ctx context.Context, a answer) error
 

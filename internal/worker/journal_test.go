@@ -51,19 +51,19 @@ func TestLongJobs(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			ps := policies()
 			ps["tiss-submission"].Stretch = true
-			a := worker.NewAnalyzer(func() decision.Policies { return ps }, decision.RNBIL005,
-				testkit.StartJournal(t, testkit.NewMemory(), time.Now), time.Now, newTally().hooks(), zap.NewNop())
-			a.Expected = func(string) time.Time { // in the midst of an analysis
-				time.Sleep(time.Second)
-				return time.Time{}
-			}
+			h := worker.NewHandlers(worker.Options{Policies: func() decision.Policies { return ps },
+				Memory: testkit.StartJournal(t, testkit.NewMemory(), time.Now), Now: time.Now, Hooks: newTally().hooks(), Log: zap.NewNop(),
+				Expected: func(string) time.Time { // in the midst of an analysis
+					time.Sleep(time.Second)
+					return time.Time{}
+				}})
 			j := job(worker.AnalyzeRetry, "{}", claim(`"submissionError":"TIMEOUT"`))
 			j.Variables += strings.Repeat(" ", max(size-len(j.Variables), 0))
 			began := time.Now()
 			var handling sync.WaitGroup
 			for range 8 {
 				handling.Go(func() {
-					if r := a.Begin().Handler(t.Context(), &j); r.Action != worker.Completed {
+					if r := h.Begin(worker.AnalyzeRetry).Handler(t.Context(), &j); r.Action != worker.Completed {
 						t.Errorf("a job of %d bytes: %+v", size, r)
 					}
 				})

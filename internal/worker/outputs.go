@@ -3,7 +3,6 @@ package worker
 import (
 	"cmp"
 	"encoding/json"
-	"strconv"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -62,13 +61,17 @@ type Trial struct {
 	Evidence []Evidence
 }
 
-// DryRun decides without engine and journal. It ignores those of v that the policy does not read. foresee, unless nil,
-// may change the failure; it gets the redacted error.
+// DryRun decides without engine and journal. get returns a variable of the process by name. foresee, unless nil, may
+// change the failure; it gets the redacted error.
 func DryRun(
-	policies decision.Policies, policy string, v decision.Variables, now time.Time,
+	policies decision.Policies, policy string, get func(name string) decision.Value, now time.Time,
 	foresee func(p *decision.Policy, f *decision.Failure, redacted string),
 ) (t Trial) {
-	p, f, rejection := readDry(policies, policy, v)
+	var f decision.Failure
+	p, rejection := policies.Find(policy)
+	if rejection == nil {
+		f, rejection = p.Read(p.Variables(get))
+	}
 	if rejection != nil {
 		return Trial{Decision: decision.RejectedBy(policy, rejection)}
 	}
@@ -86,71 +89,4 @@ func DryRun(
 		t.Evidence = append(t.Evidence, Evidence{int(e.Rank), e.Name, shownText(&f, e.Text, line), e.Lost})
 	}
 	return t
-}
-
-// readDry reads the failure of a dry run without the values that its policy does not read.
-func readDry(
-	policies decision.Policies, policy string, v decision.Variables,
-) (p *decision.Policy, f decision.Failure, r *decision.Rejection) {
-	if p, r = policies.Find(policy); r != nil {
-		return nil, f, r
-	}
-	var own decision.OwnVariables
-	if p.Own != nil {
-		own = *p.Own
-	}
-	for _, value := range []struct {
-		variable string
-		value    *decision.Value
-	}{{p.HTTPStatusVariable, &v.HTTPStatus}, {own.MaxAttempts, &v.MaxAttempts}, {own.Delay, &v.Delay},
-		{own.NonRetryable, &v.NonRetryable}} {
-		if value.variable == "" {
-			*value.value = ""
-		}
-	}
-	f, r = p.Read(v)
-	return p, f, r
-}
-
-// maxVariableBytes bounds a job's variables; more cannot be an error text.
-const maxVariableBytes = 1 << 20
-
-// PolicyHeader is the task header that names the policy.
-const PolicyHeader = "retryPolicy"
-
-// taskHeaders names all headers together in a rejection.
-const taskHeaders = "the JSON of the task's headers"
-
-// values holds a job's variables as raw JSON.
-type values map[string]json.RawMessage
-
-// get returns the value of name; empty if it is absent.
-func (vs values) get(name string) decision.Value { return decision.Value(vs[name]) }
-
-// readVariables reads the job's variables.
-func (u *useCase) readVariables(j *Job) (values, *decision.Rejection) {
-	if len(j.Variables) > maxVariableBytes {
-		u.hooks.Oversized(j.Type)
-		return nil, &decision.Rejection{Code: decision.InvalidVariables, Variable: "the size of the job's variables",
-			Found: strconv.Itoa(len(j.Variables)) + " bytes", Expected: "at most " + strconv.Itoa(maxVariableBytes) + " bytes"}
-	}
-	var vs values
-	if err := json.Unmarshal([]byte(j.Variables), &vs); err != nil || vs == nil {
-		return nil, &decision.Rejection{Code: decision.InvalidVariables, Variable: "the JSON of the job's variables",
-			Found: "no object", Expected: "one"}
-	}
-	return vs, nil
-}
-
-// header returns a header of the job's task; empty if it is absent.
-func header(j *Job, name string) (string, *decision.Rejection) {
-	if j.Headers == "" || j.Headers == "{}" {
-		return "", nil
-	}
-	var headers map[string]string
-	if err := json.Unmarshal([]byte(j.Headers), &headers); err != nil {
-		return "", &decision.Rejection{Code: decision.InvalidVariables, Variable: taskHeaders,
-			Found: "no object of texts", Expected: "one"}
-	}
-	return headers[name], nil
 }

@@ -24,6 +24,13 @@ type Engine interface {
 	// Fail gives the job back. With retries left it is offered again after the back-off (0: at once). Otherwise the
 	// engine raises an incident.
 	Fail(ctx context.Context, j *Job, f Failure) error
+	// Hold makes the engine offer an activated job again only after that time.
+	Hold(ctx context.Context, j *Job, long time.Duration) error
+	// Runs reports whether a process instance has not ended.
+	Runs(ctx context.Context, processInstanceKey int64) (bool, error)
+	// Ended reports whether a process instance is known to have ended. Its job is then not to be answered: an engine
+	// that lost its data gives the job's key to another process.
+	Ended(ctx context.Context, processInstanceKey int64) bool
 }
 
 // ActivateRequest asks for jobs of one type.

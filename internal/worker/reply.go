@@ -1,15 +1,12 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"time"
 
 	"go.uber.org/zap"
 
 	"retry-worker/internal/clock"
-	"retry-worker/internal/decision"
-	"retry-worker/internal/journal"
 	"retry-worker/internal/redact"
 )
 
@@ -110,14 +107,37 @@ func (w *Worker) try(ctx context.Context, j *Job, r Reply) error {
 	left := time.Until(j.Deadline)
 	ctx, cancel := context.WithTimeout(ctx, min(max(left/2, deliveryShortest), deliveryLongest, left))
 	defer cancel()
+	return send(ctx, w.engine, j, r)
+}
+
+// send sends r once.
+func send(ctx context.Context, engine Engine, j *Job, r Reply) error {
 	switch r.Action {
 	case Completed:
-		return w.engine.Complete(ctx, j, r.Variables)
+		return engine.Complete(ctx, j, r.Variables)
 	case Thrown:
-		return w.engine.Throw(ctx, j, r.Error)
+		return engine.Throw(ctx, j, r.Error)
 	default:
-		return w.engine.Fail(ctx, j, r.Failure)
+		return engine.Fail(ctx, j, r.Failure)
 	}
+}
+
+// sendLater sends r once to a process whose job was kept, and returns what became of that: Released with the error if it
+// is to be sent again, Failed with the error if the engine will never take it.
+func sendLater(ctx context.Context, engine Engine, j *Job, r Reply) (Action, error) {
+	if engine.Ended(ctx, j.ProcessInstanceKey) {
+		return Superseded, nil
+	}
+	err := send(ctx, engine, j, r)
+	switch {
+	case err == nil:
+		return r.Action, nil
+	case kindOf(err) == Gone:
+		return Superseded, nil
+	case kindOf(err) == Refused:
+		return Failed, err
+	}
+	return Released, err
 }
 
 // refused handles an answer that the engine will never take. The job loses a retry, so that it becomes an incident
@@ -133,36 +153,3 @@ func (w *Worker) refused(ctx context.Context, j *Job, r Reply, before Action, er
 	}
 	return w.deliver(ctx, j, penalty(j, "the engine refused the worker's answer: "+reason))
 }
-
-// refuse records the rejection of a job's input, then rejects the job (R11).
-func (u *useCase) refuse(ctx context.Context, j *Job, r *decision.Rejection) Reply {
-	refusal := journal.RejectedJob{
-		Subject: journal.Subject{Tenant: tenant(j)}, Rule: u.rule,
-		JobKey: j.Key, ProcessInstanceKey: j.ProcessInstanceKey, Rejection: r,
-	}
-	if err := u.memory.Reject(ctx, &refusal); err != nil {
-		return u.unrecorded(ctx, j)
-	}
-	return u.rejectJob(j, r)
-}
-
-// rejectJob fails the job with no retries left. The engine raises an incident that says what is wrong (R11).
-func (u *useCase) rejectJob(j *Job, r *decision.Rejection) Reply {
-	message := journal.RejectionMessage(r)
-	switch r.Variable {
-	case PolicyHeader, taskHeaders:
-		message += correctHeader
-	case remembered:
-		message += correctJournal
-	default:
-		message += correctVariable
-	}
-	u.hooks.Rejected(j.Type, r.Code)
-	u.log.Warn("input rejected", zap.String("event", "input_rejected"), zap.String("rejection", string(r.Code)),
-		zap.String("detail", message), zap.String("jobType", j.Type), zap.Int64("jobKey", j.Key),
-		zap.Int64("processInstanceKey", j.ProcessInstanceKey), zap.String("tenantId", j.TenantID))
-	return Reply{Action: Failed, Failure: Failure{Retries: 0, Message: message}}
-}
-
-// tenant returns the job's tenant; an engine without tenants names none.
-func tenant(j *Job) string { return cmp.Or(j.TenantID, journal.DefaultTenant) }

@@ -16,21 +16,21 @@ import (
 )
 
 // report feeds the metrics and writes the decision's one log line (RN-BIL-005 §13.4).
-func (a *Analyzer) report(ctx context.Context, j *Job, n *journal.Analysis, r *journal.Recorded, took time.Duration) {
+func (t *task) report(ctx context.Context, n *journal.Analysis, r *journal.Recorded, took time.Duration) {
 	d := &r.Decision
-	event := d.Event(a.rule, n.Error).LogName
+	event := d.Event(t.rule, n.Error).LogName
 	switch {
 	case r.How == journal.Fresh:
-		a.hooks.Decided(j.Type, d, took)
+		t.Hooks.Decided(t.Type, d, took)
 	case r.Ended:
-		a.hooks.Replayed()
-		a.hooks.Ended(d)
+		t.Hooks.Replayed()
+		t.Hooks.Ended(d)
 	default:
-		a.hooks.Replayed()
+		t.Hooks.Replayed()
 		event = "decision_replayed"
 	}
-	warning := a.warning(n, r)
-	line := a.log.Check(level(d, warning), d.RetryReason)
+	warning := warningOf(n, r)
+	line := t.Log.Check(level(d, warning), d.RetryReason)
 	if line == nil {
 		return
 	}
@@ -46,8 +46,8 @@ func (a *Analyzer) report(ctx context.Context, j *Job, n *journal.Analysis, r *j
 		zap.String("retryPolicy", d.Policy),
 		zap.String("catalogue", d.Catalogue),
 		zap.Float64("executionTimeMs", float64(took.Microseconds())/1000),
-		zap.Int64("jobKey", j.Key),
-		zap.Int64("processInstanceKey", j.ProcessInstanceKey),
+		zap.Int64("jobKey", t.Key),
+		zap.Int64("processInstanceKey", t.ProcessInstanceKey),
 	)
 	if d.ShouldRetry() {
 		fields = append(fields,
@@ -101,8 +101,8 @@ func level(d *decision.Decision, warning string) zapcore.Level {
 	}
 }
 
-// warning returns what is odd about the input and how that was treated.
-func (a *Analyzer) warning(n *journal.Analysis, r *journal.Recorded) string {
+// warningOf returns what is odd about the input and how that was treated.
+func warningOf(n *journal.Analysis, r *journal.Recorded) string {
 	switch {
 	case r.Raised():
 		return "retryCount " + strconv.FormatInt(r.Attempt.GivenCount, 10) +

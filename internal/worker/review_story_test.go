@@ -179,11 +179,13 @@ func (r *reviews) begin(name string) *replica {
 	memory := journal.New(r.Memory, time.Now, nil, hooks)
 	behind := r.behind
 	now := func() time.Time { return time.Now().Add(-behind) }
-	sink := worker.NewReviewSink(r.client, r.Memory, memory, now, r.hooks(), r.log)
+	jobs := worker.NewHandlers(worker.Options{Policies: policies, Memory: memory, Now: now, Hooks: r.hooks(), Log: r.log, Engine: r.client,
+		Letters: r.Memory, Answered: func() { relay.Wake() }})
+	sink := &worker.ReviewSink{Options: jobs.Options, Record: memory.Delivered}
 	relay = outbox.New(journal.ReviewQueue, name, r.Memory, func(context.Context, []int64) error { return nil }, sink, r.log)
 	relay.Leads = sink.Leads
-	taking := worker.NewReviews(r.client, policies, r.Memory, memory, relay.Wake, r.hooks(), r.log).Worker(worker.Config{
-		Name: name, PollTimeout: pollTimeout, Await: memory.Await, TenantIDs: []string{journal.DefaultTenant, anotherTenant}})
+	taking := jobs.Worker(worker.Config{Name: name, PollTimeout: pollTimeout, Await: memory.Await,
+		TenantIDs: []string{journal.DefaultTenant, anotherTenant}}, worker.RetryReview)
 	ends, end := context.WithCancel(context.Background())
 	var writing, working sync.WaitGroup
 	writing.Go(func() { memory.Run(ends, kill) })

@@ -9,7 +9,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"retry-worker/internal/deadletter"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/redact"
 )
@@ -18,12 +17,10 @@ import (
 // sink of the outbox queue journal.ReviewQueue. A decision that could not be delivered is sent again, and leaves the
 // queue only when its end is recorded. It is safe for concurrent use.
 type ReviewSink struct {
-	engine  ReviewEngine
-	letters deadletter.Reader
-	memory  DeliveryRecorder
-	now     func() time.Time
-	hooks   Hooks
-	log     *zap.Logger
+	// Options: Engine, Letters, Now (by which the decisions were recorded), Hooks and Log.
+	Options
+	// Record records what became of an answer (journal.Journal.Delivered).
+	Record func(ctx context.Context, a *journal.Answer, taken bool) error
 
 	mu sync.Mutex
 	// since is when this sink became the only one to get the queue's messages.
@@ -40,38 +37,12 @@ type result struct {
 	decision string
 }
 
-// ReviewEngine is the part of an engine that answers waiting processes. Its errors hold an *EngineError.
-type ReviewEngine interface {
-	// Complete ends the job; variables is a JSON object that goes to the process.
-	Complete(ctx context.Context, j *Job, variables string) error
-	// Runs reports whether a process instance has not ended.
-	Runs(ctx context.Context, processInstanceKey int64) (bool, error)
-	// Ended reports whether a process instance is known to have ended. Its job is then not to be answered: an engine
-	// that lost its data gives the job's key to another process.
-	Ended(ctx context.Context, processInstanceKey int64) bool
-}
-
-// DeliveryRecorder records what became of an answer (journal.Journal does).
-type DeliveryRecorder interface {
-	Delivered(ctx context.Context, a *journal.Answer, taken bool) error
-}
-
-// NewReviewSink returns a sink. now is the clock by which the decisions were recorded.
-func NewReviewSink(
-	engine ReviewEngine, letters deadletter.Reader, memory DeliveryRecorder, now func() time.Time, hooks Hooks, log *zap.Logger,
-) *ReviewSink {
-	return &ReviewSink{engine: engine, letters: letters, memory: memory, now: now, hooks: hooks, log: log,
-		ends: map[string]result{}, sent: map[string]bool{}}
-}
-
 // Leads must be called when this sink's relay becomes the one that carries the queue (outbox.Relay). It forgets what
 // was known before, since another sink may have worked since.
 func (s *ReviewSink) Leads() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.since = s.now()
-	clear(s.ends)
-	clear(s.sent)
+	s.since, s.ends, s.sent = s.Now(), map[string]result{}, map[string]bool{}
 }
 
 // Publish delivers an answer and records its end, which removes the message from the queue. After an error the answer
@@ -85,13 +56,13 @@ func (s *ReviewSink) Publish(ctx context.Context, m *journal.Message) error {
 	if err != nil {
 		return fmt.Errorf("complete the review job %d: %w", a.JobKey, err)
 	}
-	if err := s.memory.Delivered(ctx, a, end == Completed || end == Unconfirmed); err != nil {
+	if err := s.Record(ctx, a, end == Completed || end == Unconfirmed); err != nil {
 		return fmt.Errorf("record that a review job was answered: %w", err)
 	}
 	s.mu.Lock()
 	delete(s.ends, m.ID)
 	s.mu.Unlock()
-	s.hooks.Answered(RetryReview, end)
+	s.Hooks.Answered(RetryReview, end)
 	s.report(a, end)
 	return nil
 }
@@ -125,7 +96,7 @@ func (s *ReviewSink) end(ctx context.Context, m *journal.Message, a *journal.Ans
 
 // update makes a tell that the claim has gone through, if it has since the answer was decided: it is not sent again.
 func (s *ReviewSink) update(ctx context.Context, m *journal.Message, a *journal.Answer) error {
-	d, found, err := s.letters.DeadLetter(ctx, a.DeadLetter)
+	d, found, err := s.Letters.DeadLetter(ctx, a.DeadLetter)
 	switch {
 	case errors.Is(err, journal.ErrUnreadable):
 		return nil
@@ -147,24 +118,17 @@ func (s *ReviewSink) update(ctx context.Context, m *journal.Message, a *journal.
 // send completes the job once. tried says that it may have been completed before: by a try whose answer was lost, or by
 // a worker that was killed before it could record it.
 func (s *ReviewSink) send(ctx context.Context, a *journal.Answer, tried bool) (Action, error) {
-	err := error(&EngineError{Gone, errors.New("the process has ended")})
-	if !s.engine.Ended(ctx, a.ProcessInstanceKey) {
-		err = s.engine.Complete(ctx, &Job{Key: a.JobKey, Type: RetryReview, TenantID: a.Subject.Tenant}, string(a.Variables))
-	}
+	action, err := sendLater(ctx, s.Engine, &Job{Key: a.JobKey, ProcessInstanceKey: a.ProcessInstanceKey, Type: RetryReview,
+		TenantID: a.Subject.Tenant}, Reply{Action: Completed, Variables: string(a.Variables)})
 	switch {
-	case err == nil:
-		return Completed, nil
-	case kindOf(err) == Gone && tried:
+	case action == Superseded && tried:
 		return s.guess(ctx, a)
-	case kindOf(err) == Gone:
-		return Superseded, nil
-	case kindOf(err) == Refused: // it never will
-		s.log.Error("the engine refuses a person's decision, so nobody carries it out",
+	case action == Failed:
+		s.Log.Error("the engine refuses a person's decision, so nobody carries it out",
 			s.fields(a, zap.String("error", redact.Line(err.Error(), maxErrorBytes)))...)
 		return Failed, nil
-	default:
-		return "", err
 	}
+	return action, err
 }
 
 // guess decides what became of a job that is gone and may have been completed by an earlier try. Only this worker could
@@ -175,13 +139,13 @@ func (s *ReviewSink) guess(ctx context.Context, a *journal.Answer) (Action, erro
 	if a.ProcessInstanceKey == 0 {
 		return Superseded, nil
 	}
-	switch runs, err := s.engine.Runs(ctx, a.ProcessInstanceKey); {
+	switch runs, err := s.Engine.Runs(ctx, a.ProcessInstanceKey); {
 	case err != nil:
 		return "", err
 	case runs:
 		return Unconfirmed, nil
 	}
-	d, _, err := s.letters.DeadLetter(ctx, a.DeadLetter) // a process's report is recorded before it ends
+	d, _, err := s.Letters.DeadLetter(ctx, a.DeadLetter) // a process's report is recorded before it ends
 	switch {
 	case err != nil:
 		return "", &EngineError{NotTaken, err} // the job was not answered
@@ -196,12 +160,12 @@ func (s *ReviewSink) guess(ctx context.Context, a *journal.Answer) (Action, erro
 func (s *ReviewSink) report(a *journal.Answer, end Action) {
 	switch end {
 	case Completed:
-		s.log.Info("the process took a person's decision", s.fields(a)...)
+		s.Log.Info("the process took a person's decision", s.fields(a)...)
 	case Unconfirmed:
-		s.log.Warn("the process took a person's decision by an earlier try, whose answer was lost: its job is gone, and "+
+		s.Log.Warn("the process took a person's decision by an earlier try, whose answer was lost: its job is gone, and "+
 			"it runs on or has said how it ended", s.fields(a)...)
 	default:
-		s.log.Warn("no process waits for a person's decision", s.fields(a)...)
+		s.Log.Warn("no process waits for a person's decision", s.fields(a)...)
 	}
 }
 

@@ -116,10 +116,8 @@ func talkative() *decision.Policy {
 
 // begin activates a job of that verb.
 func (d *side) begin(verb string, hooks worker.Hooks, log *zap.Logger) worker.Activation {
-	if verb == "outcome" {
-		return worker.NewOutcomeRecorder(d.policies, d.journal, hooks, log).Begin()
-	}
-	return worker.NewAnalyzer(d.policies, d.rule, d.journal, d.now, hooks, log).Begin()
+	return worker.NewHandlers(worker.Options{Policies: d.policies, Memory: d.journal, Now: d.now, Hooks: hooks, Log: log}).
+		Begin(d.jobType(verb))
 }
 
 // fetches tells which variables are asked for.
@@ -226,15 +224,19 @@ func (s *script) job(verb string, a *golden.Arguments, headers, variables string
 	})
 }
 
+func (d *side) jobType(verb string) string {
+	switch {
+	case verb == "outcome":
+		return worker.RecordRetryOutcome
+	case d.rule == decision.RNBIL004:
+		return worker.RetrySubmissionBackoff
+	}
+	return worker.AnalyzeRetry
+}
+
 // asks returns the job of a command.
 func (d *side) asks(verb string, a *golden.Arguments, headers, variables string) worker.Job {
-	j := job(worker.RecordRetryOutcome, headers, variables)
-	if verb == "analyze" {
-		j.Type = worker.AnalyzeRetry
-		if d.rule == decision.RNBIL004 {
-			j.Type = worker.RetrySubmissionBackoff
-		}
-	}
+	j := job(d.jobType(verb), headers, variables)
 	j.Key += a.Number("key")
 	j.ElementInstanceKey += a.Number("element")
 	j.ProcessInstanceKey += a.Number("instance")
@@ -310,8 +312,7 @@ func (c *tally) fields(t *testing.T, all map[string]any) (said string) {
 	return said
 }
 
-// wantDryRun fails unless a dry run of the first job of a claim shows the same. It is told what its policy does not
-// read, too.
+// wantDryRun fails unless a dry run of the first job of a claim shows the same.
 func (s *script) wantDryRun(headers, variables string, matched any) {
 	s.t.Helper()
 	named, values := map[string]string{}, map[string]json.RawMessage{}
@@ -319,10 +320,7 @@ func (s *script) wantDryRun(headers, variables string, matched any) {
 	testkit.Must(s.t, json.Unmarshal([]byte(variables), &values))
 	p, _ := s.policies().Find(named["retryPolicy"])
 	of := func(name string) decision.Value { return decision.Value(values[name]) }
-	dry := worker.DryRun(s.policies(), p.Name, decision.Variables{
-		ID: of(p.IDVariable), Error: of(p.ErrorVariable), RetryCount: of("retryCount"), HTTPStatus: of("httpStatus"),
-		MaxAttempts: of("maxAttempts"), Delay: of("delayBetweenAttempts"), NonRetryable: of("nonRetryable"),
-	}, analysed, nil)
+	dry := worker.DryRun(s.policies(), p.Name, of, analysed, nil)
 	if dry.Rejection != nil || dry.MatchedText != matched {
 		s.t.Errorf("of %s a dry run shows %q (%v), the log %q", variables, dry.MatchedText, dry.Rejection, matched)
 	}

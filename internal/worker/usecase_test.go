@@ -61,15 +61,8 @@ type handled struct {
 
 // handlerOf builds the use case of a job type.
 func handlerOf(jobType string, memory *journal.Journal, now time.Time, hooks worker.Hooks, log *zap.Logger) worker.Handler {
-	clock := func() time.Time { return now }
-	switch jobType {
-	case worker.AnalyzeRetry:
-		return worker.NewAnalyzer(policies, decision.RNBIL005, memory, clock, hooks, log).Begin().Handler
-	case worker.RetrySubmissionBackoff:
-		return worker.NewAnalyzer(policies, decision.RNBIL004, memory, clock, hooks, log).Begin().Handler
-	default:
-		return worker.NewOutcomeRecorder(policies, memory, hooks, log).Begin().Handler
-	}
+	return worker.NewHandlers(worker.Options{Policies: policies, Memory: memory, Now: func() time.Time { return now }, Hooks: hooks,
+		Log: log}).Begin(jobType).Handler
 }
 
 // handle gives a job to the use case of its type, with a memory of nothing.

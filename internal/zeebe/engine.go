@@ -17,10 +17,7 @@ import (
 	"retry-worker/internal/worker"
 )
 
-var (
-	_ worker.HoldingEngine = (*Client)(nil)
-	_ worker.ReviewEngine  = (*Client)(nil)
-)
+var _ worker.Engine = (*Client)(nil)
 
 // Activate implements worker.Engine.
 func (c *Client) Activate(ctx context.Context, r worker.ActivateRequest) (jobs []worker.Job, err error) {
@@ -85,13 +82,13 @@ func (c *Client) Fail(ctx context.Context, j *worker.Job, f worker.Failure) erro
 	return replyError(err)
 }
 
-// Hold implements worker.HoldingEngine.
+// Hold implements worker.Engine.
 func (c *Client) Hold(ctx context.Context, j *worker.Job, long time.Duration) error {
 	_, err := c.gateway.UpdateJobTimeout(ctx, &pb.UpdateJobTimeoutRequest{JobKey: j.Key, Timeout: long.Milliseconds()})
 	return replyError(err)
 }
 
-// Runs implements worker.ReviewEngine. It sets no variables, which changes nothing (tried on 8.5.8) and is refused if
+// Runs implements worker.Engine. It sets no variables, which changes nothing (tried on 8.5.8) and is refused if
 // the process instance has ended. No query exists in all versions.
 func (c *Client) Runs(ctx context.Context, processInstanceKey int64) (bool, error) {
 	_, err := c.gateway.SetVariables(ctx,
@@ -105,7 +102,7 @@ func (c *Client) Runs(ctx context.Context, processInstanceKey int64) (bool, erro
 	return err == nil, replyError(err)
 }
 
-// Ended implements worker.ReviewEngine. It believes the engine once that has said of another instance that it runs: an
+// Ended implements worker.Engine. It believes the engine once that has said of another instance that it runs: an
 // engine that cannot answer the question says that none does. The key 0 is of no process.
 func (c *Client) Ended(ctx context.Context, processInstanceKey int64) bool {
 	if processInstanceKey == 0 {

@@ -98,6 +98,8 @@ func testUnreadableGates(t *testing.T, d *Database) {
 
 // gateEngine is an engine that takes the gates' answers.
 type gateEngine struct {
+	worker.Engine // its other methods are not called
+
 	mu        sync.Mutex
 	completed []int64
 }

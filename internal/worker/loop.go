@@ -58,7 +58,7 @@ func (l *loop) run(stop, kill context.Context) {
 	for ; l.room(stop); wait = l.request.PollTimeout {
 		begun, sent := l.begin(), time.Now()
 		jobs, err := l.poll(stop, kill, wait, begun.Variables)
-		l.take(jobs, sent, begun.Handler)
+		l.take(stop, kill, jobs, sent, begun.Handler)
 		if stop.Err() != nil {
 			return
 		}
@@ -92,17 +92,18 @@ func (l *loop) poll(stop, kill context.Context, wait time.Duration, variables []
 	return l.w.engine.Activate(ctx, r)
 }
 
-// take queues jobs. Their time-out counts from sent: the engine locked them at some time since, and its answer may have
-// been delayed by the network or a frozen process.
-func (l *loop) take(jobs []Job, sent time.Time, handler Handler) {
+// take has jobs handled. Their time-out counts from sent: the engine locked them at some time since, and its answer may
+// have been delayed by the network or a frozen process.
+func (l *loop) take(stop, kill context.Context, jobs []Job, sent time.Time, handler Handler) {
 	deadline := sent.Add(l.request.JobTimeout - min(deadlineMargin, l.request.JobTimeout/10))
 	l.count.Add(int64(len(jobs)))
 	l.w.hooks.InFlight(len(jobs))
-	batch := make([]activeJob, len(jobs))
 	for i := range jobs {
-		batch[i] = activeJob{Job: jobs[i], loop: l, handler: handler}
-		batch[i].Deadline = deadline
-		l.w.queue <- &batch[i]
+		jobs[i].Deadline = deadline
+		l.w.active.Go(func() {
+			l.w.serve(stop, kill, &jobs[i], handler)
+			l.release()
+		})
 	}
 }
 

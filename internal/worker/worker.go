@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
+	"golang.org/x/sync/semaphore"
 )
 
 // Config bounds what one Worker takes and how long it holds it. Await, TenantIDs and Tracer may be left out.
@@ -64,22 +65,15 @@ type Worker struct {
 	hooks  Hooks
 	log    *zap.Logger
 	loops  []*loop
-	queue  chan *activeJob
-}
-
-// activeJob is a job between its activation and its answer.
-type activeJob struct {
-	Job
-	loop    *loop
-	handler Handler // of the activation that brought it
+	// places are for the jobs that are handled at once.
+	places *semaphore.Weighted
+	// active are the jobs between their activation and their answer.
+	active sync.WaitGroup
 }
 
 // New prepares a Worker; Run starts it.
 func New(engine Engine, cfg Config, subs []Subscription, hooks Hooks, log *zap.Logger) *Worker {
-	w := &Worker{
-		engine: engine, cfg: cfg, hooks: hooks, log: log,
-		queue: make(chan *activeJob, len(subs)*cfg.MaxJobsActive), // room for all loops, so sending never blocks
-	}
+	w := &Worker{engine: engine, cfg: cfg, hooks: hooks, log: log, places: semaphore.NewWeighted(int64(cfg.Concurrency))}
 	health := &engineHealth{hooks: &w.hooks, log: log, served: map[*loop]bool{}}
 	for _, s := range subs {
 		w.loops = append(w.loops, newLoop(w, s, health))
@@ -93,37 +87,25 @@ func (w *Worker) Run(stop, kill context.Context) {
 	stop, stopNow := context.WithCancel(stop)
 	defer stopNow()
 	defer context.AfterFunc(kill, stopNow)()
-	var polling, handling sync.WaitGroup
+	var polling sync.WaitGroup
 	for _, l := range w.loops {
 		polling.Go(func() { l.run(stop, kill) })
 	}
-	serve := func() {
-		for range w.cfg.Concurrency {
-			handling.Go(func() { w.serve(stop, kill) })
-		}
-	}
-	serve()
-	handling.Go(func() {
-		<-stop.Done()
-		serve() // hand back queued jobs while the other goroutines finish theirs
-	})
 	polling.Wait()
-	close(w.queue)
-	handling.Wait()
+	w.active.Wait()
 }
 
-func (w *Worker) serve(stop, kill context.Context) {
-	for h := range w.queue {
-		var action Action
-		if stop.Err() == nil {
-			action = w.Handle(kill, &h.Job, h.handler)
-		} else {
-			action = w.handBack(kill, h)
-		}
-		if action != held {
-			w.hooks.Answered(h.Type, action)
-		}
-		h.loop.release()
+// serve handles j once there is a place, or hands it back once the worker stops.
+func (w *Worker) serve(stop, kill context.Context, j *Job, h Handler) {
+	var action Action
+	if w.places.Acquire(stop, 1) == nil {
+		action = w.Handle(kill, j, h)
+		w.places.Release(1)
+	} else {
+		action = w.deliver(kill, j, release(j, "handed back: worker "+w.cfg.Name+" stops"))
+	}
+	if action != held {
+		w.hooks.Answered(j.Type, action)
 	}
 }
 
@@ -153,9 +135,4 @@ func (w *Worker) reply(kill context.Context, j *Job, h Handler) (r Reply) {
 		}
 	}()
 	return h(kill, j)
-}
-
-// handBack returns a job that has not begun to the engine.
-func (w *Worker) handBack(kill context.Context, h *activeJob) Action {
-	return w.deliver(kill, &h.Job, release(&h.Job, "handed back: worker "+w.cfg.Name+" stops"))
 }

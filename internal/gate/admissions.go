@@ -73,9 +73,6 @@ func (g *Gates) duePassed() (due []journal.Admission, leads bool) {
 func (g *Gates) weigh(sums []journal.Admission) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.known == nil {
-		return
-	}
 	now := g.Clock.Now()
 	for _, a := range sums {
 		count, d := a.Count, g.registry.Gate(a.Destination, now)

@@ -19,6 +19,8 @@ type known struct {
 	lost     map[string]bool    // destinations whose state cannot be read: no claim goes there
 	weighed  passed             // counted by the breakers
 	seen     int64              // the last record that was followed
+	head     int64              // the last record that was in the journal when it was read
+	leads    bool               // this process leads
 }
 
 // record is a destination's recorded state. written is the version that is recorded or about to be.
@@ -67,16 +69,24 @@ func (g *Gates) follow(ctx context.Context) error {
 			}
 			continue
 		}
-		page, further, err := g.page(ctx, seen)
-		if err != nil {
+		page, err := g.page(ctx, seen)
+		if err != nil && len(page) == 0 {
 			return err
 		}
-		more = g.takeAll(page) || further
-	}
-	if err := g.takeLead(ctx); err != nil {
-		return err
+		more = g.takeAll(page, err)
 	}
 	return g.addUp(ctx)
+}
+
+// page returns the records after one. With an error the last one is unreadable.
+func (g *Gates) page(ctx context.Context, after int64) ([]journal.Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	page, err := g.Store.Records(ctx, journal.RecordFilter{}, after, pageRecords)
+	if !errors.Is(err, journal.ErrUnreadable) && err != nil {
+		page = nil
+	}
+	return page, err
 }
 
 // configure takes over the settings of the catalogue in force. It returns the last record that was followed; open is
@@ -94,7 +104,7 @@ func (g *Gates) configure() (seen int64, open bool) {
 	return g.seen, true
 }
 
-// read makes the gates anew from the journal.
+// read makes the gates anew from the journal, and begins to lead if this process has got the lease.
 func (g *Gates) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -105,67 +115,38 @@ func (g *Gates) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	k.seen = head.Record
-	_, unheard, _, err := g.unanswered(ctx, 0)
+	k.head = head.Record
+	if k.seen = head.Record; g.term != nil {
+		k.lead(now)
+	}
+	err = g.unanswered(ctx, func(page []unanswered) error {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		for i := range page {
+			g.left.add(page[i].JobKey, now)
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.known, g.anew, g.leads = k, false, false
-	for i := range unheard {
-		g.left.add(unheard[i].JobKey, now)
-	}
+	g.known, g.anew = k, false
 	return nil
 }
 
-// takeLead begins to lead if this process has got the lease. It applies the outcomes of the current canaries that the
-// recorded States do not include: the last leader may have ended before it recorded them.
-func (g *Gates) takeLead(ctx context.Context) error {
-	canaries, after, until := g.beginLead()
-	for n := 0; n < canaryPages && after < until; n++ {
-		page, _, err := g.page(ctx, after)
-		if errors.Is(err, journal.ErrUnreadable) || err == nil && len(page) == 0 {
-			break // the canaries time out
-		}
-		if err != nil {
-			return err
-		}
-		after = page[len(page)-1].Number()
-		g.applyOutcomes(page, canaries, until)
-	}
-	return nil
-}
+// canaryRecords is the most records that are read again for the outcomes of the current canaries. With more, it is
+// cheaper to let a canary time out.
+const canaryRecords = 50_000
 
-// canaryPages is the most pages that takeLead reads. With more records, it is cheaper to let a canary time out.
-const canaryPages = 100
-
-// beginLead begins to lead. It returns the current canaries, and after and until which record their outcomes may be
-// that the recorded States do not include.
-func (g *Gates) beginLead() (canaries map[int64]bool, after, until int64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.leads || g.term == nil {
-		return nil, 0, 0
-	}
-	g.leads, canaries, after, until = true, map[int64]bool{}, g.seen, g.seen
-	now := g.Clock.Now()
-	for _, d := range g.registry.All() {
+// lead begins to lead. The recorded States may not include the outcomes of the current canaries, if the last leader
+// ended before it recorded them: the records since are followed again for these.
+func (k *known) lead(now time.Time) {
+	k.leads = true
+	for _, d := range k.registry.All() {
 		if d.Lead(now); d.Phase == destination.Testing {
-			canaries[d.Canary.Claim] = true
-			after = min(after, g.record(d.Name).Read)
-		}
-	}
-	return canaries, after, until
-}
-
-// applyOutcomes applies the outcomes of these claims that are in a page until a record.
-func (g *Gates) applyOutcomes(page []journal.Record, claims map[int64]bool, until int64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for i := range page {
-		if _, o := outcomeOf(&page[i]); page[i].Number() <= until && claims[o.Claim] {
-			g.evidence(&page[i])
+			k.seen = min(k.seen, max(k.record(d.Name).Read, k.head-canaryRecords))
 		}
 	}
 }
@@ -194,15 +175,6 @@ func (g *Gates) restore(k *known, of *journal.KeyedState, now time.Time) {
 const unread = "records that cannot be read are left out, and the claims that they are about stay held: `audit verify` says more, " +
 	"`journal rebuild` makes states anew"
 
-// page returns the records after one, and whether more may follow. An unreadable record fails the turn; the next turn
-// reads the states anew and goes on after it.
-func (g *Gates) page(ctx context.Context, after int64) (page []journal.Record, more bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	page, err = g.Store.Records(ctx, journal.RecordFilter{}, after, pageRecords)
-	return page, len(page) == pageRecords, err
-}
-
 // Recorded follows records of this process's journal (journal.Hooks.Committed).
 func (g *Gates) Recorded(records []journal.Happening) {
 	g.mu.Lock()
@@ -219,21 +191,33 @@ func (g *Gates) Recorded(records []journal.Happening) {
 	}
 }
 
-// takeAll follows the records of a page that are new, and reports whether the journal has to be read anew.
-func (g *Gates) takeAll(page []journal.Record) bool {
+// takeAll follows the records of a page that are new, and reports whether more may follow. After an unreadable one the
+// journal is read anew, unless it has been since.
+func (g *Gates) takeAll(page []journal.Record, unreadable error) (more bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for i := range page {
-		if r := &page[i]; g.known != nil && r.Number() > g.seen {
+		if r := &page[i]; r.Number() > g.seen {
 			g.take(r)
 		}
 	}
-	return g.anew
+	if unreadable != nil {
+		g.once(unread, unreadable)
+		g.anew = g.anew || g.seen > g.head
+	}
+	return g.anew || unreadable != nil || len(page) == pageRecords
 }
 
 // take follows the next record. An unreadable body is ignored.
 func (g *Gates) take(r *journal.Record) {
-	g.seen = r.Number()
+	if g.seen = r.Number(); g.seen <= g.head {
+		if name, o := outcomeOf(r); name != "" {
+			if d := g.registry.Gate(name, g.Clock.Now()); d.Phase == destination.Testing && d.Canary.Claim == o.Claim {
+				g.evidence(r)
+			}
+		}
+		return
+	}
 	if g.leads {
 		g.evidence(r)
 	}

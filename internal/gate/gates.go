@@ -95,9 +95,8 @@ type Gates struct {
 	*known // nil until the journal is read
 	// anew: the journal must be read anew, as known may differ from it.
 	anew bool
-	// leads: this process leads. told: the failure was logged.
-	leads, told bool
-	left        leavers
+	told bool // the failure was logged
+	left leavers
 	// passed are this replica's admissions that are not stored yet. failing: a destination fails, so store them at
 	// once.
 	passed  passed

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -51,23 +49,21 @@ func (g *Gates) Run(stop context.Context) {
 }
 
 // Lead makes this process lead until stop ends; calls under way then go on until hard ends. The caller holds the lease.
-// A leader begins with what this process has followed.
 func (g *Gates) Lead(stop, hard context.Context) {
-	g.betweenTurns(func() { g.term = hard })
+	g.begin(hard)
 	<-stop.Done()
-	g.betweenTurns(func() {
-		g.term = nil
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.leads, g.anew = false, true
-	})
+	g.begin(nil)
 }
 
-// betweenTurns calls do after the current turn, and starts the next at once.
-func (g *Gates) betweenTurns(do func()) {
+// begin begins a term after the current turn: the next one reads the journal anew.
+func (g *Gates) begin(term context.Context) {
 	g.turning <- struct{}{}
 	defer func() { <-g.turning }()
-	do()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.term, g.anew = term, true; g.known != nil {
+		g.leads = false
+	}
 	g.woken.Send()
 }
 
@@ -89,7 +85,7 @@ func (g *Gates) turn(ctx context.Context) bool {
 func (g *Gates) forget() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.known, g.leads = nil, false
+	g.known = nil
 }
 
 // report logs once that turns fail, and once that they succeed again.
@@ -293,60 +289,63 @@ func (g *Gates) tellLater(name string, e destination.Event) {
 // errUnanswered says that answers must be sent again.
 var errUnanswered = errors.New("the engine did not take an answer of a gate")
 
-// unanswered returns the answers to processes at gates that are still to be sent after a message, with their messages'
-// sequences, and the message after which others follow; 0 if none do. It leaves out forged messages.
-func (g *Gates) unanswered(ctx context.Context, after int64) (
-	sequences []int64, answers []journal.GateAnswer, next int64, err error,
-) {
-	page, err := g.Store.Pending(ctx, journal.GateQueue, after, pageRecords)
-	for i := range page {
-		if a, forged := journal.ReadGateAnswer(&page[i]); forged != nil {
-			g.once("an answer of a gate is not sent", forged)
-		} else {
-			sequences, answers = append(sequences, page[i].Sequence), append(answers, a)
+// unanswered is an answer to a process at a gate that is still to be sent.
+type unanswered struct {
+	journal.GateAnswer
+	sequence int64
+}
+
+// unanswered calls do with each page of the answers that are still to be sent, until do fails. It leaves out forged ones.
+func (g *Gates) unanswered(ctx context.Context, do func(page []unanswered) error) error {
+	for after, more := int64(0), true; more; {
+		messages, err := g.Store.Pending(ctx, journal.GateQueue, after, pageRecords)
+		if err != nil {
+			return err
 		}
+		var page []unanswered
+		for i := range messages {
+			after = messages[i].Sequence
+			if a, forged := journal.ReadGateAnswer(&messages[i]); forged != nil {
+				g.once("an answer of a gate is not sent", forged)
+			} else {
+				page = append(page, unanswered{a, after})
+			}
+		}
+		if err := do(page); err != nil {
+			return err
+		}
+		more = len(messages) == pageRecords
 	}
-	if len(page) == pageRecords {
-		next = page[len(page)-1].Sequence
-	}
-	return sequences, answers, next, err
+	return nil
 }
 
 // deliver sends the waiting answers. first says that they were never sent before, but for stuck ones. Its error says
 // that the engine did not take all the others.
 func (g *Gates) deliver(ctx context.Context, first bool) error {
-	for after, more := int64(0), true; more; more = after > 0 {
-		done, answers, next, err := g.unanswered(ctx, after)
-		if err != nil {
-			return err
-		}
-		var waits atomic.Bool
-		_ = each(len(answers), func(i int) error {
-			a, stuck := &answers[i], g.isStuck(&answers[i])
-			switch taken := g.answer(ctx, a, first && !stuck); {
-			case taken:
-				return nil
-			case stuck:
+	return g.unanswered(ctx, func(page []unanswered) (err error) {
+		taken := make([]bool, len(page))
+		_ = each(len(page), func(i int) error {
+			a := &page[i].GateAnswer
+			taken[i] = g.answer(ctx, a, first && !g.isStuck(a))
+			return nil
+		})
+		var done []int64
+		for i := range page {
+			switch a := &page[i]; {
+			case taken[i]:
+				done = append(done, a.sequence)
+			case g.isStuck(&a.GateAnswer):
 				g.once("the engine does not take an answer of a gate, so its claim does not go; the others do",
 					fmt.Errorf("the job %d waits since %s", a.JobKey, decision.Instant(a.At)))
 			default:
-				waits.Store(true)
-			}
-			done[i] = 0
-			return nil
-		})
-		done = slices.DeleteFunc(done, func(sequence int64) bool { return sequence == 0 })
-		if len(done) > 0 {
-			if err := g.Memory.Published(ctx, done); err != nil {
-				return err
+				err = errUnanswered
 			}
 		}
-		if waits.Load() {
-			return errUnanswered
+		if len(done) == 0 {
+			return err
 		}
-		after = next
-	}
-	return nil
+		return errors.Join(err, g.Memory.Published(ctx, done))
+	})
 }
 
 // isStuck reports whether an answer waits for so long that the others need not wait for it: its job may be of a

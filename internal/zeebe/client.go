@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc"
 
 	"retry-worker/internal/smallfile"
+	"retry-worker/internal/worker"
 )
 
 const (
@@ -74,6 +75,8 @@ func (o Options) String() string {
 // gRPC's status codes.
 type connection interface {
 	grpc.ClientConnInterface
+	// activate sends a poll. It may return jobs together with an error.
+	activate(ctx context.Context, r *pb.ActivateJobsRequest) ([]worker.Job, error)
 	Close() error
 }
 

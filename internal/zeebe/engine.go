@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"strings"
 	"time"
@@ -22,35 +21,13 @@ var _ worker.Engine = (*Client)(nil)
 // Activate implements worker.Engine.
 func (c *Client) Activate(ctx context.Context, r worker.ActivateRequest) (jobs []worker.Job, err error) {
 	err = c.tokens.call(ctx, func(ctx context.Context) error {
-		jobs, err = c.jobs(ctx, &r)
+		jobs, err = c.conn.activate(ctx, &pb.ActivateJobsRequest{
+			Type: r.JobType, Worker: r.Worker, Timeout: r.JobTimeout.Milliseconds(), MaxJobsToActivate: int32(r.MaxJobs),
+			FetchVariable: r.Variables, RequestTimeout: r.PollTimeout.Milliseconds(), TenantIds: r.TenantIDs,
+		})
 		return err
 	})
 	return jobs, pollError(err)
-}
-
-func (c *Client) jobs(ctx context.Context, r *worker.ActivateRequest) (jobs []worker.Job, err error) {
-	stream, err := c.gateway.ActivateJobs(ctx, &pb.ActivateJobsRequest{
-		Type: r.JobType, Worker: r.Worker, Timeout: r.JobTimeout.Milliseconds(), MaxJobsToActivate: int32(r.MaxJobs),
-		FetchVariable: r.Variables, RequestTimeout: r.PollTimeout.Milliseconds(), TenantIds: r.TenantIDs,
-	})
-	if err != nil {
-		return nil, err
-	}
-	for err == nil {
-		var response *pb.ActivateJobsResponse
-		response, err = stream.Recv()
-		for _, j := range response.GetJobs() {
-			jobs = append(jobs, worker.Job{
-				Key: j.Key, ProcessInstanceKey: j.ProcessInstanceKey, ElementInstanceKey: j.ElementInstanceKey,
-				Type: j.Type, TenantID: j.TenantId, Retries: j.Retries,
-				Headers: j.CustomHeaders, Variables: j.Variables, LockedUntil: j.Deadline,
-			})
-		}
-	}
-	if errors.Is(err, io.EOF) { // the end of the answer
-		err = nil
-	}
-	return jobs, err
 }
 
 // Complete implements worker.Engine.

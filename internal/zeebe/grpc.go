@@ -1,9 +1,13 @@
 package zeebe
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"time"
 
+	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
@@ -11,6 +15,8 @@ import (
 	"google.golang.org/grpc/experimental"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/mem"
+
+	"retry-worker/internal/worker"
 )
 
 // buffers holds messages that are read. gRPC's own pool takes and clears a whole MiB for each message above 32 KiB, as
@@ -62,5 +68,27 @@ func newGRPC(o *Options) (connection, error) {
 	if err != nil {
 		return nil, fmt.Errorf("engine address %q: %w; expected host:port (%s)", o.Address, err, o.setting())
 	}
-	return conn, nil
+	return overGRPC{conn}, nil
+}
+
+// overGRPC is a connection by gRPC.
+type overGRPC struct{ *grpc.ClientConn }
+
+func (c overGRPC) activate(ctx context.Context, r *pb.ActivateJobsRequest) (jobs []worker.Job, err error) {
+	stream, err := pb.NewGatewayClient(c).ActivateJobs(ctx, r)
+	for err == nil {
+		var response *pb.ActivateJobsResponse
+		response, err = stream.Recv()
+		for _, j := range response.GetJobs() {
+			jobs = append(jobs, worker.Job{
+				Key: j.Key, ProcessInstanceKey: j.ProcessInstanceKey, ElementInstanceKey: j.ElementInstanceKey,
+				Type: j.Type, TenantID: j.TenantId, Retries: j.Retries,
+				Headers: j.CustomHeaders, Variables: j.Variables, LockedUntil: j.Deadline,
+			})
+		}
+	}
+	if errors.Is(err, io.EOF) { // the end of the answer
+		err = nil
+	}
+	return jobs, err
 }

@@ -21,6 +21,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+
+	"retry-worker/internal/worker"
 )
 
 const (
@@ -32,6 +34,8 @@ const (
 
 // rest is a connection to the REST API of engines from 8.6 on.
 type rest struct {
+	grpc.ClientConnInterface // its NewStream is not called
+
 	base      string // URL that ends in v2/
 	userAgent string
 	http      *http.Client
@@ -102,37 +106,6 @@ func (c *rest) Invoke(ctx context.Context, command string, in, out any, _ ...grp
 	return status.Errorf(codes.Unimplemented, "the REST API is not asked for %s", command)
 }
 
-// NewStream implements grpc.ClientConnInterface for activation, the only command that gRPC answers by a stream.
-func (c *rest) NewStream(ctx context.Context, _ *grpc.StreamDesc, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
-	return &activation{rest: c, ctx: ctx}, nil
-}
-
-// activation is the answer to a poll, as a gRPC stream of at most one message.
-type activation struct {
-	grpc.ClientStream // its other methods are never called
-	rest              *rest
-	ctx               context.Context
-	jobs              []*pb.ActivatedJob
-}
-
-// SendMsg sends the poll and waits for its answer.
-func (a *activation) SendMsg(message any) (err error) {
-	a.jobs, err = a.rest.activate(a.ctx, message.(*pb.ActivateJobsRequest))
-	return err
-}
-
-// CloseSend does nothing: a poll is one message.
-func (a *activation) CloseSend() error { return nil }
-
-// RecvMsg returns the answer, once.
-func (a *activation) RecvMsg(message any) error {
-	if a.jobs == nil {
-		return io.EOF
-	}
-	message.(*pb.ActivateJobsResponse).Jobs, a.jobs = a.jobs, nil
-	return nil
-}
-
 // key is a 64-bit key: a number in 8.6, text in later versions.
 type key int64
 
@@ -191,49 +164,34 @@ func (c *rest) do(ctx context.Context, request *http.Request, out any) error {
 	return nil
 }
 
-// restJob is a job; the names of its keys depend on the version.
-type restJob struct {
-	Key                key             `json:"key"`
-	JobKey             key             `json:"jobKey"`
-	ProcessInstanceKey key             `json:"processInstanceKey"`
-	ElementInstanceKey key             `json:"elementInstanceKey"`
-	Type               string          `json:"type"`
-	TenantID           string          `json:"tenantId"`
-	Retries            int32           `json:"retries"`
-	CustomHeaders      json.RawMessage `json:"customHeaders"`
-	Variables          json.RawMessage `json:"variables"`
-	Deadline           key             `json:"deadline"`
-}
-
-func (c *rest) activate(ctx context.Context, r *pb.ActivateJobsRequest) ([]*pb.ActivatedJob, error) {
-	in := struct {
-		Type              string   `json:"type"`
-		Worker            string   `json:"worker"`
-		Timeout           int64    `json:"timeout"`
-		MaxJobsToActivate int32    `json:"maxJobsToActivate"`
-		FetchVariable     []string `json:"fetchVariable,omitempty"`
-		RequestTimeout    int64    `json:"requestTimeout"`
-		TenantIDs         []string `json:"tenantIds,omitempty"`
-	}{r.Type, r.Worker, r.Timeout, r.MaxJobsToActivate, r.FetchVariable, r.RequestTimeout, r.TenantIds}
-	var out struct{ Jobs []restJob }
-	if err := c.send(ctx, http.MethodPost, "jobs/activation", in, &out); err != nil {
+func (c *rest) activate(ctx context.Context, r *pb.ActivateJobsRequest) ([]worker.Job, error) {
+	var out struct {
+		Jobs []struct {
+			Key, JobKey                            key // its name depends on the version
+			ProcessInstanceKey, ElementInstanceKey key
+			Type, TenantID                         string
+			Retries                                int32
+			CustomHeaders, Variables               json.RawMessage
+			Deadline                               key
+		}
+	}
+	if err := c.send(ctx, http.MethodPost, "jobs/activation", r, &out); err != nil { // the fields' names are the same
 		return nil, err
 	}
 	if out.Jobs == nil {
 		return nil, &restError{0, "", errors.New("answered 200 without a list of jobs, not as the engine does")}
 	}
-	jobs := make([]*pb.ActivatedJob, len(out.Jobs))
+	jobs := make([]worker.Job, len(out.Jobs))
 	for i := range out.Jobs {
 		j := &out.Jobs[i]
-		key := cmp.Or(j.JobKey, j.Key)
+		key := int64(cmp.Or(j.JobKey, j.Key))
 		if key == 0 {
 			return nil, &restError{0, "", errors.New("answered 200 with a job that has no jobKey, not as the engine does")}
 		}
-		jobs[i] = &pb.ActivatedJob{
-			Key:                int64(key),
-			ProcessInstanceKey: int64(j.ProcessInstanceKey), ElementInstanceKey: int64(j.ElementInstanceKey),
-			Type: j.Type, TenantId: j.TenantID, Retries: j.Retries,
-			CustomHeaders: string(j.CustomHeaders), Variables: string(j.Variables), Deadline: int64(j.Deadline),
+		jobs[i] = worker.Job{
+			Key: key, ProcessInstanceKey: int64(j.ProcessInstanceKey), ElementInstanceKey: int64(j.ElementInstanceKey),
+			Type: j.Type, TenantID: j.TenantID, Retries: j.Retries,
+			Headers: string(j.CustomHeaders), Variables: string(j.Variables), LockedUntil: int64(j.Deadline),
 		}
 	}
 	return jobs, nil

@@ -1,6 +1,7 @@
 package zeebe
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -200,26 +201,18 @@ func (s *tokenSource) call(ctx context.Context, f func(context.Context) error) e
 	if s == nil {
 		return f(ctx)
 	}
-	token, err := s.get(ctx)
-	if err != nil {
-		return err
-	}
-	err = s.show(ctx, token, f)
-	if status.Code(err) != codes.Unauthenticated {
-		return err
-	}
-	another, failure := s.get(ctx)
-	if failure != nil || another.AccessToken == token.AccessToken {
-		return err
-	}
-	return s.show(ctx, another, f)
-}
-
-// show calls f with token, and rejects the token if the engine refuses it.
-func (s *tokenSource) show(ctx context.Context, token *oauth2.Token, f func(context.Context) error) error {
-	err := f(metadata.AppendToOutgoingContext(ctx, "authorization", token.Type()+" "+token.AccessToken))
-	if status.Code(err) == codes.Unauthenticated {
+	refused, failure := &oauth2.Token{}, error(nil)
+	for range 2 {
+		token, err := s.get(ctx)
+		if err != nil || token.AccessToken == refused.AccessToken {
+			return cmp.Or(failure, err)
+		}
+		failure = f(metadata.AppendToOutgoingContext(ctx, "authorization", token.Type()+" "+token.AccessToken))
+		if status.Code(failure) != codes.Unauthenticated {
+			return failure
+		}
 		s.reject(token)
+		refused = token
 	}
-	return err
+	return failure
 }

@@ -185,11 +185,8 @@ func (c *cli) deploy(ctx context.Context, _ []string) error {
 	for _, tenant := range tenants {
 		for _, m := range bpmn.Models() {
 			done, err := client.Deploy(ctx, m.Name, m.Content, tenant)
-			if _, refused := errors.AsType[*zeebe.RefusedModel](err); refused {
-				return fmt.Errorf("%w; correct it there, or deploy a model that this engine's version takes", err)
-			}
 			if err != nil {
-				return fmt.Errorf("%w; `retry-worker check` says what is wrong with the connection", err)
+				return err
 			}
 			for _, d := range done {
 				all = append(all, deployed{d.ProcessID, d.Version, d.Key, m.Name, cmp.Or(tenant, "<default>")})

@@ -3,7 +3,6 @@ package worker
 import (
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -52,34 +51,24 @@ func NoHooks() Hooks {
 	}
 }
 
-// engineHealth joins what the loops see of the engine: it is up while any of them is served. It logs each loop's
-// changes only.
-type engineHealth struct {
-	hooks *Hooks
-	log   *zap.Logger
-
-	mu           sync.Mutex
-	served       map[*loop]bool // whether each loop's last poll was answered
-	reported, up bool           // whether the hook was called, and its last argument
-}
-
-// report takes the result of a loop's last poll.
-func (h *engineHealth) report(l *loop, err error) {
+// heard takes the result of a loop's last poll. The engine is up while it serves any loop. Only changes are logged.
+func (w *Worker) heard(l *loop, err error) {
 	ok := err == nil || kindOf(err) == TooLarge // TooLarge is an answer, though an unreadable one
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if before, known := h.served[l]; known && before == ok {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if before, known := w.served[l]; known && before == ok {
 		return
 	}
-	h.served[l] = ok
-	if up := slices.Contains(slices.Collect(maps.Values(h.served)), true); !h.reported || up != h.up {
-		h.reported, h.up = true, up
-		h.hooks.EngineUp(up)
+	isUp := func() bool { return slices.Contains(slices.Collect(maps.Values(w.served)), true) }
+	first, was := len(w.served) == 0, isUp()
+	w.served[l] = ok
+	if up := isUp(); first || up != was {
+		w.hooks.EngineUp(up)
 	}
 	if ok {
-		h.log.Info("engine answers polls", zap.String("jobType", l.request.JobType))
+		w.log.Info("engine answers polls", zap.String("jobType", l.request.JobType))
 		return
 	}
-	h.log.Warn("engine does not answer polls; it is asked again with growing pauses (`retry-worker check` says more)",
+	w.log.Warn("engine does not answer polls; it is asked again with growing pauses (`retry-worker check` says more)",
 		zap.String("jobType", l.request.JobType), zap.Error(err))
 }

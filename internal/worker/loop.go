@@ -33,7 +33,6 @@ type loop struct {
 	w       *Worker
 	request ActivateRequest // except what changes from poll to poll
 	begin   func() Activation
-	health  *engineHealth
 	// ask is how many jobs to ask for at once. It is halved if they do not fit into a message, and not raised before
 	// careful: until then the same jobs come back.
 	ask     int
@@ -42,9 +41,9 @@ type loop struct {
 	freed   clock.Signal // sent once count has fallen below the threshold
 }
 
-func newLoop(w *Worker, s Subscription, health *engineHealth) *loop {
+func newLoop(w *Worker, s Subscription) *loop {
 	return &loop{
-		w: w, begin: s.Begin, health: health, ask: w.cfg.MaxJobsActive, freed: clock.NewSignal(),
+		w: w, begin: s.Begin, ask: w.cfg.MaxJobsActive, freed: clock.NewSignal(),
 		request: ActivateRequest{
 			JobType: s.JobType, Worker: w.cfg.Name, TenantIDs: w.cfg.TenantIDs,
 			JobTimeout: w.cfg.JobTimeout, PollTimeout: min(w.cfg.PollTimeout, w.cfg.JobTimeout/2),
@@ -62,7 +61,7 @@ func (l *loop) run(stop, kill context.Context) {
 		if stop.Err() != nil {
 			return
 		}
-		l.health.report(l, err)
+		l.w.heard(l, err)
 		switch {
 		case err != nil:
 			l.failed(err)

@@ -69,14 +69,17 @@ type Worker struct {
 	places *semaphore.Weighted
 	// active are the jobs between their activation and their answer.
 	active sync.WaitGroup
+
+	mu     sync.Mutex
+	served map[*loop]bool // whether each loop's last poll was answered
 }
 
 // New prepares a Worker; Run starts it.
 func New(engine Engine, cfg Config, subs []Subscription, hooks Hooks, log *zap.Logger) *Worker {
-	w := &Worker{engine: engine, cfg: cfg, hooks: hooks, log: log, places: semaphore.NewWeighted(int64(cfg.Concurrency))}
-	health := &engineHealth{hooks: &w.hooks, log: log, served: map[*loop]bool{}}
+	w := &Worker{engine: engine, cfg: cfg, hooks: hooks, log: log, places: semaphore.NewWeighted(int64(cfg.Concurrency)),
+		served: map[*loop]bool{}}
 	for _, s := range subs {
-		w.loops = append(w.loops, newLoop(w, s, health))
+		w.loops = append(w.loops, newLoop(w, s))
 	}
 	return w
 }

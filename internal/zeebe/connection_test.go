@@ -177,7 +177,7 @@ func TestClientCertificate(t *testing.T) {
 	var shown []string
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		shown = append(shown, r.TLS.PeerCertificates[0].Subject.CommonName)
-		_, _ = w.Write([]byte(`{"gatewayVersion": "8.8.0", "partitionsCount": 1}`))
+		_, _ = w.Write([]byte(`{"gatewayVersion": "8.8.0", "partitionsCount": 1, "brokers": [{"partitions": [{"role": "leader"}]}]}`))
 	}))
 	server.TLS = &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: authority.Pool}
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)

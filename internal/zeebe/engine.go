@@ -27,7 +27,7 @@ func (c *Client) Activate(ctx context.Context, r worker.ActivateRequest) (jobs [
 		})
 		return err
 	})
-	return jobs, pollError(err)
+	return jobs, replyError(err)
 }
 
 // Complete implements worker.Engine.
@@ -89,7 +89,7 @@ func (c *Client) Ended(ctx context.Context, processInstanceKey int64) bool {
 	return err == nil && !runs && c.knowsInstances.Load()
 }
 
-// replyError classifies an error of an answer; nil stays nil.
+// replyError classifies an error of an activation or an answer; nil stays nil.
 func replyError(err error) error {
 	if err == nil {
 		return nil
@@ -106,19 +106,6 @@ func preparationError(err error) error {
 	return &worker.EngineError{Kind: kind, Err: err}
 }
 
-// pollError classifies an error of an activation; nil stays nil.
-func pollError(err error) error {
-	if err == nil {
-		return nil
-	}
-	kind := kindOf(err)
-	// The client enforces the receive limit, with the code that the gateway uses for being busy.
-	if status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "received message") {
-		kind = worker.TooLarge
-	}
-	return &worker.EngineError{Kind: kind, Err: err}
-}
-
 func kindOf(err error) worker.ErrorKind {
 	if _, ok := errors.AsType[*tokenError](err); ok {
 		return worker.NotTaken // nothing was sent
@@ -126,7 +113,12 @@ func kindOf(err error) worker.ErrorKind {
 	switch status.Code(err) {
 	case codes.NotFound, codes.FailedPrecondition:
 		return worker.Gone
-	case codes.ResourceExhausted, codes.Unauthenticated, codes.PermissionDenied:
+	case codes.ResourceExhausted:
+		if strings.Contains(err.Error(), "received message") { // this client's own limit, not a busy gateway
+			return worker.TooLarge
+		}
+		return worker.NotTaken
+	case codes.Unauthenticated, codes.PermissionDenied:
 		return worker.NotTaken
 	case codes.InvalidArgument, codes.Unimplemented, codes.OutOfRange, codes.AlreadyExists:
 		return worker.Refused
@@ -135,35 +127,29 @@ func kindOf(err error) worker.ErrorKind {
 	}
 }
 
-// Topology describes the gateway's cluster.
-type Topology struct {
-	GatewayVersion                         string
-	Brokers, Partitions, ReplicationFactor int32
-	// Leaders counts the partitions that have a leader; the cluster works if it equals Partitions.
-	Leaders int32
-}
-
-// Topology asks the gateway for its topology, the cheapest test of the connection.
-func (c *Client) Topology(ctx context.Context) (Topology, error) {
+// Topology describes the gateway's cluster: the cheapest test of the connection. Its error may say that the cluster does
+// not work.
+func (c *Client) Topology(ctx context.Context) (string, error) {
 	r, err := c.gateway.Topology(ctx, &pb.TopologyRequest{})
-	if err != nil {
-		return Topology{}, fmt.Errorf("ask for the topology: %w", err)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("ask for the topology: %w", err)
+	case r.PartitionsCount < 1:
+		return "", errors.New("ask for the topology: the answer names no partitions, so it is not the engine's")
 	}
-	t := Topology{
-		GatewayVersion: r.GatewayVersion, Brokers: int32(len(r.Brokers)),
-		Partitions: r.PartitionsCount, ReplicationFactor: r.ReplicationFactor,
-	}
-	if t.Partitions < 1 {
-		return Topology{}, errors.New("ask for the topology: the answer names no partitions, so it is not the engine's")
-	}
+	leaders := int32(0)
 	for _, b := range r.Brokers {
 		for _, p := range b.Partitions {
 			if p.Role == pb.Partition_LEADER {
-				t.Leaders++
+				leaders++
 			}
 		}
 	}
-	return t, nil
+	if leaders < r.PartitionsCount {
+		return "", fmt.Errorf("%d of %d partitions have a leader; wait until the cluster is healthy", leaders, r.PartitionsCount)
+	}
+	return fmt.Sprintf("gateway %s, brokers: %d, partitions: %d, with a leader: %d", r.GatewayVersion, len(r.Brokers),
+		r.PartitionsCount, leaders), nil
 }
 
 // Deployment is one process as it is now deployed.
@@ -179,10 +165,10 @@ func (c *Client) Deploy(ctx context.Context, name string, content []byte, tenant
 		&pb.DeployResourceRequest{Resources: []*pb.Resource{{Name: name, Content: content}}, TenantId: tenant})
 	if said := status.Convert(err).Message(); status.Code(err) == codes.InvalidArgument &&
 		!strings.Contains(said, "tenant") {
-		return nil, refusedModel(name, said, err)
+		return nil, refusedModel(name, said)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("deploy %s: %w", name, err)
+		return nil, fmt.Errorf("deploy %s: %w; `retry-worker check` says what is wrong with the connection", name, err)
 	}
 	var all []Deployment
 	for _, d := range r.Deployments {
@@ -191,39 +177,23 @@ func (c *Client) Deploy(ctx context.Context, name string, content []byte, tenant
 		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("deploy %s: the answer names no process, so it is not the engine's", name)
+		return nil, fmt.Errorf("deploy %s: the answer names no process, so it is not the engine's; `retry-worker check` "+
+			"says what is wrong with the connection", name)
 	}
 	return all, nil
-}
-
-// RefusedModel is the error of a model that the engine refuses.
-type RefusedModel struct {
-	// Model is the file's name. Element is where the model is wrong; it may be empty.
-	Model, Element string
-	// Reason is the engine's message, in one line.
-	Reason string
-	cause  error
-}
-
-func (e *RefusedModel) Unwrap() error { return e.cause }
-
-func (e *RefusedModel) Error() string {
-	at := ""
-	if e.Element != "" {
-		at = " at " + e.Element
-	}
-	return fmt.Sprintf("deploy %s: the engine refuses the model%s: %s", e.Model, at, e.Reason)
 }
 
 // modelProblem matches the engine's message about an element; more messages may follow.
 var modelProblem = regexp.MustCompile(`Element: (.+)\s+- (?:ERROR|WARNING): (.+)`)
 
-func refusedModel(name, said string, cause error) error {
-	e := &RefusedModel{Model: name, Reason: strings.Join(strings.Fields(said), " "), cause: cause}
+// refusedModel returns the error of a model of which the engine says what is wrong.
+func refusedModel(name, said string) error {
+	at, reason := "", strings.Join(strings.Fields(said), " ")
 	if m := modelProblem.FindStringSubmatch(said); m != nil {
-		e.Element, e.Reason = strings.TrimSpace(m[1]), strings.TrimSpace(m[2])
+		at, reason = " at "+strings.TrimSpace(m[1]), strings.TrimSpace(m[2])
 	}
-	return e
+	return fmt.Errorf("deploy %s: the engine refuses the model%s: %s; correct it there, or deploy a model that this engine's "+
+		"version takes", name, at, reason)
 }
 
 const (

@@ -12,23 +12,10 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/experimental"
 	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/mem"
 
 	"retry-worker/internal/worker"
 )
-
-// buffers holds messages that are read. gRPC's own pool takes and clears a whole MiB for each message above 32 KiB, as
-// most answers to polls are. This one takes at most twice what a message needs.
-var buffers = must(mem.NewBinaryTieredBufferPool(8, 12, 14, 15, 16, 17, 18, 19, 20))
-
-func must(pool mem.BufferPool, err error) mem.BufferPool {
-	if err != nil {
-		panic(err) // cannot be: the sizes are given above
-	}
-	return pool
-}
 
 // newGRPC prepares a connection by gRPC. Commands are the Zeebe module's protocol messages, so that variables are
 // encoded once. Its JobWorker is not used because it loses jobs at a stop, and zbc is not used because it lets the
@@ -53,7 +40,6 @@ func newGRPC(o *Options) (connection, error) {
 		}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxReceiveBytes)),
 		grpc.WithDisableRetry(), // the worker retries, within the job's deadline
-		experimental.WithBufferPool(buffers),
 	}
 	if o.Trace != nil {
 		dial = append(dial, o.Trace)

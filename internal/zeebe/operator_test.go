@@ -9,7 +9,6 @@ import (
 
 	"retry-worker/internal/testkit/gateway"
 	"retry-worker/internal/testkit/wait"
-	"retry-worker/internal/zeebe"
 )
 
 const model = `<?xml version="1.0"?><definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL">
@@ -18,9 +17,9 @@ const model = `<?xml version="1.0"?><definitions xmlns="http://www.omg.org/spec/
 func TestTopology(t *testing.T) {
 	g, c := connected(t, gateway.Options{})
 	got, err := c.Topology(wait.Context(t))
-	want := zeebe.Topology{GatewayVersion: gateway.Version, Brokers: 1, Partitions: 1, ReplicationFactor: 1, Leaders: 1}
+	want := "gateway " + gateway.Version + ", brokers: 1, partitions: 1, with a leader: 1"
 	if err != nil || got != want {
-		t.Errorf("got %+v with %v, want %+v", got, err, want)
+		t.Errorf("got %q with %v, want %q", got, err, want)
 	}
 	g.Inject(gateway.Fault{Method: gateway.Topology, Code: codes.PermissionDenied})
 	_, err = c.Topology(wait.Context(t))
@@ -56,5 +55,7 @@ func TestDeployAndStart(t *testing.T) {
 	_, err = c.Create(wait.Context(t), "MISSING", "{}")
 	wantRefusal(t, err, "start an instance of MISSING: ", codes.NotFound)
 	_, err = c.Deploy(wait.Context(t), "broken.bpmn", []byte("<definitions"), "")
-	wantRefusal(t, err, "deploy broken.bpmn: ", codes.InvalidArgument)
+	if err == nil || !strings.HasPrefix(err.Error(), "deploy broken.bpmn: the engine refuses the model: ") {
+		t.Errorf("got %v", err)
+	}
 }

@@ -218,12 +218,12 @@ func (c *rest) setVariables(ctx context.Context, r *pb.SetVariablesRequest) erro
 
 func (c *rest) topology(ctx context.Context, to *pb.TopologyResponse) error {
 	var out struct {
-		GatewayVersion                     string
-		PartitionsCount, ReplicationFactor int32
-		Brokers                            []struct{ Partitions []struct{ Role string } }
+		GatewayVersion  string
+		PartitionsCount int32
+		Brokers         []struct{ Partitions []struct{ Role string } }
 	}
 	err := c.post(ctx, http.MethodGet, "topology", "application/json", nil, &out)
-	to.GatewayVersion, to.PartitionsCount, to.ReplicationFactor = out.GatewayVersion, out.PartitionsCount, out.ReplicationFactor
+	to.GatewayVersion, to.PartitionsCount = out.GatewayVersion, out.PartitionsCount
 	for _, b := range out.Brokers {
 		broker := &pb.BrokerInfo{}
 		for _, p := range b.Partitions {
@@ -293,9 +293,18 @@ func (e *restError) Unwrap() error { return e.err }
 // GRPCStatus returns the status that gRPC would have for the error, so that callers treat both protocols alike.
 func (e *restError) GRPCStatus() *status.Status { return status.New(e.code(), e.Error()) }
 
+// codeOf holds the codes of the statuses that always mean the same. Others are those of proxies: a 404, a redirection.
+var codeOf = map[int]codes.Code{
+	http.StatusBadRequest: codes.InvalidArgument, http.StatusRequestEntityTooLarge: codes.InvalidArgument,
+	http.StatusUnauthorized: codes.Unauthenticated, http.StatusForbidden: codes.PermissionDenied,
+	http.StatusMethodNotAllowed: codes.Unimplemented, http.StatusNotImplemented: codes.Unimplemented,
+	http.StatusConflict: codes.FailedPrecondition, http.StatusTooManyRequests: codes.ResourceExhausted,
+	http.StatusInternalServerError: codes.Internal, http.StatusGatewayTimeout: codes.DeadlineExceeded,
+}
+
 func (e *restError) code() codes.Code {
 	switch {
-	case errors.Is(e.err, context.DeadlineExceeded), e.status == http.StatusGatewayTimeout:
+	case errors.Is(e.err, context.DeadlineExceeded):
 		return codes.DeadlineExceeded
 	case errors.Is(e.err, context.Canceled):
 		return codes.Canceled
@@ -303,24 +312,11 @@ func (e *restError) code() codes.Code {
 		return codes.NotFound
 	case e.status == http.StatusConflict && e.title == "ALREADY_EXISTS":
 		return codes.AlreadyExists
-	case e.status == http.StatusConflict:
-		return codes.FailedPrecondition
-	case e.status == http.StatusTooManyRequests, e.status == http.StatusServiceUnavailable && e.title == busy,
+	case e.status == http.StatusServiceUnavailable && e.title == busy,
 		e.status == http.StatusInternalServerError && strings.Contains(e.Error(), busy):
 		return codes.ResourceExhausted
-	case e.status == http.StatusBadRequest, e.status == http.StatusRequestEntityTooLarge:
-		return codes.InvalidArgument
-	case e.status == http.StatusUnauthorized:
-		return codes.Unauthenticated
-	case e.status == http.StatusForbidden:
-		return codes.PermissionDenied
-	case e.status == http.StatusMethodNotAllowed, e.status == http.StatusNotImplemented:
-		return codes.Unimplemented
-	case e.status == http.StatusInternalServerError:
-		return codes.Internal
-	default: // other 503s, and answers of proxies: a 404, a redirection
-		return codes.Unavailable
 	}
+	return cmp.Or(codeOf[e.status], codes.Unavailable)
 }
 
 // busy is the engine's name for backpressure.

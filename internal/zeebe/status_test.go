@@ -12,32 +12,32 @@ import (
 	"retry-worker/internal/worker"
 )
 
-// kinds is what each status code means to the loop: in answer to a poll, to an answer, and to what has to
+// kinds is what each status code means to the loop: in answer to a poll or an answer, and to what has to
 // be done before an answer.
-var kinds = map[codes.Code][3]worker.ErrorKind{
-	codes.Canceled:           {worker.Ambiguous, worker.Ambiguous, worker.NotTaken},
-	codes.Unknown:            {worker.Ambiguous, worker.Ambiguous, worker.NotTaken},
-	codes.InvalidArgument:    {worker.Refused, worker.Refused, worker.Refused},
-	codes.DeadlineExceeded:   {worker.Ambiguous, worker.Ambiguous, worker.NotTaken},
-	codes.NotFound:           {worker.Gone, worker.Gone, worker.Gone},
-	codes.AlreadyExists:      {worker.Refused, worker.Refused, worker.Refused},
-	codes.PermissionDenied:   {worker.NotTaken, worker.NotTaken, worker.NotTaken},
-	codes.ResourceExhausted:  {worker.NotTaken, worker.NotTaken, worker.NotTaken},
-	codes.FailedPrecondition: {worker.Gone, worker.Gone, worker.Gone},
-	codes.Aborted:            {worker.Ambiguous, worker.Ambiguous, worker.NotTaken},
-	codes.OutOfRange:         {worker.Refused, worker.Refused, worker.Refused},
-	codes.Unimplemented:      {worker.Refused, worker.Refused, worker.Refused},
-	codes.Internal:           {worker.Ambiguous, worker.Ambiguous, worker.NotTaken},
-	codes.Unavailable:        {worker.Ambiguous, worker.Ambiguous, worker.NotTaken},
-	codes.DataLoss:           {worker.Ambiguous, worker.Ambiguous, worker.NotTaken},
-	codes.Unauthenticated:    {worker.NotTaken, worker.NotTaken, worker.NotTaken},
+var kinds = map[codes.Code][2]worker.ErrorKind{
+	codes.Canceled:           {worker.Ambiguous, worker.NotTaken},
+	codes.Unknown:            {worker.Ambiguous, worker.NotTaken},
+	codes.InvalidArgument:    {worker.Refused, worker.Refused},
+	codes.DeadlineExceeded:   {worker.Ambiguous, worker.NotTaken},
+	codes.NotFound:           {worker.Gone, worker.Gone},
+	codes.AlreadyExists:      {worker.Refused, worker.Refused},
+	codes.PermissionDenied:   {worker.NotTaken, worker.NotTaken},
+	codes.ResourceExhausted:  {worker.NotTaken, worker.NotTaken},
+	codes.FailedPrecondition: {worker.Gone, worker.Gone},
+	codes.Aborted:            {worker.Ambiguous, worker.NotTaken},
+	codes.OutOfRange:         {worker.Refused, worker.Refused},
+	codes.Unimplemented:      {worker.Refused, worker.Refused},
+	codes.Internal:           {worker.Ambiguous, worker.NotTaken},
+	codes.Unavailable:        {worker.Ambiguous, worker.NotTaken},
+	codes.DataLoss:           {worker.Ambiguous, worker.NotTaken},
+	codes.Unauthenticated:    {worker.NotTaken, worker.NotTaken},
 }
 
 // readings are the ways to read an error, in the order of kinds.
-var readings = [3]struct {
+var readings = [2]struct {
 	name string
 	read func(error) error
-}{{"poll", pollError}, {"answer", replyError}, {"preparation", preparationError}}
+}{{"answer", replyError}, {"preparation", preparationError}}
 
 func TestEveryCode(t *testing.T) {
 	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
@@ -78,8 +78,7 @@ func TestWhatIsNoStatus(t *testing.T) {
 			WantKind(t, "no token, "+reading.name, reading.read(fmt.Errorf("call: %w", &tokenError{inner})), worker.NotTaken)
 		}
 	}
-	WantKind(t, "an unknown error to an answer", replyError(errors.New("what is this")), worker.Ambiguous)
-	WantKind(t, "an unknown error to a poll", pollError(errors.New("what is this")), worker.Ambiguous)
+	WantKind(t, "an unknown error", replyError(errors.New("what is this")), worker.Ambiguous)
 }
 
 // TestTooLargeIsNotBusy: both have the same code.
@@ -90,8 +89,8 @@ func TestTooLargeIsNotBusy(t *testing.T) {
 		"partition 1 takes no more requests: writer buffer is full":                            worker.NotTaken,
 		"Expected to activate jobs of type 'x', but no jobs available and at least one broker": worker.NotTaken,
 	} {
-		WantKind(t, text, pollError(status.Error(codes.ResourceExhausted, text)), want)
+		WantKind(t, text, replyError(status.Error(codes.ResourceExhausted, text)), want)
 	}
 	other := status.Error(codes.Internal, "grpc: received message larger than max (2 vs. 1)")
-	WantKind(t, "the same words with another code", pollError(other), worker.Ambiguous)
+	WantKind(t, "the same words with another code", replyError(other), worker.Ambiguous)
 }

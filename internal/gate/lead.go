@@ -50,20 +50,21 @@ func (g *Gates) Run(stop context.Context) {
 
 // Lead makes this process lead until stop ends; calls under way then go on until hard ends. The caller holds the lease.
 func (g *Gates) Lead(stop, hard context.Context) {
-	g.begin(hard)
+	g.betweenTurns(func() { g.term = hard })
 	<-stop.Done()
-	g.begin(nil)
+	g.betweenTurns(func() { g.term = nil })
 }
 
-// begin begins a term after the current turn: the next one reads the journal anew.
-func (g *Gates) begin(term context.Context) {
+// betweenTurns calls do after the current turn. The next one reads the journal anew.
+func (g *Gates) betweenTurns(do func()) {
 	g.turning <- struct{}{}
 	defer func() { <-g.turning }()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.term, g.anew = term, true; g.known != nil {
+	if do(); g.known != nil {
 		g.leads = false
 	}
+	g.anew = true
 	g.woken.Send()
 }
 

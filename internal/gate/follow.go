@@ -210,16 +210,11 @@ func (g *Gates) takeAll(page []journal.Record, unreadable error) (more bool) {
 
 // take follows the next record. An unreadable body is ignored.
 func (g *Gates) take(r *journal.Record) {
-	if g.seen = r.Number(); g.seen <= g.head {
-		if name, o := outcomeOf(r); name != "" {
-			if d := g.registry.Gate(name, g.Clock.Now()); d.Phase == destination.Testing && d.Canary.Claim == o.Claim {
-				g.evidence(r)
-			}
-		}
-		return
-	}
-	if g.leads {
+	if g.seen = r.Number(); g.leads {
 		g.evidence(r)
+	}
+	if g.seen <= g.head {
+		return
 	}
 	if r.Attempt != nil {
 		if r.Attempt.Tells == destination.TellsFailed && !g.failing {
@@ -266,6 +261,9 @@ func (g *Gates) evidence(r *journal.Record) {
 		return
 	}
 	d := g.registry.Gate(name, g.Clock.Now())
+	if g.seen <= g.head && (d.Phase != destination.Testing || d.Canary.Claim != o.Claim) {
+		return // the recorded State includes it
+	}
 	if o.Claim == 0 && d.Phase == destination.Ramping && d.Outage.Tests > 0 {
 		o.Sent = d.Outage.Since // sent before the ramp: claims of a ramp have a name
 	}

@@ -19,7 +19,7 @@ type known struct {
 	lost     map[string]bool    // destinations whose state cannot be read: no claim goes there
 	weighed  passed             // counted by the breakers
 	seen     int64              // the last record that was followed
-	head     int64              // the last record that was in the journal when it was read
+	head     int64              // the last record that was followed before lead
 	leads    bool               // this process leads
 }
 
@@ -115,8 +115,7 @@ func (g *Gates) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	k.head = head.Record
-	if k.seen = head.Record; g.term != nil {
+	if k.seen, k.head = head.Record, head.Record; g.term != nil {
 		k.lead(now)
 	}
 	err = g.unanswered(ctx, func(page []unanswered) error {
@@ -143,7 +142,7 @@ const canaryRecords = 50_000
 // lead begins to lead. The recorded States may not include the outcomes of the current canaries, if the last leader
 // ended before it recorded them: the records since are followed again for these.
 func (k *known) lead(now time.Time) {
-	k.leads = true
+	k.leads, k.head = true, k.seen
 	for _, d := range k.registry.All() {
 		if d.Lead(now); d.Phase == destination.Testing {
 			k.seen = min(k.seen, max(k.record(d.Name).Read, k.head-canaryRecords))

@@ -49,22 +49,28 @@ func (g *Gates) Run(stop context.Context) {
 }
 
 // Lead makes this process lead until stop ends; calls under way then go on until hard ends. The caller holds the lease.
+// A leader begins with what this process has followed.
 func (g *Gates) Lead(stop, hard context.Context) {
-	g.betweenTurns(func() { g.term = hard })
+	g.betweenTurns(func() {
+		if g.term = hard; g.known != nil {
+			g.lead(g.Clock.Now())
+		}
+	})
 	<-stop.Done()
-	g.betweenTurns(func() { g.term = nil })
+	g.betweenTurns(func() {
+		if g.term, g.anew = nil, true; g.known != nil {
+			g.leads = false
+		}
+	})
 }
 
-// betweenTurns calls do after the current turn. The next one reads the journal anew.
+// betweenTurns calls do after the current turn, and starts the next at once.
 func (g *Gates) betweenTurns(do func()) {
 	g.turning <- struct{}{}
 	defer func() { <-g.turning }()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if do(); g.known != nil {
-		g.leads = false
-	}
-	g.anew = true
+	do()
 	g.woken.Send()
 }
 

@@ -124,23 +124,16 @@ func (c *rest) send(ctx context.Context, method, path string, in, out any) error
 	return c.post(ctx, method, path, "application/json", body, out)
 }
 
-// post is send for a body that is already encoded.
+// post is send for a body that is already encoded. Without an out only status 204 is success, so that a proxy's page does
+// not count.
 func (c *rest) post(ctx context.Context, method, path, contentType string, body []byte, out any) error {
 	request, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return &restError{0, "", err}
 	}
 	shown, _ := metadata.FromOutgoingContext(ctx)
-	request.Header["Authorization"] = shown["authorization"]
-	request.Header.Set("Content-Type", contentType)
-	request.Header.Set("Accept", "application/json, application/problem+json")
-	request.Header.Set("User-Agent", c.userAgent)
-	return c.do(ctx, request, out)
-}
-
-// do sends a request and decodes the answer. Without an out only status 204 is success, so that a proxy's page does not
-// count.
-func (c *rest) do(ctx context.Context, request *http.Request, out any) error {
+	request.Header = http.Header{"Authorization": shown["authorization"], "Content-Type": {contentType},
+		"Accept": {"application/json, application/problem+json"}, "User-Agent": {c.userAgent}}
 	response, err := c.http.Do(request)
 	if err != nil {
 		return transportError(ctx, err)

@@ -248,27 +248,19 @@ func (r *Reader) DeadLetterCounts(ctx context.Context, f journal.DeadLetterFilte
 	return reading(ctx, r, "count dead letters", func(s *snapshot) ([]deadletter.Count, error) { return s.counts(p) })
 }
 
-// counts counts the dead letters d that a query finds. Each state is counted by itself, in the order of its
-// index, which spares the database a sort.
-func (s *snapshot) counts(p *deadletter.Query) (all []deadletter.Count, err error) {
-	const of = "d.fingerprint, d.policy, d.team, d.reason, d.assignee"
-	for _, state := range p.States {
-		w := s.finds(p)
-		w.and("d.state = ?", string(state))
-		query := "SELECT " + of + `, count(*), CAST(sum(d.cents) AS BIGINT), min(d.at), max(d.at), max(d.record)
-			FROM dead_letters d` + w.String() + " GROUP BY " + of + " ORDER BY " + of
-		some, err := collect(s, query, w.args, func(scan scanner, c *deadletter.Count) error {
-			c.State = state
-			return scan(&c.Fingerprint, &c.Policy, &c.Team, &c.Reason, &c.Assignee, &c.N, &c.Cents, milli{&c.Oldest},
-				milli{&c.Newest}, &c.Last)
-		})
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, some...)
-	}
+// counts counts the dead letters d that a query finds, in the order of their index, which spares the database a sort.
+func (s *snapshot) counts(p *deadletter.Query) ([]deadletter.Count, error) {
+	const of = "d.state, d.fingerprint, d.policy, d.team, d.reason, d.assignee"
+	w := s.finds(p)
+	oneOf(&w, "d.state", p.States)
+	query := "SELECT " + of + `, count(*), CAST(sum(d.cents) AS BIGINT), min(d.at), max(d.at), max(d.record)
+		FROM dead_letters d` + w.String() + " GROUP BY " + of + " ORDER BY " + of
+	all, err := collect(s, query, w.args, func(scan scanner, c *deadletter.Count) error {
+		return scan(&c.State, &c.Fingerprint, &c.Policy, &c.Team, &c.Reason, &c.Assignee, &c.N, &c.Cents, milli{&c.Oldest},
+			milli{&c.Newest}, &c.Last)
+	})
 	slices.SortStableFunc(all, func(a, b deadletter.Count) int {
 		return cmp.Or(cmp.Compare(a.Fingerprint, b.Fingerprint), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.State, b.State))
 	})
-	return all, nil
+	return all, err
 }

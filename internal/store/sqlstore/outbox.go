@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -54,38 +53,28 @@ func (s *Store) Backlog(ctx context.Context) (map[string]int64, error) {
 
 // Lease implements journal.Outbox.
 func (s *Store) Lease(ctx context.Context, name, holder string, span time.Duration) (held bool, err error) {
-	ms := max((span + time.Millisecond - 1).Milliseconds(), 0)
+	ms := (span + time.Millisecond - 1).Milliseconds()
 	err = s.write(ctx, "take a lease", func(w *writer) (bool, error) {
-		var whose string
-		var until int64
-		found, err := w.one("SELECT holder, expires_at FROM leases WHERE name = ?"+w.Lock, []any{name}, &whose, &until)
-		if err != nil {
-			return false, err
-		}
-		now, err := w.now() // after locking the row
-		if ahead := until - now; err != nil || found && whose != holder && ahead > 0 && (ms == 0 || ahead <= ms) {
-			return false, err
-		}
-		if ms == 0 {
-			held = true
-			_, err = w.exec("DELETE FROM leases WHERE name = ?", name)
+		if ms <= 0 {
+			_, err := w.exec("DELETE FROM leases WHERE name = ? AND holder = ?", name, holder)
+			if err == nil {
+				held, err = w.one("SELECT holder FROM leases WHERE name = ?", []any{name}, &holder)
+			}
+			held = !held
 			return true, err
 		}
-		n, err := w.exec("INSERT INTO leases (name, holder, expires_at) VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET "+
-			"holder = excluded.holder, expires_at = excluded.expires_at WHERE leases.holder = ?", name, holder, now+ms, whose)
+		now, args := w.Now, []any{name, holder, ms, ms}
+		if now == "" {
+			now, args = "?", []any{name, holder, time.Now().UnixMilli(), ms, ms}
+		}
+		n, err := w.exec("INSERT INTO leases (name, holder, expires_at) VALUES (?, ?, "+now+` + ?)
+			ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at
+			WHERE leases.holder = excluded.holder OR leases.expires_at <= excluded.expires_at - ?
+				OR leases.expires_at > excluded.expires_at`, args...)
 		held = n > 0
 		return held, err
 	})
 	return held && err == nil, err
-}
-
-// now returns the time by the clock for leases.
-func (s *snapshot) now() (ms int64, err error) {
-	if s.Now == "" {
-		return time.Now().UnixMilli(), nil
-	}
-	_, err = s.one("SELECT "+s.Now, nil, &ms)
-	return ms, err
 }
 
 // Watermarks implements deadletter.NoticeStore.
@@ -102,17 +91,12 @@ func (s *Store) Watermarks(ctx context.Context) ([]deadletter.Watermark, error) 
 func (s *Store) MoveWatermark(
 	ctx context.Context, from, to deadletter.Watermark, m *journal.Message,
 ) (moved bool, err error) {
-	err = s.write(ctx, "note how far a team was told", func(w *writer) (bool, error) {
-		head, err := w.head(w.Lock)
-		if err != nil {
-			return false, err
-		}
+	err = s.change(ctx, "note how far a team was told", func(w *writer, head journal.Head) (*journal.Changes, error) {
 		free, err := w.mayMove(&from, m)
 		if err != nil || !free {
-			return false, err
+			return nil, err
 		}
-		b := &batch{Dialect: w.Dialect}
-		b.add(`INSERT INTO notice_marks (team, channel, kind, record, day, at) VALUES (?, ?, ?, ?, ?, ?)
+		_, err = w.exec(`INSERT INTO notice_marks (team, channel, kind, record, day, at) VALUES (?, ?, ?, ?, ?, ?)
 			ON CONFLICT (team, channel, kind) DO UPDATE SET record = excluded.record, day = excluded.day, at = excluded.at`,
 			string(to.Team), to.Channel, string(to.Kind), to.Record, to.Day, journal.Milli(to.At))
 		c := &journal.Changes{}
@@ -121,7 +105,7 @@ func (s *Store) MoveWatermark(
 		}
 		c.Seal(head, to.At)
 		moved = true
-		return true, cmp.Or(w.execute(b), w.save(head, c))
+		return c, err
 	})
 	return moved && err == nil, err
 }
@@ -145,22 +129,19 @@ func (w *writer) mayMove(from *deadletter.Watermark, m *journal.Message) (bool, 
 
 // TellCause implements deadletter.NoticeStore. It locks the ledger's head.
 func (s *Store) TellCause(ctx context.Context, c *journal.Cause) (told bool, err error) {
-	err = s.write(ctx, "note that a cause is new", func(w *writer) (bool, error) {
-		if _, err := w.head(w.Lock); err != nil {
-			return false, err
-		}
+	err = s.change(ctx, "note that a cause is new", func(w *writer, _ journal.Head) (*journal.Changes, error) {
 		var last time.Time
 		told, err = w.one("SELECT (SELECT max(told) FROM fingerprints) FROM fingerprints WHERE id = ? AND began = ? AND told < began",
 			[]any{c.ID, journal.Milli(c.Began)}, milli{&last})
 		if err != nil || !told {
-			return false, err
+			return nil, err
 		}
 		if c.News.At = journal.FromMilli(journal.Milli(c.News.At)); !c.News.At.After(last) {
 			c.News.At = last.Add(time.Millisecond)
 		}
 		row := c.Row()
 		_, err = w.exec("UPDATE fingerprints SET told = ?, news = ? WHERE id = ?", row[9], row[10], c.ID)
-		return true, err
+		return &journal.Changes{}, err
 	})
 	return told && err == nil, err
 }

@@ -90,23 +90,15 @@ func Known(version int64) error {
 // bytes returns the literal of b.
 func (d *Dialect) bytes(b [32]byte) string { return fmt.Sprintf(d.Bytes, b) }
 
+var parameter = regexp.MustCompile(`\?`)
+
 // bind returns the query with the dialect's parameters.
 func (d *Dialect) bind(query string) string {
 	if !d.Numbered {
 		return query
 	}
-	var b strings.Builder
 	n := 0
-	for i := range len(query) {
-		if query[i] != '?' {
-			b.WriteByte(query[i])
-			continue
-		}
-		n++
-		b.WriteByte('$')
-		b.WriteString(strconv.Itoa(n))
-	}
-	return b.String()
+	return parameter.ReplaceAllStringFunc(query, func(string) string { n++; return "$" + strconv.Itoa(n) })
 }
 
 // Failed returns the store's error for err. doing says what failed; committing says that it was COMMIT.

@@ -41,7 +41,7 @@ type DB struct {
 // if trying again may help (the server cannot be reached, is starting, or is a standby), Invalid if a person must act.
 // ctx bounds only Open itself.
 func Open(ctx context.Context, url string) (*DB, error) {
-	c, err := connection(ctx, url, true)
+	c, _, err := consult(ctx, opening, url, true, makeTables)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func Open(ctx context.Context, url string) (*DB, error) {
 
 // OpenReader opens a journal for reading, also on a standby. It creates nothing. Its error is like Open's.
 func OpenReader(ctx context.Context, url string) (*sqlstore.Reader, error) {
-	c, err := connection(ctx, url, false)
+	c, _, err := consult(ctx, opening, url, false, known)
 	if err != nil {
 		return nil, err
 	}

@@ -37,13 +37,13 @@ const asked = `SELECT current_setting('server_version_num')::int, current_settin
 	FROM (SELECT EXISTS (SELECT FROM pg_class
 		WHERE relnamespace = current_schema()::regnamespace AND relname = 'journal_schema') AS made) AS there`
 
-// askServer describes the server, and returns an error if it is not fit.
-func askServer(ctx context.Context, c *pgx.Conn) (s server, err error) {
-	err = c.QueryRow(ctx, asked).Scan(&s.number, &s.version, &s.encoding, &s.user, &s.size, &s.standby, &s.readOnly, &s.made, &s.may)
-	if err == nil {
-		err = s.fit()
+// ask describes the server, and returns an error if it is not fit.
+func (s *server) ask(ctx context.Context, c *pgx.Conn) error {
+	err := c.QueryRow(ctx, asked).Scan(&s.number, &s.version, &s.encoding, &s.user, &s.size, &s.standby, &s.readOnly, &s.made, &s.may)
+	if err != nil {
+		return err
 	}
-	return s, err
+	return s.fit()
 }
 
 func (s *server) fit() error {
@@ -82,76 +82,62 @@ func (s *server) writable() error {
 // Inspect returns a sentence about the server, or an error like Open's if its user may not write the journal. It
 // changes nothing.
 func Inspect(ctx context.Context, url string) (string, error) {
-	config, err := parse(url)
-	var s server
-	if err == nil {
-		s, err = consult(ctx, config, true, nil)
-	}
+	_, s, err := consult(ctx, "inspect the database", url, true, nil)
 	if err != nil {
-		return "", openError("inspect the database", err)
+		return "", err
 	}
 	number, _, _ := strings.Cut(s.version, " ")
 	return fmt.Sprintf("PostgreSQL %s, user %s may write, the database has %s", number, s.user, s.size), nil
 }
 
-// connection parses a database's address and checks the server and the tables' version. If written, it creates missing
-// tables.
-func connection(ctx context.Context, url string, written bool) (*pgx.ConnConfig, error) {
-	config, err := parse(url)
-	if err == nil {
-		_, err = consult(ctx, config, written, prepare)
-	}
-	if err != nil {
-		return nil, openError(opening, err)
-	}
-	return config, nil
-}
-
-// consult connects, describes the server and runs do. It returns an error if the server is not fit or, if written, not
-// writable.
+// consult connects to a database, and describes its server. It returns an error if the server is not fit or, if written,
+// not writable, and that of do, unless do is nil. doing begins its errors.
 func consult(
-	ctx context.Context, config *pgx.ConnConfig, written bool,
-	do func(ctx context.Context, c *pgx.Conn, s *server, written bool) error,
-) (s server, err error) {
+	ctx context.Context, doing, url string, written bool, do func(ctx context.Context, c *pgx.Conn, s *server) error,
+) (config *pgx.ConnConfig, s server, err error) {
+	defer func() {
+		if err != nil {
+			err = openError(doing, err)
+		}
+	}()
+	if config, err = parse(url); err != nil {
+		return nil, s, err
+	}
 	c, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
-		return s, err
+		return nil, s, err
 	}
 	defer c.Close(ctx)
-	if s, err = askServer(ctx, c); err == nil && written {
+	if err = s.ask(ctx, c); err == nil && written {
 		err = s.writable()
 	}
 	if err == nil && do != nil {
-		err = do(ctx, c, &s, written)
+		err = do(ctx, c, &s)
 	}
-	return s, err
+	return config, s, err
 }
 
-func prepare(ctx context.Context, c *pgx.Conn, s *server, written bool) error {
-	switch {
-	case s.made:
-		return known(ctx, c)
-	case written:
-		return makeTables(ctx, c)
+// known returns an error if there are no tables, or of an unknown version.
+func known(ctx context.Context, c *pgx.Conn, s *server) error {
+	if !s.made {
+		return &journal.StoreError{Kind: journal.Invalid, Err: &sqlstore.NotBegunError{Err: errors.New("the database has no " +
+			"journal in it yet; it is made when `retry-worker serve` first starts with this address")}}
 	}
-	return &journal.StoreError{Kind: journal.Invalid, Err: &sqlstore.NotBegunError{Err: errors.New("the database has no journal " +
-		"in it yet; it is made when `retry-worker serve` first starts with this address")}}
-}
-
-// known returns an error if the tables are of an unknown version.
-func known(ctx context.Context, c *pgx.Conn) error {
 	var version int64
 	if err := c.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM journal_schema").Scan(&version); err != nil {
 		return err
 	}
 	if err := sqlstore.Known(version); err != nil {
-		return refuse("%s", err.Error())
+		return refuse("%w", err)
 	}
 	return nil
 }
 
-// makeTables creates the tables, under a lock.
-func makeTables(ctx context.Context, c *pgx.Conn) error {
+// makeTables creates the tables, under a lock, unless there are some.
+func makeTables(ctx context.Context, c *pgx.Conn, s *server) error {
+	if s.made {
+		return known(ctx, c, s)
+	}
 	tx, err := c.Begin(ctx)
 	if err != nil {
 		return err
@@ -160,7 +146,7 @@ func makeTables(ctx context.Context, c *pgx.Conn) error {
 	if _, err := tx.Exec(ctx, fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", lockID)); err != nil {
 		return err
 	}
-	if s, err := askServer(ctx, c); err != nil || s.made {
+	if err := s.ask(ctx, c); err != nil || s.made {
 		return err // another process made them
 	}
 	if _, err := c.PgConn().Exec(ctx, dialect.Schema()).ReadAll(); err != nil {

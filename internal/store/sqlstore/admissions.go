@@ -23,9 +23,7 @@ func (s *Store) AddAdmissions(ctx context.Context, all []journal.Admission) erro
 // Admissions implements journal.Holding.
 func (r *Reader) Admissions(ctx context.Context, since int64) ([]journal.Admission, error) {
 	const query = "SELECT minute, destination, n FROM admissions WHERE minute >= ? ORDER BY minute, destination"
-	return reading(ctx, r, "read what gates let through", func(s *snapshot) ([]journal.Admission, error) {
-		return collect(s, query, []any{since}, func(scan scanner, a *journal.Admission) error {
-			return scan(&a.Minute, &a.Destination, &a.Count)
-		})
+	return list(ctx, r, "read what gates let through", query, []any{since}, func(scan scanner, a *journal.Admission) error {
+		return scan(&a.Minute, &a.Destination, &a.Count)
 	})
 }

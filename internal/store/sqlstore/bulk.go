@@ -15,15 +15,10 @@ func (s *snapshot) run(id string) (journal.BulkRun, bool, error) {
 }
 
 // count sets the run's Counts.
-func (s *snapshot) count(r *journal.BulkRun) error {
-	r.Counts = map[journal.BulkOutcome]int64{}
-	return s.each("SELECT outcome, count(*) FROM bulk_items WHERE run = ? GROUP BY outcome", func(scan scanner) error {
-		var outcome journal.BulkOutcome
-		var n int64
-		err := scan(&outcome, &n)
-		r.Counts[outcome] = n
-		return err
-	}, r.ID)
+func (s *snapshot) count(r *journal.BulkRun) (err error) {
+	const query = "SELECT outcome, count(*) FROM bulk_items WHERE run = ? GROUP BY outcome"
+	r.Counts, err = counted[journal.BulkOutcome](s, query, r.ID)
+	return err
 }
 
 func (s *snapshot) bulkRuns(clause string, args ...any) (all []journal.BulkRun, err error) {

@@ -3,9 +3,7 @@ package sqlstore
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"encoding/json"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -146,49 +144,38 @@ func (s *snapshot) letters(w where, limit int, by string, args ...any) ([]deadle
 }
 
 const (
-	letterColumns = "s.tenant, s.policy, s.id, " + ofLetter
-	ofLetter      = "d.record, d.id, d.state, d.team, d.reason, d.fingerprint, d.at, d.chance, d.deadline, d.cents, d.body"
+	letterColumns = "s.tenant, s.policy, s.id, d.record, d.id, d.state, d.team, d.reason, d.fingerprint, d.at, d.chance, " +
+		"d.deadline, d.cents, d.body"
+	// maybeLetter are its columns from d.record on where there may be no dead letter.
+	maybeLetter = `coalesce(d.record, 0), coalesce(d.id, ''), coalesce(d.state, ''), coalesce(d.team, ''),
+		coalesce(d.reason, ''), coalesce(d.fingerprint, ''), coalesce(d.at, 0), coalesce(d.chance, 0),
+		coalesce(d.deadline, 0), coalesce(d.cents, 0), coalesce(d.body, '{}')`
 )
 
-// letterRow holds the columns of ofLetter. All are null if there is no dead letter.
-type letterRow struct {
-	record, at, chance, deadline, cents        sql.Null[int64]
-	id, state, team, reason, fingerprint, body sql.Null[string]
+// ofLetter returns where to scan letterColumns from d.record on.
+func ofLetter(d *journal.DeadLetter) []any {
+	return []any{&d.Record, &d.ID, &d.State, &d.Team, &d.Reason, &d.Fingerprint, milli{&d.CreatedAt}, &d.Chance,
+		due{&d.Deadline}, &d.Cents, asJSON{d}}
 }
 
-func (r *letterRow) columns() []any {
-	return []any{&r.record, &r.id, &r.state, &r.team, &r.reason, &r.fingerprint, &r.at, &r.chance, &r.deadline, &r.cents, &r.body}
-}
+// due scans a dead letter's deadline.
+type due struct{ at *time.Time }
 
-// letter returns the dead letter; nil if there is none.
-func (r *letterRow) letter() (*journal.DeadLetter, error) {
-	if !r.record.Valid {
-		return nil, nil
+// Scan implements sql.Scanner.
+func (d due) Scan(from any) error {
+	if from == int64(journal.NoDeadline) {
+		return nil
 	}
-	d := &journal.DeadLetter{}
-	if err := json.Unmarshal([]byte(r.body.V), d); err != nil {
-		return nil, fmt.Errorf("%w dead letter: %w", journal.ErrUnreadable, err)
+	err := milli(d).Scan(from)
+	if err == nil && d.at.IsZero() {
+		*d.at = time.UnixMilli(0).UTC()
 	}
-	d.Record, d.ID, d.State, d.Fingerprint = r.record.V, r.id.V, journal.DeadLetterState(r.state.V), r.fingerprint.V
-	d.Team, d.Reason, d.CreatedAt = decision.Team(r.team.V), decision.Reason(r.reason.V), journal.FromMilli(r.at.V)
-	if d.Chance, d.Cents = r.chance.V, r.cents.V; r.deadline.V != journal.NoDeadline {
-		d.Deadline = time.UnixMilli(r.deadline.V).UTC() // 0 is a deadline in 1970
-	}
-	return d, nil
+	return err
 }
 
 // scanDeadLetter scans letterColumns and the columns behind them.
 func scanDeadLetter(scan scanner, of *journal.Subject, d *journal.DeadLetter, behind ...any) error {
-	var row letterRow
-	err := scan(slices.Concat([]any{&of.Tenant, &of.Policy, &of.ID}, row.columns(), behind)...)
-	if err != nil {
-		return err
-	}
-	read, err := row.letter()
-	if err == nil {
-		*d = *read
-	}
-	return err
+	return scan(slices.Concat([]any{&of.Tenant, &of.Policy, &of.ID}, ofLetter(d), behind)...)
 }
 
 // DeadLetterPage implements deadletter.Reader.

@@ -167,31 +167,15 @@ func (w *writer) asked(p *journal.Expunging) error {
 	}
 	s := &p.Subjects[0]
 	s.Subject = p.Subject // set even if it has no records
-	for _, read := range []func() error{
-		func() error { s.Waiting, err = w.messages("WHERE subject = ? ORDER BY sequence", key); return err },
-		func() error {
-			p.Erasures, err = w.entries("WHERE " + expunges + " AND r.kind = 'erasure' ORDER BY r.record")
-			return err
-		},
-		func() error { p.Failures, err = w.failures(); return err },
-	} {
-		if err := read(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// failures returns the number of failures of each cause.
-func (w *writer) failures() (map[string]int64, error) {
-	all := map[string]int64{}
-	return all, w.each("SELECT cause, n FROM sums WHERE slot = 0 AND name = '"+string(journal.SumCauseFailures)+"'", func(scan scanner) error {
-		var id string
-		var n int64
-		err := scan(&id, &n)
-		all[id] = n
+	if s.Waiting, err = w.messages("WHERE subject = ? ORDER BY sequence", key); err != nil {
 		return err
-	})
+	}
+	if p.Erasures, err = w.entries("WHERE " + expunges + " AND r.kind = 'erasure' ORDER BY r.record"); err != nil {
+		return err
+	}
+	p.Failures, err = counted[string](&w.snapshot,
+		"SELECT cause, n FROM sums WHERE slot = 0 AND name = '"+string(journal.SumCauseFailures)+"'")
+	return err
 }
 
 // signed returns records with their digests from the ledger; zero if no link has one.

@@ -40,14 +40,7 @@ func (s *snapshot) messages(clause string, args ...any) ([]journal.Message, erro
 // Backlog implements journal.Outbox.
 func (s *Store) Backlog(ctx context.Context) (map[string]int64, error) {
 	return reading(ctx, &s.Reader, "count what waits in the outbox", func(s *snapshot) (map[string]int64, error) {
-		waiting := map[string]int64{}
-		return waiting, s.each("SELECT queue, count(*) FROM outbox WHERE queue <> '"+sessions+"' GROUP BY queue", func(scan scanner) error {
-			var queue string
-			var n int64
-			err := scan(&queue, &n)
-			waiting[queue] = n
-			return err
-		})
+		return counted[string](s, "SELECT queue, count(*) FROM outbox WHERE queue <> '"+sessions+"' GROUP BY queue")
 	})
 }
 
@@ -80,10 +73,8 @@ func (s *Store) Lease(ctx context.Context, name, holder string, span time.Durati
 // Watermarks implements deadletter.NoticeStore.
 func (s *Store) Watermarks(ctx context.Context) ([]deadletter.Watermark, error) {
 	const query = "SELECT team, channel, kind, record, day, at FROM notice_marks ORDER BY team, channel, kind"
-	return reading(ctx, &s.Reader, "read how far teams were told", func(s *snapshot) ([]deadletter.Watermark, error) {
-		return collect(s, query, nil, func(scan scanner, m *deadletter.Watermark) error {
-			return scan(&m.Team, &m.Channel, &m.Kind, &m.Record, &m.Day, milli{&m.At})
-		})
+	return list(ctx, &s.Reader, "read how far teams were told", query, nil, func(scan scanner, m *deadletter.Watermark) error {
+		return scan(&m.Team, &m.Channel, &m.Kind, &m.Record, &m.Day, milli{&m.At})
 	})
 }
 

@@ -57,19 +57,15 @@ func readKeyed(scan scanner, k *journal.KeyedState) error {
 
 // PendingRetries implements journal.Reader.
 func (r *Reader) PendingRetries(ctx context.Context, after int64, limit int) ([]journal.KeyedState, error) {
-	return reading(ctx, r, "list the pending retries", func(s *snapshot) ([]journal.KeyedState, error) {
-		return collect(s, selectStates+" WHERE key > ? AND body -> 'ep' ->> 'state' IN ('scheduled', 'reprocessing') "+
-			"ORDER BY key LIMIT ?", []any{after, max(limit, 0)}, readKeyed)
-	})
+	return list(ctx, r, "list the pending retries", selectStates+" WHERE key > ? "+
+		"AND body -> 'ep' ->> 'state' IN ('scheduled', 'reprocessing') ORDER BY key LIMIT ?", []any{after, max(limit, 0)}, readKeyed)
 }
 
 // Named implements journal.Reader.
 func (r *Reader) Named(ctx context.Context, part string, limit int) ([]journal.Subject, error) {
-	return reading(ctx, r, "find subjects by their ids", func(s *snapshot) ([]journal.Subject, error) {
-		return collect(s, "SELECT tenant, policy, id FROM subjects WHERE tenant <> '' AND ("+s.Contains+"(id, ?) > 0 OR "+
-			s.Contains+"(id, ?) > 0) ORDER BY key DESC LIMIT ?", []any{part, strings.ToUpper(part), limit},
-			func(scan scanner, of *journal.Subject) error { return scan(&of.Tenant, &of.Policy, &of.ID) })
-	})
+	return list(ctx, r, "find subjects by their ids", "SELECT tenant, policy, id FROM subjects WHERE tenant <> '' AND ("+
+		r.Contains+"(id, ?) > 0 OR "+r.Contains+"(id, ?) > 0) ORDER BY key DESC LIMIT ?", []any{part, strings.ToUpper(part), limit},
+		func(scan scanner, of *journal.Subject) error { return scan(&of.Tenant, &of.Policy, &of.ID) })
 }
 
 // Held implements journal.Holding.
@@ -208,10 +204,8 @@ func (r *Reader) Sums(ctx context.Context, from int64, names ...journal.SumName)
 		oneOf(&w, "name", names)
 	}
 	query := "SELECT slot, name, policy, bucket, n FROM sums" + w.String() + " ORDER BY slot, name, policy, bucket"
-	return reading(ctx, r, "read the sums", func(s *snapshot) ([]journal.Sum, error) {
-		return collect(s, query, w.args, func(scan scanner, sum *journal.Sum) error {
-			return scan(&sum.Slot, &sum.Name, &sum.Policy, &sum.Bucket, &sum.N)
-		})
+	return list(ctx, r, "read the sums", query, w.args, func(scan scanner, s *journal.Sum) error {
+		return scan(&s.Slot, &s.Name, &s.Policy, &s.Bucket, &s.N)
 	})
 }
 
@@ -229,13 +223,12 @@ func (r *Reader) Cases(ctx context.Context, weeks []int64, limit int) ([]journal
 		" FROM sums g JOIN fingerprints f ON f.id = g.cause " + w.String() +
 		" GROUP BY g.policy, g.cause, g.destination, f.reason ORDER BY " + recovered + " + " + lost +
 		" DESC, g.policy, g.cause, g.destination LIMIT ?"
-	return reading(ctx, r, "read what is learnt from", func(s *snapshot) ([]journal.Cases, error) {
-		return collect(s, query, append(w.args, max(limit, 0)), func(scan scanner, c *journal.Cases) error {
-			var took int64
-			err := scan(&c.Policy, &c.Cause, &c.Destination, &c.Reason, &c.Recovered, &c.Lost, &took)
-			c.Took = time.Duration(took) * time.Millisecond
-			return err
-		})
+	args := append(w.args, max(limit, 0))
+	return list(ctx, r, "read what is learnt from", query, args, func(scan scanner, c *journal.Cases) error {
+		var took int64
+		err := scan(&c.Policy, &c.Cause, &c.Destination, &c.Reason, &c.Recovered, &c.Lost, &took)
+		c.Took = time.Duration(took) * time.Millisecond
+		return err
 	})
 }
 
@@ -270,21 +263,19 @@ func (r *Reader) Causes(
 		LEFT JOIN (SELECT id, policy, body->>'taught' AS taught FROM subjects WHERE tenant = '') t
 		ON t.id = f.id AND t.policy = f.policy` + w.String() + " ORDER BY -n.failures, f.id LIMIT ?"
 	args := append(append(of.args, w.args...), max(limit, 0))
-	return reading(ctx, r, "read the causes", func(s *snapshot) ([]journal.Cause, error) {
-		return collect(s, query, args, func(scan scanner, c *journal.Cause) error {
-			var news string
-			var taught *string
-			var told int64
-			err := scan(&c.ID, &c.Policy, &c.Reason, &c.Classification, &c.Pattern, milli{&c.FirstSeen}, milli{&c.LastSeen},
-				milli{&c.Began}, milli{&c.Prior}, &told, &news, &c.Failures, &c.Exhausted, &c.Permanent, &c.Recovered, &taught)
-			c.Retried = c.Failures - c.Exhausted - c.Permanent
-			if err == nil && news != "" {
-				err = json.Unmarshal([]byte(news), &c.News)
-			}
-			if err == nil && taught != nil {
-				err = json.Unmarshal([]byte(*taught), &c.Taught)
-			}
-			return err
-		})
+	return list(ctx, r, "read the causes", query, args, func(scan scanner, c *journal.Cause) error {
+		var news string
+		var taught *string
+		var told int64
+		err := scan(&c.ID, &c.Policy, &c.Reason, &c.Classification, &c.Pattern, milli{&c.FirstSeen}, milli{&c.LastSeen},
+			milli{&c.Began}, milli{&c.Prior}, &told, &news, &c.Failures, &c.Exhausted, &c.Permanent, &c.Recovered, &taught)
+		c.Retried = c.Failures - c.Exhausted - c.Permanent
+		if err == nil && news != "" {
+			err = json.Unmarshal([]byte(news), &c.News)
+		}
+		if err == nil && taught != nil {
+			err = json.Unmarshal([]byte(*taught), &c.Taught)
+		}
+		return err
 	})
 }

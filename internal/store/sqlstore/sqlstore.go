@@ -246,6 +246,25 @@ func collect[T any](s *snapshot, query string, args []any, read func(scan scanne
 	return all, err
 }
 
+// list returns the rows of a query's result.
+func list[T any](
+	ctx context.Context, r *Reader, doing, query string, args []any, read func(scan scanner, row *T) error,
+) ([]T, error) {
+	return reading(ctx, r, doing, func(s *snapshot) ([]T, error) { return collect(s, query, args, read) })
+}
+
+// counted returns the rows of a query's result, each a key and a number.
+func counted[K comparable](s *snapshot, query string, args ...any) (map[K]int64, error) {
+	all := map[K]int64{}
+	return all, s.each(query, func(scan scanner) error {
+		var key K
+		var n int64
+		err := scan(&key, &n)
+		all[key] = n
+		return err
+	}, args...)
+}
+
 // first returns the first of all, and reports whether there is one.
 func first[T any](all []T, err error) (one T, found bool, _ error) {
 	if err != nil || len(all) == 0 {
@@ -349,8 +368,14 @@ func (s *Store) write(ctx context.Context, doing string, do func(w *writer) (boo
 		inner = context.WithoutCancel(ctx)
 	}
 	w := &writer{snapshot{inner, s.Dialect, conn}, conn}
-	changed, err := w.begin(ctx, do)
-	if err != nil {
+	changed := false
+	if err = ctx.Err(); err == nil {
+		_, err = w.exec(w.Begin)
+	}
+	if err == nil {
+		changed, err = do(w)
+	}
+	if err = cmp.Or(err, ctx.Err()); err != nil {
 		return s.Failed(doing, err, false)
 	}
 	end := "ROLLBACK"
@@ -362,17 +387,6 @@ func (s *Store) write(ctx context.Context, doing string, do func(w *writer) (boo
 	}
 	ended = true
 	return nil
-}
-
-// begin begins the transaction and runs do in it.
-func (w *writer) begin(ctx context.Context, do func(w *writer) (bool, error)) (changed bool, err error) {
-	if err = ctx.Err(); err == nil {
-		_, err = w.exec(w.Begin)
-	}
-	if err == nil {
-		changed, err = do(w)
-	}
-	return changed, cmp.Or(err, ctx.Err())
 }
 
 // statement returns the prepared query; nil if the driver prepares by itself.

@@ -78,7 +78,8 @@ func (s *snapshot) head(lock string) (h journal.Head, err error) {
 	return h, err
 }
 
-const recalled = `SELECT CAST(a.value ->> 0 AS BIGINT), s.key, s.body, l.record, l.at, l.body, ` + ofLetter + `
+const recalled = `SELECT CAST(a.value ->> 0 AS BIGINT), s.key, s.body,
+	coalesce(l.record, 0), coalesce(l.at, 0), coalesce(l.body, ''), ` + maybeLetter + `
 FROM %s CROSS JOIN subjects s
 LEFT JOIN records l ON l.record = s.last AND l.subject = s.key
 LEFT JOIN dead_letters d ON d.id = CASE a.value ->> 4 WHEN '' THEN s.dead_letter ELSE a.value ->> 4 END AND d.subject = s.key
@@ -94,24 +95,23 @@ func (w *writer) recall(lookups []journal.Lookup) ([]journal.History, error) {
 	list, _ := json.Marshal(asked)
 	err := w.each(fmt.Sprintf(recalled, w.Elements), func(scan scanner) error {
 		var n, key int64
-		var last nullRecord
-		var letter letterRow
 		var state string
-		err := scan(append([]any{&n, &key, &state, &last.record, &last.at, &last.body}, letter.columns()...)...)
+		last, letter := journal.Entry{Kind: journal.AttemptEntry}, journal.DeadLetter{}
+		err := scan(append([]any{&n, &key, &state, &last.Record, milli{&last.At}, &last.Body}, ofLetter(&letter)...)...)
 		if err != nil {
 			return err
 		}
-		h, s := &histories[n], lookups[n].Subject
-		h.Key = key
+		h := &histories[n]
+		h.Key, last.Subject = key, lookups[n].Subject
 		h.SubjectState, err = readState(state)
-		if err == nil {
-			h.Last, err = last.attempt(s)
+		if err == nil && last.Record != 0 {
+			h.Last, err = attempt(&last)
 		}
 		if h.Last != nil && h.Last.Identity == lookups[n].Identity {
 			h.Same = h.Last
 		}
-		if err == nil {
-			h.DeadLetter, err = letter.letter()
+		if letter.Record != 0 {
+			h.DeadLetter = &letter
 		}
 		return err
 	}, string(list))
@@ -123,17 +123,7 @@ func (w *writer) recall(lookups []journal.Lookup) ([]journal.History, error) {
 	return histories, err
 }
 
-// nullRecord holds the columns of a record that may be missing.
-type nullRecord struct {
-	record, at *int64
-	body       *string
-}
-
-func (r *nullRecord) attempt(s journal.Subject) (*journal.Attempt, error) {
-	if r.record == nil {
-		return nil, nil
-	}
-	e := journal.Entry{Record: *r.record, Kind: journal.AttemptEntry, Subject: s, At: journal.FromMilli(*r.at), Body: *r.body}
+func attempt(e *journal.Entry) (*journal.Attempt, error) {
 	d, err := e.Decode()
 	return d.Attempt, err
 }
@@ -169,13 +159,13 @@ func (w *writer) recallMore(l *journal.Lookup, h *journal.History) (err error) {
 		}
 	}
 	if h.Same == nil && l.Identity != (journal.Identity{}) && h.MayBe(l.Identity) {
-		var same nullRecord
-		if _, err := w.one("SELECT record, at, body FROM records WHERE subject = ? AND kind = 'attempt' AND body ->> "+
-			"'id' = ? ORDER BY record DESC LIMIT 1",
-			[]any{h.Key, l.Identity.Kept()}, &same.record, &same.at, &same.body); err != nil {
-			return err
+		same := journal.Entry{Kind: journal.AttemptEntry, Subject: l.Subject}
+		found, err := w.one("SELECT record, at, body FROM records WHERE subject = ? AND kind = 'attempt' AND body ->> "+
+			"'id' = ? ORDER BY record DESC LIMIT 1", []any{h.Key, l.Identity.Kept()}, &same.Record, milli{&same.At}, &same.Body)
+		if found {
+			h.Same, err = attempt(&same)
 		}
-		if h.Same, err = same.attempt(l.Subject); err != nil {
+		if err != nil {
 			return err
 		}
 	}

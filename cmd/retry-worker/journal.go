@@ -60,7 +60,7 @@ func (c *cli) journalBackup(ctx context.Context, args []string) error {
 				return fmt.Errorf("back up to %s: %w", name, err)
 			}
 			return readStore(ctx, "sqlite:"+part, func(ctx context.Context, copied store.Reader) (err error) {
-				if shown.Report, err = c.verify(ctx, copied, audit.VerifyOptions{}); err != nil {
+				if shown.Report, err = c.verify(ctx, copied, journal.Head{}); err != nil {
 					err = fmt.Errorf("back up to %s: the copy is not sound: %w; check whether the journal is: `retry-worker audit "+
 						"verify`", name, err)
 				}
@@ -170,15 +170,15 @@ type verified struct {
 }
 
 func (c *cli) auditVerify(cmd *command, f *verifyFlags, _ []string) error {
-	options := audit.VerifyOptions{}
+	var kept journal.Head
 	if f.Head != "" {
 		var err error
-		if options.Head, err = journal.ParseHead(f.Head); err != nil {
+		if kept, err = journal.ParseHead(f.Head); err != nil {
 			return &usageError{fmt.Errorf("--head: %w", err)}
 		}
 	}
 	return readJournal(cmd.Context(), func(ctx context.Context, reader store.Reader) error {
-		report, err := c.verify(ctx, reader, options)
+		report, err := c.verify(ctx, reader, kept)
 		broken, isBroken := errors.AsType[*journal.Broken](err)
 		if err != nil && !isBroken {
 			return fmt.Errorf("verify the audit: %w", err)
@@ -192,10 +192,10 @@ func (c *cli) auditVerify(cmd *command, f *verifyFlags, _ []string) error {
 }
 
 // verify checks a journal's records against its hash chain.
-func (c *cli) verify(ctx context.Context, reader store.Reader, options audit.VerifyOptions) (audit.Report, error) {
+func (c *cli) verify(ctx context.Context, reader store.Reader, kept journal.Head) (audit.Report, error) {
 	line := c.progress("records hold")
 	defer line.end()
-	return audit.Verify(ctx, reader, options, line.show)
+	return audit.Verify(ctx, reader, kept, line.show)
 }
 
 // exportFlags holds the flags of audit export; those not given are empty.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"retry-worker/internal/audit"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/store"
 	"retry-worker/internal/testkit"
 )
@@ -22,7 +23,7 @@ func (s *world) audited() (report audit.Report, records []exported) {
 	reader, err := store.OpenReader(s.t.Context(), s.database())
 	testkit.Must(s.t, err)
 	defer reader.Close()
-	report, err = audit.Verify(context.Background(), reader, audit.VerifyOptions{}, func(_, _, _ int64) {})
+	report, err = audit.Verify(context.Background(), reader, journal.Head{}, func(_, _, _ int64) {})
 	testkit.Must(s.t, err)
 	var text bytes.Buffer
 	_, err = audit.Export(context.Background(), reader, &text, audit.Selection{}, audit.JSONLines, func(_, _, _ int64) {})

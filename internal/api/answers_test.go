@@ -16,6 +16,7 @@ import (
 	"retry-worker/internal/audit"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/guard"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/golden"
 )
@@ -45,7 +46,7 @@ func playStories(t *testing.T, file string) {
 					got.WriteString(step + p.play(strings.TrimSpace(step)))
 				}
 			}
-			if _, err := audit.Verify(t.Context(), p.Memory, audit.VerifyOptions{}, nil); err != nil {
+			if _, err := audit.Verify(t.Context(), p.Memory, journal.Head{}, nil); err != nil {
 				t.Error(err)
 			}
 		})

@@ -95,9 +95,12 @@ const (
 	nextAttemptScheduled
 )
 
-var eventNames = [...]string{
-	errorReceived: "error_received", errorClassified: "error_classified", retryCountChecked: "retry_count_checked",
-	backoffCalculated: "backoff_calculated", retryDecided: "retry_decided", nextAttemptScheduled: "next_attempt_scheduled",
+// eventNames are the events' names, and the columns of their times in a table.
+var eventNames = [...]struct{ event, column string }{
+	errorReceived: {"error_received", "errorReceivedAt"}, errorClassified: {"error_classified", "errorClassifiedAt"},
+	retryCountChecked: {"retry_count_checked", "retryCountCheckedAt"},
+	backoffCalculated: {"backoff_calculated", "backoffCalculatedAt"}, retryDecided: {"retry_decided", "retryDecidedAt"},
+	nextAttemptScheduled: {"next_attempt_scheduled", "nextAttemptScheduledAt"},
 }
 
 // Of returns r as JSON.
@@ -158,7 +161,7 @@ func events(a *journal.Attempt) []Event {
 				continue
 			}
 		}
-		all = append(all, Event{n, eventNames[n], decision.Instant(at)})
+		all = append(all, Event{n, eventNames[n].event, decision.Instant(at)})
 	}
 	return all
 }

@@ -47,8 +47,8 @@ func (p Progress) tell(at, of, counted int64) {
 	}
 }
 
-// exportPage is how many records are in memory at a time.
-const exportPage = 1000
+// pageSize is how many records, links (of up to 24 KB) or rows are in memory at a time.
+const pageSize = 500
 
 // Export writes the selected records to w in order, up to the ledger's head at the beginning, and returns how many it
 // wrote. It holds one page of them in memory. progress may be nil. Its errors are those of a, of w and of ctx; records
@@ -99,7 +99,7 @@ func archived(
 			return slices.DeleteFunc(page, func(r journal.Record) bool { return r.Number() > head.Record }), err
 		}
 		told := func(at int64) { progress.tell(at, head.Record, *counted) }
-		each(ctx, 0, exportPage, read, (*journal.Record).Number, told)(yield)
+		each(ctx, 0, pageSize, read, (*journal.Record).Number, told)(yield)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"retry-worker/internal/audit"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/statistics"
 )
 
@@ -48,7 +49,7 @@ func TestPolicyThatIsGone(t *testing.T) {
 	if err != nil || n != 2 || !strings.Contains(exported.String(), "3f9a1c77d0e2") {
 		t.Errorf("%d records exported (%v):\n%s", n, err, exported.String())
 	}
-	if report, err := audit.Verify(t.Context(), memory, audit.VerifyOptions{}, nil); err != nil || report.Records != 2 {
+	if report, err := audit.Verify(t.Context(), memory, journal.Head{}, nil); err != nil || report.Records != 2 {
 		t.Errorf("verified %+v (%v)", report, err)
 	}
 }

@@ -18,13 +18,6 @@ var columns = strings.Fields(`record kind timestamp tenant policy claimId submis
 	processInstanceKey identity errorReceivedAt errorClassifiedAt retryCountCheckedAt backoffCalculatedAt
 	retryDecidedAt nextAttemptScheduledAt body matchedText catalogue possiblyAccepted`)
 
-// eventColumns are the columns of the events' times.
-var eventColumns = [...]string{
-	errorReceived: "errorReceivedAt", errorClassified: "errorClassifiedAt", retryCountChecked: "retryCountCheckedAt",
-	backoffCalculated: "backoffCalculatedAt", retryDecided: "retryDecidedAt",
-	nextAttemptScheduled: "nextAttemptScheduledAt",
-}
-
 // opensFormula matches where a spreadsheet may see the beginning of a formula: at the start of a cell, or after
 // anything that a spreadsheet may take for a separator, also behind blanks and quotation marks.
 var opensFormula = regexp.MustCompile(`(^|[;,\t|\r\n])([ "\x{a0}\x{feff}]*)([=+\-@＝＋－＠])`)
@@ -66,7 +59,7 @@ func newTable(w *bufio.Writer) func(*Record) error {
 		values["body"] = string(r.Body)
 		if r.Analysis != nil {
 			for _, e := range r.Events {
-				values[eventColumns[e.Number]] = e.At
+				values[eventNames[e.Number].column] = e.At
 			}
 		}
 		row := make([]string, len(columns))

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"math"
 	"slices"
 	"time"
 
@@ -14,13 +16,6 @@ import (
 // Journal is the journal to verify. Moment runs do with a snapshot of it.
 type Journal interface {
 	Moment(ctx context.Context, do func(journal.Moment) error) error
-}
-
-// VerifyOptions holds what is known from outside the journal.
-type VerifyOptions struct {
-	// Head is one that somebody kept; zero for none. Only with it Verify can tell that the ledger's tail was cut off,
-	// or that all of it was rewritten.
-	Head journal.Head
 }
 
 // Report is the result of a verification.
@@ -38,21 +33,14 @@ func broken(what string, n int64, format string, args ...any) error {
 	return &journal.Broken{What: what, Number: n, Problem: fmt.Sprintf(format, args...)}
 }
 
-const (
-	// How many are read at a time. A link has up to 24 KB.
-	messagePage = 1000
-	recordPage  = 5000
-	linkPage    = 500
-	subjectPage = 1000
-)
-
 // Verify compares every record with its digest in the ledger, every link with the previous one, and all projections
 // with the records. It reads one snapshot of the journal; a worker may write meanwhile. Its memory does not grow with
 // the number of records. Its error is the first *journal.Broken, or says what could not be read; the report covers what
-// holds before that. progress may be nil.
-func Verify(ctx context.Context, j Journal, o VerifyOptions, progress Progress) (report Report, err error) {
+// holds before that. kept is a head that somebody kept outside the journal; zero for none. Only with it Verify can tell
+// that the ledger's tail was cut off, or that all of it was rewritten. progress may be nil.
+func Verify(ctx context.Context, j Journal, kept journal.Head, progress Progress) (report Report, err error) {
 	err = j.Moment(ctx, func(m journal.Moment) error {
-		v := &verifier{Moment: m, ctx: ctx, checkpoint: o.Head, progress: progress}
+		v := &verifier{Moment: m, ctx: ctx, kept: kept, progress: progress}
 		err := v.verify(false)
 		report = v.report
 		return err
@@ -87,21 +75,21 @@ func Rebuild(
 // verifier walks over the links together with their records, and then over the subjects.
 type verifier struct {
 	journal.Moment
-	ctx        context.Context
-	checkpoint journal.Head
-	progress   Progress
-	report     Report
-	head       journal.Head
-	fold       *journal.Refold
-	gone       journal.Runs
-	answered   journal.Runs
+	ctx      context.Context
+	kept     journal.Head
+	progress Progress
+	report   Report
+	head     journal.Head
+	fold     *journal.Refold
+	gone     journal.Runs
+	answered journal.Runs
 	// message is the last signed message of the outbox, letGo are those that links say were removed.
 	message int64
 	letGo   journal.Runs
 	record  int64 // the last one that was checked
-	// ahead are records that were read but not checked; read reports whether there are no more.
-	ahead []journal.Entry
-	read  bool
+	// next reads records; ahead is one that was read and not checked.
+	next  func() (*journal.Entry, error, bool)
+	ahead *journal.Entry
 }
 
 func (v *verifier) verify(recordsAlone bool) (err error) {
@@ -122,6 +110,9 @@ func (v *verifier) verify(recordsAlone bool) (err error) {
 		return err
 	}
 	v.gone.All()
+	var stop func()
+	v.next, stop = iter.Pull2(each(v.ctx, beforeAll, pageSize, v.Entries, func(e *journal.Entry) int64 { return e.Record }, nil))
+	defer stop()
 	steps := []func() error{v.walk, v.ends, v.messages, v.subjects, v.sums}
 	if recordsAlone {
 		steps = steps[:2]
@@ -140,7 +131,7 @@ const beforeAll = -1 << 62
 // walk checks the links and their records.
 func (v *verifier) walk() error {
 	told := func(int64) { v.progress.tell(v.record, v.head.Record, v.report.Records) }
-	for l, err := range each(v.ctx, 0, linkPage, v.Links, func(l *journal.Link) int64 { return l.Number }, told) {
+	for l, err := range each(v.ctx, beforeAll, pageSize, v.Links, func(l *journal.Link) int64 { return l.Number }, told) {
 		if err == nil {
 			err = v.link(l)
 		}
@@ -155,6 +146,8 @@ func (v *verifier) walk() error {
 func (v *verifier) link(l *journal.Link) error {
 	prev := v.report.Head
 	switch {
+	case l.Number < 1:
+		return broken("link", l.Number, "was put in: numbers begin at 1")
 	case l.Number != prev.Link+1:
 		return broken("link", prev.Link+1, "is missing: link %d follows link %d", l.Number, prev.Link)
 	case l.First != v.record+1:
@@ -168,9 +161,9 @@ func (v *verifier) link(l *journal.Link) error {
 		}
 		return broken("link", l.Number, "(records %d to %d) was changed, or does not follow %s: its hash is %s, expected %s",
 			l.First, l.First+int64(len(l.Digests))-1, follows, l.Hash, l.HashAfter(prev.Hash))
-	case l.Number == v.checkpoint.Link && l.Hash != v.checkpoint.Hash:
+	case l.Number == v.kept.Link && l.Hash != v.kept.Hash:
 		return broken("link", l.Number, "has the hash %s, expected %s as in the given head: the ledger was rewritten", l.Hash,
-			v.checkpoint.Hash)
+			v.kept.Hash)
 	}
 	for i := range l.Digests {
 		if err := v.hold(l, l.Digests[i]); err != nil {
@@ -217,20 +210,20 @@ func (v *verifier) hold(l *journal.Link, want journal.Digest) error {
 	return nil
 }
 
-// at returns the record with the number n; nil if it is missing. Calls must have ascending n.
-func (v *verifier) at(n int64) (*journal.Entry, error) {
-	if len(v.ahead) == 0 && !v.read {
-		page, err := v.Entries(n-1, recordPage)
-		if err != nil {
+// at returns the record with the number n; nil if it is missing. Calls must have ascending n, without gaps.
+func (v *verifier) at(n int64) (r *journal.Entry, err error) {
+	if v.ahead == nil {
+		if v.ahead, err, _ = v.next(); err != nil {
 			return nil, err
 		}
-		v.ahead, v.read = page, len(page) == 0
 	}
-	if len(v.ahead) == 0 || v.ahead[0].Record != n {
+	switch r = v.ahead; {
+	case r == nil || r.Record > n:
 		return nil, nil
+	case r.Record < n:
+		return nil, broken("record", r.Record, "was put in: no link vouches for it, the last record is %d", v.head.Record)
 	}
-	r := &v.ahead[0]
-	v.ahead = v.ahead[1:]
+	v.ahead = nil
 	return r, nil
 }
 
@@ -239,7 +232,7 @@ func (v *verifier) messages() error {
 	v.letGo.All()
 	known := journal.Runs{}
 	number := func(m *journal.Message) int64 { return m.Sequence }
-	for m, err := range each(v.ctx, beforeAll, messagePage, v.Messages, number, nil) {
+	for m, err := range each(v.ctx, beforeAll, pageSize, v.Messages, number, nil) {
 		switch {
 		case err != nil:
 			return err
@@ -270,32 +263,19 @@ func (v *verifier) ends() error {
 				"record %d, message %d and %s", v.report.Head.Link, v.record, v.message, v.report.Head.Hash, v.head.Link,
 			v.head.Record, v.head.Message, v.head.Hash)
 	}
-	if v.checkpoint.Link > v.head.Link {
+	if v.kept.Link > v.head.Link {
 		return broken("link", v.head.Link+1,
 			"is missing: the ledger ends at link %d, the given head is link %d: its tail was cut off", v.head.Link,
-			v.checkpoint.Link)
+			v.kept.Link)
 	}
-	for _, after := range []int64{beforeAll, v.head.Record} {
-		records, err := v.Entries(after, 1)
-		if err != nil {
-			return err
-		}
-		if len(records) > 0 && (records[0].Record < 1 || after > 0 || v.head.Record == 0) {
-			return broken("record", records[0].Record, "was put in: no link vouches for it, the last record is %d",
-				v.head.Record)
-		}
-	}
-	links, err := v.Links(beforeAll, 1)
-	if err == nil && len(links) > 0 && links[0].Number < 1 {
-		return broken("link", links[0].Number, "was put in: numbers begin at 1")
-	}
+	_, err := v.at(math.MaxInt64)
 	return err
 }
 
 // subjects compares each subject and its dead letters with its records.
 func (v *verifier) subjects() error {
 	for after := int64(beforeAll); v.ctx.Err() == nil; {
-		page, err := v.Subjects(after, subjectPage)
+		page, err := v.Subjects(after, pageSize)
 		if err != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ func filled(t testing.TB, last string) *testkit.Memory {
 
 func verify(t testing.TB, j audit.Journal, head journal.Head) (audit.Report, error) {
 	t.Helper()
-	return audit.Verify(t.Context(), j, audit.VerifyOptions{Head: head}, nil)
+	return audit.Verify(t.Context(), j, head, nil)
 }
 
 func TestVerify(t *testing.T) {
@@ -116,13 +116,13 @@ func TestVerifyAfterAPurge(t *testing.T) {
 func TestVerifyIsTold(t *testing.T) {
 	m := filled(t, "TIMEOUT")
 	var last, of, held int64
-	_, err := audit.Verify(t.Context(), m, audit.VerifyOptions{}, func(at, all, counted int64) { last, of, held = at, all, counted })
+	_, err := audit.Verify(t.Context(), m, journal.Head{}, func(at, all, counted int64) { last, of, held = at, all, counted })
 	if err != nil || last != 12 || of != 12 || held != 12 {
 		t.Errorf("got %d of %d, %d hold, %v", last, of, held, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := audit.Verify(ctx, m, audit.VerifyOptions{}, nil); !errors.Is(err, context.Canceled) {
+	if _, err := audit.Verify(ctx, m, journal.Head{}, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want that it was cancelled", err)
 	}
 }

@@ -150,7 +150,7 @@ func TestOutcomesComeBack(t *testing.T) {
 	if got := float64(last[0].Chance); got != 1000*badly.SuccessProbability {
 		t.Errorf("what is given up has a chance of %v in 1000, want that of its cause, %v", got, badly.SuccessProbability)
 	}
-	if _, err := audit.Verify(t.Context(), c.Memory, audit.VerifyOptions{}, nil); err != nil {
+	if _, err := audit.Verify(t.Context(), c.Memory, journal.Head{}, nil); err != nil {
 		t.Error(err)
 	}
 	c.Set(c.Now().Add(27 * 7 * 24 * time.Hour))

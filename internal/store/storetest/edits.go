@@ -61,7 +61,7 @@ func testEdits(t *testing.T, d *Database) {
 // verify verifies the journal that a transaction sees.
 func (d *Database) verify(ctx context.Context, tx *sql.Tx) error {
 	seen := func(_ context.Context, do func(sqlstore.Querier) error) error { return do(tx) }
-	_, err := audit.Verify(ctx, &sqlstore.Reader{Dialect: d.Dialect, Snapshot: seen}, audit.VerifyOptions{}, nil)
+	_, err := audit.Verify(ctx, &sqlstore.Reader{Dialect: d.Dialect, Snapshot: seen}, journal.Head{}, nil)
 	return err
 }
 
@@ -80,7 +80,7 @@ func testRebuild(t *testing.T, d *Database) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cut := func(*journal.Happening) []journal.Message { cancel(); return nil }
 	WantKind(t, audit.Rebuild(ctx, s, at(9), false, cut, nil), journal.Unavailable)
-	if _, err := audit.Verify(t.Context(), s, audit.VerifyOptions{}, nil); err == nil {
+	if _, err := audit.Verify(t.Context(), s, journal.Head{}, nil); err == nil {
 		t.Error("a rebuild that was cut off before its last step mended the sums")
 	}
 	exec("UPDATE dead_letters SET chance = 900")
@@ -183,7 +183,7 @@ func testForged(t *testing.T, d *Database) {
 				t.Errorf("%s: the process of %s would be told %q, decided was %q", what, letter, decision, before[letter])
 			}
 		}
-		_, err := audit.Verify(t.Context(), s, audit.VerifyOptions{}, nil)
+		_, err := audit.Verify(t.Context(), s, journal.Head{}, nil)
 		if broken, is := errors.AsType[*journal.Broken](err); !is || broken.What != "message" {
 			t.Errorf("%s: verify says %v, want what is wrong with the message", what, err)
 		}

@@ -34,7 +34,7 @@ func testUnreadable(t *testing.T, d *Database) {
 	w.die("CLM-2-1", 2)
 	for i, body := range d.Unreadable {
 		d.exec(t, "UPDATE records SET body = '"+body+"' WHERE record = 1")
-		_, err := audit.Verify(t.Context(), s, audit.VerifyOptions{}, nil)
+		_, err := audit.Verify(t.Context(), s, journal.Head{}, nil)
 		if broken, ok := errors.AsType[*journal.Broken](err); !ok || broken.What != "record" || broken.Number != 1 {
 			t.Errorf("%s: verify says %v", body, err)
 		}

@@ -18,6 +18,9 @@ import (
 type Reader struct {
 	sqlstore.Reader
 	file *file
+	pool *sql.DB
+	// still is the file's state if it is read as one that nobody writes; otherwise empty.
+	still string
 }
 
 // OpenReader opens the journal in the file at path for reading. It creates and changes nothing. Its errors are one line
@@ -66,17 +69,23 @@ func (f *file) reader(way url.Values) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	still := f.state()
-	r := &Reader{file: f}
+	r := &Reader{file: f, pool: pool}
+	if way.Has("immutable") {
+		r.still = f.state()
+	}
 	r.Reader = sqlstore.Reader{Dialect: &dialect, Free: pool.Close,
 		Snapshot: func(ctx context.Context, do func(tx sqlstore.Querier) error) error {
-			err := sqlstore.InTransaction(ctx, pool, sql.LevelDefault, do)
-			if way.Has("immutable") && f.state() != still {
-				err = f.later("the worker began to write it while it was read: try again")
-			}
-			return err
+			return r.whole(sqlstore.InTransaction(ctx, pool, sql.LevelDefault, do))
 		}}
 	return r, nil
+}
+
+// whole returns err, or an error if a file that nobody wrote was written while it was read.
+func (r *Reader) whole(err error) error {
+	if r.still != "" && r.file.state() != r.still {
+		return r.file.later("the worker began to write it while it was read: try again")
+	}
+	return err
 }
 
 // state returns a text that changes when the file is written: a writer begins by creating a write-ahead log.
@@ -92,18 +101,11 @@ func (f *file) state() string {
 // processes may write the journal meanwhile. After Backup returns nil the copy is durable, but its folder's entry may
 // not be.
 func (r *Reader) Backup(ctx context.Context, path string) error {
-	// The readers' connections are query_only, which VACUUM cannot use.
-	pool, err := r.file.pool(forCopying, 1)
-	if err != nil {
-		return r.file.explain(err)
+	path, err := filepath.Abs(path)
+	if err == nil { // SQLite would take file:… for a URL
+		_, err = r.pool.ExecContext(ctx, "VACUUM INTO ?", path)
 	}
-	if path, err = filepath.Abs(path); err == nil { // SQLite would take file:… for a URL
-		_, err = pool.ExecContext(ctx, "VACUUM INTO ?", path)
-	}
-	if closed := pool.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
+	if err = r.whole(err); err != nil {
 		return dialect.Failed("copy "+r.file.path+" to "+path, err, false)
 	}
 	return smallfile.Sync(path)

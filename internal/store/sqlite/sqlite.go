@@ -193,13 +193,10 @@ var (
 		fmt.Sprintf("cache_size(-%d)", pageCache),
 	}}
 	forReading = url.Values{"mode": {"ro"}, "_pragma": {
-		fmt.Sprintf("busy_timeout(%d)", busyTime.Milliseconds()), "query_only(1)", "trusted_schema(0)",
-	}}
-	forCopying = url.Values{"mode": {"ro"}, "_pragma": {
 		fmt.Sprintf("busy_timeout(%d)", busyTime.Milliseconds()), "trusted_schema(0)",
 	}}
 	// frozen reads a file that nobody writes, without creating files beside it.
-	frozen = url.Values{"mode": {"ro"}, "immutable": {"1"}, "_pragma": {"query_only(1)", "trusted_schema(0)"}}
+	frozen = url.Values{"mode": {"ro"}, "immutable": {"1"}, "_pragma": {"trusted_schema(0)"}}
 )
 
 func (f *file) pool(way url.Values, connections int) (*sql.DB, error) {

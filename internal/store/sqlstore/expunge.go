@@ -3,8 +3,8 @@ package sqlstore
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"retry-worker/internal/journal"
@@ -76,7 +76,7 @@ func (w *writer) old(p *journal.Expunging) (err error) {
 		p.Loose, err = w.loose(p.Loose, p.Through)
 	}
 	if err == nil {
-		p.Subjects, err = w.expungeable(keys)
+		p.Subjects, err = w.expungeable(keys...)
 	}
 	return err
 }
@@ -114,46 +114,27 @@ func (w *writer) loose(found []journal.SignedRecord, through int64) (all []journ
 const mostStates = 200
 
 // expungeable returns the subjects with those keys, and of a destination its first mostStates records.
-func (w *writer) expungeable(keys []int64) (all []journal.Expungeable, err error) {
-	if len(keys) == 0 {
-		return nil, nil
-	}
+func (w *writer) expungeable(keys ...int64) (all []journal.Expungeable, err error) {
 	slices.Sort(keys)
-	place, asked := map[int64]int{}, make([][]int64, len(keys))
-	for i, key := range keys {
-		place[key], asked[i] = i, []int64{key}
-		all = append(all, journal.Expungeable{Key: key})
-	}
-	text, _ := json.Marshal(asked)
-	list, of := string(text), "(SELECT CAST(a.value ->> 0 AS BIGINT) FROM "+w.Elements+")"
-	records, err := w.signed("WHERE r.subject IN "+of+" AND coalesce(s.policy, 'none') <> '' ORDER BY r.record", list)
-	if err != nil {
-		return nil, err
-	}
-	portals, err := collect(&w.snapshot, "SELECT s.key FROM subjects s WHERE s.policy = '' AND s.key IN "+of,
-		[]any{list}, func(scan scanner, key *int64) error { return scan(key) })
-	if err != nil {
-		return nil, err
-	}
-	for _, key := range portals {
-		states, err := w.signed("WHERE r.subject = ? ORDER BY r.record LIMIT ?", key, mostStates)
+	for _, key := range keys {
+		of := journal.Expungeable{Key: key}
+		of.Records, err = w.signed("WHERE r.subject = ? ORDER BY r.record LIMIT ?", key, mostStates)
+		if len(of.Records) == mostStates && of.Records[0].Subject.Policy != "" {
+			of.Records, err = w.signed("WHERE r.subject = ? ORDER BY r.record", key)
+		}
+		if err == nil {
+			_, err = w.one("SELECT coalesce(max(r.id), '') FROM dead_letters d JOIN bulk_items i ON i.record = d.record "+
+				"JOIN bulk_runs r ON r.id = i.run WHERE d.subject = ? AND r.state IN "+unfinished, []any{key}, &of.Run)
+		}
 		if err != nil {
 			return nil, err
 		}
-		records = append(records, states...)
+		if len(of.Records) > 0 {
+			of.Subject = of.Records[0].Subject
+		}
+		all = append(all, of)
 	}
-	for _, r := range records {
-		s := &all[place[r.Key]]
-		s.Subject, s.Records = r.Subject, append(s.Records, r)
-	}
-	return all, w.each("SELECT d.subject, r.id FROM dead_letters d JOIN bulk_items i ON i.record = d.record "+
-		"JOIN bulk_runs r ON r.id = i.run WHERE d.subject IN "+of+" AND r.state IN "+unfinished, func(scan scanner) error {
-		var key int64
-		var run string
-		err := scan(&key, &run)
-		all[place[key]].Run = max(all[place[key]].Run, run)
-		return err
-	}, list)
+	return all, nil
 }
 
 // asked finds everything about the subject that is to be erased.
@@ -162,7 +143,7 @@ func (w *writer) asked(p *journal.Expunging) error {
 	if err != nil || key == 0 {
 		return err
 	}
-	if p.Subjects, err = w.expungeable([]int64{key}); err != nil {
+	if p.Subjects, err = w.expungeable(key); err != nil {
 		return err
 	}
 	s := &p.Subjects[0]
@@ -180,24 +161,21 @@ func (w *writer) asked(p *journal.Expunging) error {
 
 // signed returns records with their digests from the ledger; zero if no link has one.
 func (s *snapshot) signed(clause string, args ...any) ([]journal.SignedRecord, error) {
-	records, err := s.entries(clause, args...)
-	all := make([]journal.SignedRecord, len(records))
-	var l journal.Link
-	for i := range records {
-		n := records[i].Record
-		if err == nil && n >= l.First+int64(len(l.Digests)) {
-			var links []journal.Link
-			links, err = collect(s, selectLinks+"WHERE first <= ? ORDER BY first DESC, number DESC LIMIT 1", []any{n}, readLink)
-			if len(links) > 0 {
-				l = links[0]
-			}
-		}
-		all[i].Entry = records[i]
-		if at := n - l.First; at >= 0 && at < int64(len(l.Digests)) {
-			all[i].Digest = l.Digests[at]
-		}
-	}
-	return all, err
+	query := "SELECT " + entryColumns + ", " + digestSQL("r.record", "first", "digests") + fromEntries + clause
+	return collect(s, query, args, func(scan scanner, r *journal.SignedRecord) error {
+		var digest []byte
+		err := scan(append(ofEntry(&r.Entry), &digest)...)
+		copy(r.Digest[:], digest)
+		return err
+	})
+}
+
+// digestSQL returns the SQL for the digest of a record or message with that number, from the links that begin at first
+// and have digests; NULL if none has it.
+func digestSQL(number, first, digests string) string {
+	return strings.NewReplacer("NUMBER", number, "FIRST", "l."+first, "DIGESTS", "l."+digests).Replace(`(SELECT
+		CASE WHEN NUMBER < FIRST + length(DIGESTS) / 32 THEN substr(DIGESTS, CAST(1 + 32 * (NUMBER - FIRST) AS INTEGER), 32) END
+		FROM ledger l WHERE FIRST <= NUMBER ORDER BY FIRST DESC, l.number DESC LIMIT 1)`)
 }
 
 // expunge deletes what e says.

@@ -20,9 +20,8 @@ func (s *Store) Pending(ctx context.Context, queue string, after int64, limit in
 }
 
 // selectMessages selects messages of the outbox, each with its digest from the ledger.
-const selectMessages = `SELECT sequence, id, queue, key, subject, type, body, at, (SELECT CASE WHEN sequence < l.message + length(l.messages) / 32
-	THEN substr(l.messages, CAST(1 + 32 * (sequence - l.message) AS INTEGER), 32) END FROM ledger l
-	WHERE l.message <= sequence ORDER BY l.message DESC, l.number DESC LIMIT 1) FROM outbox `
+var selectMessages = "SELECT sequence, id, queue, key, subject, type, body, at, " +
+	digestSQL("sequence", "message", "messages") + " FROM outbox "
 
 // readMessage reads a row of selectMessages, and sets Forged if it does not match its digest.
 func readMessage(scan scanner, m *journal.Message) error {

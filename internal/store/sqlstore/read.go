@@ -9,13 +9,20 @@ import (
 	"retry-worker/internal/journal"
 )
 
-const selectEntries = "SELECT r.record, r.kind, r.subject, r.at, r.body, coalesce(s.tenant, ''), coalesce(s.policy, ''), " +
-	"coalesce(s.id, '') FROM records r LEFT JOIN subjects s ON s.key = r.subject "
+const (
+	entryColumns = "r.record, r.kind, r.subject, r.at, r.body, coalesce(s.tenant, ''), coalesce(s.policy, ''), coalesce(s.id, '')"
+	fromEntries  = " FROM records r LEFT JOIN subjects s ON s.key = r.subject "
+
+	selectEntries = "SELECT " + entryColumns + fromEntries
+)
+
+// ofEntry returns where to scan entryColumns.
+func ofEntry(r *journal.Entry) []any {
+	return []any{&r.Record, &r.Kind, &r.Key, milli{&r.At}, &r.Body, &r.Subject.Tenant, &r.Subject.Policy, &r.Subject.ID}
+}
 
 // readEntry reads a row of selectEntries.
-func readEntry(scan scanner, r *journal.Entry) error {
-	return scan(&r.Record, &r.Kind, &r.Key, milli{&r.At}, &r.Body, &r.Subject.Tenant, &r.Subject.Policy, &r.Subject.ID)
-}
+func readEntry(scan scanner, r *journal.Entry) error { return scan(ofEntry(r)...) }
 
 func (s *snapshot) entries(clause string, args ...any) ([]journal.Entry, error) {
 	return collect(s, selectEntries+clause, args, readEntry)

@@ -79,7 +79,7 @@ func (s *snapshot) head(lock string) (h journal.Head, err error) {
 }
 
 const recalled = `SELECT CAST(a.value ->> 0 AS BIGINT), s.key, s.body,
-	coalesce(l.record, 0), coalesce(l.at, 0), coalesce(l.body, ''), ` + maybeLetter + `
+	coalesce(l.record, 0), coalesce(l.at, 0), coalesce(l.body, '{}'), ` + maybeLetter + `
 FROM %s CROSS JOIN subjects s
 LEFT JOIN records l ON l.record = s.last AND l.subject = s.key
 LEFT JOIN dead_letters d ON d.id = CASE a.value ->> 4 WHEN '' THEN s.dead_letter ELSE a.value ->> 4 END AND d.subject = s.key

@@ -8,7 +8,7 @@ import (
 	"retry-worker/internal/access"
 	"retry-worker/internal/api"
 	"retry-worker/internal/console"
-	"retry-worker/internal/notify"
+	"retry-worker/internal/metrics"
 	"retry-worker/internal/web"
 )
 
@@ -59,11 +59,11 @@ func (h *health) reject(err error) {
 	h.shown.Rejection = err
 }
 
-// untold records the teams that could not be notified yet: for each team and channel, the address that has waited
-// longest.
-func (h *health) untold(waiting []notify.Waiting) {
+// figures records the key figures, and the teams that could not be notified yet: for each team and channel, the address
+// that has waited longest.
+func (h *health) figures(f *metrics.Figures) {
 	var failed []console.Notice
-	for _, w := range waiting {
+	for _, w := range f.Notices {
 		known := slices.ContainsFunc(failed, func(n console.Notice) bool {
 			return n.Team == w.Team && n.Way == string(w.Channel)
 		})
@@ -74,7 +74,7 @@ func (h *health) untold(waiting []notify.Waiting) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.shown.Notices = failed
+	h.shown.Notices, h.shown.KPIs = failed, f.KPIs
 }
 
 // snapshot returns what the pages show.

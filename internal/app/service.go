@@ -327,8 +327,8 @@ func (s *service) readFigures(ctx context.Context, f *metrics.Figures) {
 	}
 	if waiting, err := s.notices.Waiting(ctx, s.store); err == nil {
 		f.Notices = waiting
-		s.health.untold(waiting)
 	}
+	s.health.figures(f)
 	if destinations, err := s.gates.Destinations(); err == nil {
 		f.Destinations = destinations
 		for i := range destinations {

@@ -210,26 +210,3 @@ func TestADownloadThatEndsSaysSo(t *testing.T) {
 		}
 	}
 }
-
-// sums is a journal whose figures are counted as they are read.
-type sums struct {
-	journal.Statistics
-	read int
-}
-
-func (s *sums) Sums(context.Context, int64, ...journal.SumName) ([]journal.Sum, error) {
-	s.read++
-	return nil, nil
-}
-
-func TestFiguresAreReadOnceForAll(t *testing.T) {
-	var f figures
-	from := &sums{}
-	for _, after := range []time.Duration{0, 4 * time.Second, 9 * time.Second, figuresKept, figuresKept + time.Second, -time.Hour} {
-		_, err := f.of(t.Context(), from, nil, home0.Add(after))
-		testkit.Must(t, err)
-	}
-	if from.read != 3 { // at first, after ten seconds, and when the clock was set back
-		t.Errorf("the figures were read %d times, want 3", from.read)
-	}
-}

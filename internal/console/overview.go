@@ -2,11 +2,8 @@ package console
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
@@ -32,7 +29,7 @@ func (v *visit) Waiting(t decision.Team, r decision.Reason) string {
 func (p *Pages) overview(v *visit) *page {
 	all, own := journal.DeadLetterFilter{}, journal.DeadLetterFilter{Team: v.mine}
 	again := journal.DeadLetterFilter{State: string(journal.DeadLetterReprocessing)}
-	kpis, due := must(v.o.figures.of(v.r.Context(), v.o, v.Catalogue.Policies.Names(), v.Now)), v.due(&all)
+	due := v.due(&all)
 	biggest, _, err := v.o.Groups(v.r.Context(), own, "", mostCauses)
 	check(err)
 	news, _, err := v.o.ListCauses(v.r.Context(), journal.CauseFilter{Told: v.Now.Add(-statistics.Daily)}, "", mostCauses)
@@ -49,36 +46,11 @@ func (p *Pages) overview(v *visit) *page {
 	}
 	return &page{name: "overview", section: "overview", title: v.T("overview.title"), summary: v.Count("letters.open", sum.N),
 		data: view{"V": v, "Open": sum.N, "Oldest": v.Ago(sum.Oldest), "Worth": v.Money(sum.Cents), "Due": due.of(v, all),
-			"AlertAbove": deadletter.AlertAbove, "Reprocessing": sumOf(v.counts(again), &again).N, "Success": v.success(kpis),
+			"AlertAbove": deadletter.AlertAbove, "Reprocessing": sumOf(v.counts(again), &again).N, "Success": v.success(p.Health().KPIs),
 			"Teams": teams, "Own": len(teams) > 0 && teams[0].Team == v.mine,
 			"Mine":   options(mine, string(v.mine), func(s string) string { return v.team(decision.Team(s)) }),
 			"Causes": v.causeRows(biggest, own), "Groups": groupsURL(own), "News": news, "Shortcuts": v.shortcuts(own),
 			"Runs": each(active(recent), v.runRow), "Health": p.health(v)}}
-}
-
-// figuresKept is how long figures are kept: tens of thousands of sums make them, and every change of the journal asks
-// for them.
-const figuresKept = 10 * time.Second
-
-// figures caches the figures that the journal's sums make. Safe for concurrent use.
-type figures struct {
-	mu    sync.Mutex
-	at    time.Time
-	known []statistics.KPI
-}
-
-// of returns the figures at instant now, at most figuresKept old. Callers wait while another one makes them.
-func (f *figures) of(ctx context.Context, from journal.Statistics, policies []string, now time.Time) ([]statistics.KPI, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if age := now.Sub(f.at); !f.at.IsZero() && age >= 0 && age < figuresKept {
-		return f.known, nil
-	}
-	all, err := statistics.KPIs(ctx, from, policies, "", now)
-	if err == nil {
-		f.at, f.known = now, all
-	}
-	return all, err
 }
 
 // successRate is a policy's success rate (R19) of 24 hours.

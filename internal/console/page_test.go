@@ -16,6 +16,7 @@ import (
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/console"
 	"retry-worker/internal/guard"
+	"retry-worker/internal/statistics"
 	"retry-worker/internal/testkit"
 )
 
@@ -51,9 +52,13 @@ func unopened(t testing.TB, w world) *site {
 
 // links has the pages lead to Operate and Grafana, too.
 func (s *site) links(operate, grafana string) {
-	w, since := s.world, s.world.Now()
+	w, since, ctx := s.world, s.world.Now(), s.t.Context()
+	figures := func() []statistics.KPI {
+		all, _ := statistics.KPIs(ctx, w.Memory, s.catalogue.Policies.Names(), "", w.Now()) // none while the store is down
+		return all
+	}
 	s.pages = console.New(console.Options{Now: w.Now, Zone: brasilia, Catalogue: func() *catalogue.Catalogue { return s.catalogue }, Log: zap.NewNop(), Operate: operate, Grafana: grafana, Claim: s.claim, Health: func() console.Health {
-		return console.Health{Journal: console.Signal{Known: true, Up: true}, Engine: console.Signal{Known: true, Up: !s.down, Since: since}, Notices: s.untold}
+		return console.Health{Journal: console.Signal{Known: true, Up: true}, Engine: console.Signal{Known: true, Up: !s.down, Since: since}, Notices: s.untold, KPIs: figures()}
 	}})
 	s.pages.Open(w.Memory, guard.New(w.Services()))
 }

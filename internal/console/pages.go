@@ -24,6 +24,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/guard"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/statistics"
 )
 
 // AssetsPrefix is where styles and scripts are served, to everybody, logged in or not.
@@ -60,7 +61,6 @@ type Pages struct {
 type open struct {
 	Source
 	*guard.Guard
-	figures figures
 }
 
 // New returns pages that say that the journal is not open, until Open is called.
@@ -225,7 +225,6 @@ func (p *Pages) tag(v *visit) string {
 type Source interface {
 	journal.Reader
 	journal.Archive
-	journal.Statistics
 	deadletter.Reader
 	// Backlog returns the number of messages that wait in each queue of the outbox.
 	Backlog(ctx context.Context) (map[string]int64, error)
@@ -239,6 +238,7 @@ type Health struct {
 	Rejection error
 	// Notices are those that could not be sent so far, the oldest first.
 	Notices []Notice
+	KPIs    []statistics.KPI
 }
 
 // Notice is a message to a team that waits because its last try failed.

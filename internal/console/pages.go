@@ -7,7 +7,6 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
-	"maps"
 	"net/http"
 	"path"
 	"slices"
@@ -53,7 +52,7 @@ type Options struct {
 type Pages struct {
 	Options
 	mux        *http.ServeMux
-	compressed http.HandlerFunc // mux, compressed
+	compressed http.HandlerFunc // serve, compressed
 	open       atomic.Pointer[open]
 }
 
@@ -73,7 +72,7 @@ func New(o Options) *Pages {
 	if err != nil {
 		panic("pages: " + err.Error()) // the options are constants
 	}
-	p.compressed = compress(p.mux)
+	p.compressed = compress(http.HandlerFunc(p.serve))
 	return p
 }
 
@@ -83,7 +82,7 @@ func (p *Pages) Open(from Source, to *guard.Guard) { p.open.Store(&open{Source: 
 // ServeHTTP answers everything that is not the API.
 func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.compressed(w, r) }
 
-// route registers every address, and an answer to the methods that it does not allow.
+// route registers every address.
 func (p *Pages) route() {
 	pages := map[string]func(*visit) *page{
 		"GET /{$}":                           p.overview,
@@ -120,40 +119,42 @@ func (p *Pages) route() {
 		"GET /audit":                         p.audit,
 		"GET /audit/export":                  p.export,
 	}
-	answers := map[string]http.HandlerFunc{"GET " + AssetsPrefix + "{version}/{name}": p.asset, "GET /policies": p.answer(p.policies)}
 	for pattern, make := range pages {
-		answers[pattern] = p.answer(func(v *visit) *page {
+		p.mux.HandleFunc(pattern, p.answer(func(v *visit) *page {
 			if v.o == nil {
 				check(&problem{status: http.StatusServiceUnavailable, key: "starting"})
 			}
 			return make(v)
-		})
+		}))
 	}
-	methods := map[string][]string{}
-	for _, pattern := range slices.Sorted(maps.Keys(answers)) {
-		p.mux.HandleFunc(pattern, answers[pattern])
-		method, address, _ := strings.Cut(pattern, " ")
-		methods[address] = append(methods[address], method)
-	}
-	// The patterns with {id} answer for these: a mux takes no two patterns that overlap.
-	delete(methods, "/dead-letters/groups")
-	delete(methods, "/bulk-runs/new")
-	for address, allowed := range methods {
-		p.mux.HandleFunc(address, p.onlyBy(strings.Join(allowed, ", ")))
-	}
-	p.mux.HandleFunc("/", p.answer(func(*visit) *page { panic(unread{notFound}) }))
+	p.mux.HandleFunc("GET /policies", p.answer(p.policies))
+	p.mux.HandleFunc("GET "+AssetsPrefix+"{version}/{name}", p.asset)
 }
 
-// onlyBy refuses the methods that an address does not allow. A GET of a form's address, as after a log-in, leads to the
-// page that has the form.
-func (p *Pages) onlyBy(allowed string) http.HandlerFunc {
-	return p.answer(func(v *visit) *page {
-		if allowed == http.MethodPost && (v.r.Method == http.MethodGet || v.r.Method == http.MethodHead) {
-			return v.to(path.Dir(v.r.URL.EscapedPath()))
+// serve answers with the page of an address, or says that there is none, or none by that method.
+func (p *Pages) serve(w http.ResponseWriter, r *http.Request) {
+	none := func(method string) bool {
+		by := r.WithContext(r.Context())
+		by.Method = method
+		_, pattern := p.mux.Handler(by)
+		return pattern == ""
+	}
+	if !none(r.Method) {
+		p.mux.ServeHTTP(w, r)
+		return
+	}
+	allowed := slices.DeleteFunc([]string{http.MethodGet, http.MethodPost}, none)
+	p.answer(func(v *visit) *page {
+		switch {
+		case len(allowed) == 0:
+			check(notFound)
+		case r.Method == http.MethodGet, r.Method == http.MethodHead: // of a form's address, as after a log-in
+			return v.to(path.Dir(r.URL.EscapedPath()))
 		}
-		v.w.Header().Set("Allow", allowed)
-		panic(unread{&problem{status: http.StatusMethodNotAllowed, key: "method"}})
-	})
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		check(&problem{status: http.StatusMethodNotAllowed, key: "method"})
+		return nil
+	})(w, r)
 }
 
 // answer returns a handler that answers with the page that make makes, which is nil if make has answered already.

@@ -29,7 +29,7 @@ func (l Lang) Money(cents int64) string {
 func (v *visit) ContextOf(f journal.DeadLetterFilter, i deadletter.Item) (links []factLink) {
 	links = v.assignedFacts(&i.Assigned)
 	for _, c := range v.otherContext(i.Context) {
-		link, same := factLink{fact: v.contextFact(i.Subject.Policy, &c)}, f
+		link, same := factLink{field: v.contextFact(i.Subject.Policy, &c)}, f
 		// A placeholder such as [NAME] stands for many people.
 		if (c.Type == decision.ContextText || c.Type == decision.ContextNumber) && !strings.HasPrefix(c.Value, "[") {
 			same.Context = c.Variable + "=" + c.Value
@@ -53,12 +53,12 @@ func (v *visit) otherContext(of decision.Context) decision.Context {
 }
 
 // context returns a claim's context as facts, labelled by the catalogue in force.
-func (v *visit) context(policy string, of decision.Context) []fact {
-	return each(v.otherContext(of), func(c *decision.ContextValue) fact { return v.contextFact(policy, c) })
+func (v *visit) context(policy string, of decision.Context) []field {
+	return each(v.otherContext(of), func(c *decision.ContextValue) field { return v.contextFact(policy, c) })
 }
 
-func (v *visit) contextFact(policy string, c *decision.ContextValue) fact {
-	return fact{v.contextLabel(policy, c.Variable), v.contextValue(c)}
+func (v *visit) contextFact(policy string, c *decision.ContextValue) field {
+	return field{v.contextLabel(policy, c.Variable), v.contextValue(c)}
 }
 
 // contextLabel returns the label of a policy's variable, of any policy's if policy is empty. Without a label it returns

@@ -74,6 +74,7 @@ func searched(f *journal.DeadLetterFilter) bool {
 	return f.Query != "" || f.IDs != "" || !f.FollowUp.IsZero() || !f.Since.IsZero() || !f.Until.IsZero()
 }
 
+// field is a field of an address or a form, or a fact in words.
 type field struct{ Name, Value string }
 
 // link is a text that leads to an address; it may have none.
@@ -141,13 +142,13 @@ func groupsURL(f journal.DeadLetterFilter) string {
 func planURL(f journal.DeadLetterFilter) string { return address("/bulk-runs/new", fieldsOf(&f)...) }
 
 // filterFacts returns the parts of a filter in words.
-func (v *visit) filterFacts(f *journal.DeadLetterFilter) []fact {
-	return each(v.chips(f), func(c *factLink) fact { return c.fact })
+func (v *visit) filterFacts(f *journal.DeadLetterFilter) []field {
+	return each(v.chips(f), func(c *factLink) field { return c.field })
 }
 
 // factLink is a fact that leads to a list.
 type factLink struct {
-	fact
+	field
 	URL string
 }
 
@@ -155,7 +156,7 @@ type factLink struct {
 // pattern.
 func (v *visit) chips(f *journal.DeadLetterFilter) (all []factLink) {
 	variable, value, _ := strings.Cut(f.Context, "=")
-	words := map[string]fact{
+	words := map[string]field{
 		"fingerprint": {v.T("col.cause"), cmp.Or(v.pattern(f.Fingerprint), f.Fingerprint)},
 		"q":           {v.T("list.q"), f.Query}, "policy": {v.T("col.policy"), v.policy(f.Policy)},
 		"team":     {v.T("col.team"), v.Or("team."+string(f.Team), string(f.Team))},

@@ -262,10 +262,10 @@ func (v *visit) assignedFacts(a *journal.Assignment) (facts []factLink) {
 		who = v.T("assigned.row.you")
 	}
 	if who != "" {
-		facts = []factLink{{fact{v.T("assigned.row"), who}, listURL(journal.DeadLetterFilter{Assignee: a.Assignee})}}
+		facts = []factLink{{field{v.T("assigned.row"), who}, listURL(journal.DeadLetterFilter{Assignee: a.Assignee})}}
 	}
 	if !a.FollowUpAt.IsZero() {
-		facts = append(facts, factLink{fact{v.T("assigned.row.follow_up"), v.shortDay(a.FollowUpAt)}, ""})
+		facts = append(facts, factLink{field{v.T("assigned.row.follow_up"), v.shortDay(a.FollowUpAt)}, ""})
 	}
 	return facts
 }

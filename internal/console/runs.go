@@ -212,7 +212,7 @@ func (v *visit) runRow(r *journal.BulkRun) runRow {
 	if r.Held {
 		row.State = Badge{"warn", v.T("run.state.held")}
 	}
-	words := each(v.filterFacts(&r.Filter), func(f *fact) string { return f.Name + ": " + f.Value })
+	words := each(v.filterFacts(&r.Filter), func(f *field) string { return f.Name + ": " + f.Value })
 	row.Filter = cmp.Or(strings.Join(words, " · "), v.T("runs.everything"))
 	return row
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -43,7 +44,7 @@ type event struct {
 	// Run is the address of the bulk run that it was part of; empty if there is none.
 	Run string
 	// Facts holds what else is known.
-	Facts []fact
+	Facts []field
 }
 
 // why says how an error was judged. Team acts on it; empty if it is retried.
@@ -52,8 +53,6 @@ type why struct {
 	Reason                    decision.Reason
 	Rule, Matched, Hint, Team string
 }
-
-type fact struct{ Name, Value string }
 
 // entryBody has the fields of all kinds of audit entries; those that a kind lacks are empty.
 type entryBody struct {
@@ -78,6 +77,10 @@ type entryBody struct {
 	Deadline   time.Time                    `json:"submissionDeadline"`
 	Assignee   string                       `json:"assignee"`
 	FollowUpAt time.Time                    `json:"followUpAt"`
+	// Of a claim at a gate.
+	Destination string          `json:"destination"`
+	Since       time.Time       `json:"since"`
+	GiveUp      decision.Reason `json:"giveUp"`
 }
 
 // mostEvents bounds the events that a subject's page shows; the audit has them all.
@@ -162,88 +165,70 @@ func isOnlyLimit(d *decision.Decision) bool {
 	return d.Outcome == decision.MaxRetriesExceeded && d.Reason != decision.ReasonProbablyAccepted
 }
 
-// entryMarks holds the marks of what ends an episode, or begins its wait, by kind of entry and what happened.
-var entryMarks = map[string]string{
-	"outcome.success": markRecovered, "outcome.accepted": markAccepted, "outcome.failure": markFinal,
-	"outcome.expired": markFinal, "review.reprocessing": markReview, "review.discarded": markDiscard,
-	"review.accepted": markAccepted, "gate.held": markHeld, "gate.released": markReleased, "gate.given_up": markFinal,
-	"gate.answered": markRecovered,
-}
-
-// entry returns an entry as an event. Texts are named by the entry's kind and what happened. An entry of which neither
-// is known is shown as it is.
+// entry returns an entry as an event. Its texts and mark are named by its kind and what happened; names in braces, such
+// as {portal}, stand for what it tells. An entry of which neither is known is shown as it is.
 func (v *visit) entry(from *journal.Entry) event {
 	var b entryBody
 	_ = json.Unmarshal([]byte(from.Body), &b) // an unreadable body is shown as it is
-	kind := string(from.Kind)
+	kind, portal, state := string(from.Kind), b.Destination, ""
 	what := map[journal.EntryKind]string{journal.OutcomeEntry: b.Outcome, journal.ReviewEntry: string(b.Decision),
 		journal.DeliveryEntry: b.Delivery, journal.BulkEntry: string(b.Verb), journal.NoteEntry: string(b.Note),
 		journal.GateEntry: string(b.Action), journal.RejectionEntry: b.Rejection,
 		journal.TeachingEntry: string(b.Class)}[from.Kind]
+	if b.Forgotten {
+		what = "forgotten"
+	}
 	of := "event." + kind + "." + what
-	e := event{Record: from.Record, episode: b.Episode, Mark: cmp.Or(entryMarks[kind+"."+what], markNote), At: v.At(from.At), at: from.At,
-		Title: v.Or(of, v.Or("event.kind."+kind, kind)), Text: v.Or(of+".text", ""), By: b.By, Words: b.Reason}
+	if from.Kind == journal.DestinationEntry {
+		portal = from.Subject.ID
+		switch d, _ := journal.BodyOf[journal.DestinationBody](from); { // an unreadable body is empty
+		case d.Command != nil:
+			of, b.By, b.Reason = "event.order."+string(d.Command.Verb), d.Command.By, d.Command.Reason
+		case d.State != nil:
+			of, state = "event.portal", v.T("portal."+string(d.State.Phase))
+		}
+	}
+	tells := strings.NewReplacer("{portal}", v.Portal(portal), "{state}", state, "{team}", v.team(b.Team),
+		"{assignee}", cmp.Or(b.Assignee, v.T("assignee.nobody")), "{retry}", v.Number(b.RetryCount),
+		"{lasted}", v.lasting(from.At.Sub(b.Since)))
+	e := event{Record: from.Record, episode: b.Episode, Mark: cmp.Or(texts()[of]["mark"], markNote), At: v.At(from.At), at: from.At,
+		Title: tells.Replace(v.Or(of, v.Or("event.kind."+kind, kind))), By: b.By, Words: b.Reason,
+		Text: tells.Replace(v.Or(of+".text", v.Or("event."+kind+".text", "")))}
 	if b.Run != "" {
 		e.Run = runURL(b.Run)
 	}
-	if b.Accepted.Protocol != "" {
-		e.Facts = []fact{{v.T("event.fact.protocol"), b.Accepted.Protocol}}
-	}
-	switch {
-	case from.Kind == journal.DestinationEntry:
-		v.portalEvent(&e, from)
-	case from.Kind == journal.TeachingEntry && b.Forgotten:
-		e.Title = v.T("event.teaching.forgotten")
-	case from.Kind == journal.TeachingEntry && b.Class == decision.Permanent:
-		e.Title = v.T(of, v.team(b.Team))
-	case what == "" && (from.Kind != journal.ErasureEntry || b.By == ""):
-		e.Facts = []fact{{"body", string(from.Told())}}
-	case from.Kind == journal.RejectionEntry:
-		e.Text = v.T("event.rejection.text")
-		e.Facts = []fact{{v.T("event.fact.code"), b.Rejection}, {v.T("event.fact.message"), b.Message}}
-	case from.Kind == journal.NoteEntry && b.Note == journal.Assign:
-		e.Title = v.T(of, cmp.Or(b.Assignee, v.T("assignee.nobody")))
-		if !b.FollowUpAt.IsZero() {
-			e.Facts = []fact{{v.T("assigned.follow_up"), v.Day(b.FollowUpAt)}}
+	fact := func(key, value string) {
+		if value != "" {
+			e.Facts = append(e.Facts, field{v.T(key), value})
 		}
-	case from.Kind == journal.ReviewEntry && b.Decision == journal.DeadLetterReprocessing:
-		if e.Text = v.T(of+".text", v.Number(b.RetryCount)); b.Fresh {
+	}
+	fact("event.fact.protocol", b.Accepted.Protocol)
+	fact("event.fact.code", b.Rejection)
+	fact("event.fact.message", b.Message)
+	fact("assigned.follow_up", v.unless(b.FollowUpAt, v.Day))
+	switch {
+	case what == "" && from.Kind != journal.DestinationEntry && (from.Kind != journal.ErasureEntry || b.By == ""):
+		e.Facts = []field{{"body", string(from.Told())}}
+	case from.Kind == journal.ReviewEntry:
+		if fact("review.deadline", v.unless(b.Deadline, v.Clock)); b.Fresh {
 			e.Text = v.T("event.review.fresh")
 		}
-		if !b.Deadline.IsZero() {
-			e.Facts = []fact{{v.T("review.deadline"), v.Clock(b.Deadline)}}
-		}
 	case from.Kind == journal.GateEntry:
-		v.gateEvent(&e, from, of)
+		if e.Words = ""; b.Action == journal.GateReleased {
+			fact("event.gate.why", b.Reason)
+		} else if b.GiveUp != "" {
+			e.Text, e.Why = v.reason(b.GiveUp)+".", &why{Reason: b.GiveUp, Team: v.team(b.Team)}
+		}
 	}
 	return e
 }
 
-// gateEvent completes e with what became of a claim at a gate; of names its text.
-func (v *visit) gateEvent(e *event, from *journal.Entry, of string) {
-	b, _ := journal.BodyOf[journal.GateBody](from) // an unreadable body has no action
-	e.Words = ""
-	switch b.Action {
-	case journal.GateHeld:
-		e.Title = v.T(of, v.Portal(b.Destination))
-	case journal.GateReleased:
-		e.Title = v.T(of, v.Portal(b.Destination), v.lasting(from.At.Sub(b.Since)))
-		e.Facts = []fact{{v.T("event.gate.why"), b.Reason}}
-	case journal.GateGivenUp:
-		e.Title, e.Why = v.T(of, v.Portal(b.Destination)), &why{Reason: b.GiveUp, Team: v.team(b.Team)}
-		e.Text = v.reason(b.GiveUp) + "."
+// unless returns what says says of t; empty for the zero time.
+func (v *visit) unless(t time.Time, says func(time.Time) string) string {
+	if t.IsZero() {
+		return ""
 	}
-}
-
-// portalEvent completes e with what became of a destination, or was ordered.
-func (v *visit) portalEvent(e *event, from *journal.Entry) {
-	b, _ := journal.BodyOf[journal.DestinationBody](from) // an unreadable body is empty
-	switch c := b.Command; {
-	case c != nil:
-		e.Title, e.By, e.Words = v.T("event.order."+string(c.Verb), v.Portal(from.Subject.ID)), c.By, c.Reason
-	case b.State != nil:
-		e.Title = v.T("event.portal", v.Portal(from.Subject.ID), v.T("portal."+string(b.State.Phase)))
-	}
+	return says(t)
 }
 
 // The marks of a timeline. The set is closed.

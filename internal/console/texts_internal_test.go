@@ -23,7 +23,7 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-var verb = regexp.MustCompile(`%(?:\.0)?[sd]`)
+var verb = regexp.MustCompile(`%(?:\.0)?[sd]|\{[a-z]+\}`)
 
 func TestEveryTextSaysSomethingInBothLanguages(t *testing.T) {
 	for key, text := range texts() {
@@ -32,9 +32,8 @@ func TestEveryTextSaysSomethingInBothLanguages(t *testing.T) {
 				t.Errorf("%s says nothing in %s", key, l)
 			}
 		}
-		tone, badge := text["tone"]
-		if len(text) > 3 || len(text) == 3 && !slices.Contains(tones, tone) || badge == (len(text) == 2) {
-			t.Errorf("%s has %d languages, and the tone %q", key, len(text), tone)
+		if len(text) != 2 && (len(text) != 3 || !slices.Contains(tones, text["tone"]) && !slices.Contains(marks, text["mark"])) {
+			t.Errorf("%s has more than two languages and a tone or mark: %v", key, text)
 		}
 		if a, b := verb.FindAllString(text[Portuguese], -1), verb.FindAllString(text[English], -1); !slices.Equal(a, b) {
 			t.Errorf("%s takes %v in Portuguese and %v in English", key, a, b)
@@ -110,6 +109,13 @@ func figureNames() (names []string) {
 var marks = []string{markHeld, markReleased, markRetry, markFinal, markReview, markDiscard, markAccepted, markRecovered, markNext,
 	markDeadline}
 
+// entriesWithMarks are the texts of what ends an episode, or begins its wait.
+func entriesWithMarks() []string {
+	return slices.Concat(named([]journal.GateAction{journal.GateHeld, journal.GateReleased, journal.GateGivenUp, journal.GateAnswered}, "event.gate.*"),
+		named([]string{"success", "accepted", "failure", "expired"}, "event.outcome.*"),
+		named([]journal.DeadLetterState{journal.DeadLetterReprocessing, journal.DeadLetterDiscarded, journal.DeadLetterAccepted}, "event.review.*"))
+}
+
 // namesOfSets are the keys that are put together, by the sets that they name.
 func namesOfSets() []string {
 	claims := []journal.State{journal.Scheduled, journal.Due, journal.Dead, journal.Reprocessing, journal.Recovered, journal.Discarded, journal.Accepted, journal.Superseded, journal.Abandoned, journal.Expired}
@@ -155,8 +161,8 @@ func namesOfSets() []string {
 		named([]journal.Code{deadletter.InvalidPace, deadletter.InvalidPlan, deadletter.NothingToDo, deadletter.InvalidFilter}, "plan.wrong.*"),
 		named([]journal.BulkVerb{journal.BulkStart, journal.BulkPause, journal.BulkResume, journal.BulkCancel}, "event.bulk.*"),
 		named([]string{string(journal.BulkFinish), "refuse"}, "event.bulk.*"),
-		named(slices.Collect(maps.Keys(entryMarks)), "event.*"),
-		[]string{"event.teaching.PERMANENT", "event.teaching.TRANSIENT", "filter.wrong.ids", "event.outcome.failure.text", "event.review.reprocessing.text", "event.gate.held.text"},
+		entriesWithMarks(),
+		[]string{"event.teaching.PERMANENT", "event.teaching.TRANSIENT", "event.teaching.forgotten", "event.rejection.text", "filter.wrong.ids", "event.outcome.failure.text", "event.review.reprocessing.text", "event.gate.held.text"},
 		named(catalogue.Default().Policies.Names(), "policy.*"),
 		named(marks, "mark.*"),
 		named([]string{"PERMANENT", "UNKNOWN", "TIME_LIMIT", "DEADLINE", "limit"}, "event.final.*"),
@@ -183,6 +189,11 @@ func TestTextsAreThoseThatAreAskedFor(t *testing.T) {
 	for _, key := range names {
 		if _, ok := texts()[key]; !ok {
 			t.Errorf("there is no text %q", key)
+		}
+	}
+	for _, key := range entriesWithMarks() {
+		if texts()[key]["mark"] == "" {
+			t.Errorf("%s has no mark", key)
 		}
 	}
 	for _, key := range slices.Concat(named(journal.DeadLetterStates(), "state.word.*"), named(journal.BulkOutcomes(), "item.*"),

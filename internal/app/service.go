@@ -42,6 +42,7 @@ type service struct {
 	jobs    *worker.Handlers
 	reviews *outbox.Relay // carries decisions to the waiting processes
 	notices *notify.Sink
+	figures metrics.Figures // as they were read last
 	// carriers carry the journal's messages. Each queue has a lease of its own, so that a stuck one does not stop the
 	// others. wakes make them look for new messages.
 	carriers []func(ends, hard context.Context)
@@ -147,7 +148,6 @@ func (s *service) run(stop, hard context.Context) {
 	for _, carry := range s.carriers {
 		defer background(hard, carry)()
 	}
-	defer background(hard, s.learn)()
 	defer background(hard, s.upkeep)()
 	decide := s.open()
 	bulk := deadletter.NewRunner(s.store, decide.Decide, s.memory, s.clock, s.health.engineUp, s.log)
@@ -234,47 +234,41 @@ const (
 	// purgeAgain the one after a purge that was refused.
 	purgePause = 24 * time.Hour
 	purgeAgain = time.Hour
-	// upkeepTime bounds one reading.
+	// upkeepTime bounds one reading, purgeTime one purge.
 	upkeepTime = 30 * time.Second
+	purgeTime  = 7 * 24 * time.Hour
 	// purgeLease keeps replicas from purging at the same time. The next purge continues an interrupted one.
 	purgeLease = "purge"
 )
 
-// upkeep does the recurring tasks until ctx ends. The gauges do not wait for a purge, which may take hours.
+// upkeep does the recurring tasks until ctx ends. None waits for another, as a purge may take hours. Each has a time
+// limit, and returns after how long it is due again.
 func (s *service) upkeep(ctx, _ context.Context) {
-	defer background(ctx, s.purgeDaily)()
-	var head time.Time // when it is due
-	figures := metrics.Figures{Due: map[string][]deadletter.Count{}}
-	every(ctx, gaugePause, func(within context.Context) {
-		s.readFigures(within, &figures)
-		s.metrics.Show(&figures)
-		if !time.Now().Before(head) {
-			s.logHead(within)
-			head = time.Now().Add(headPause)
-		}
-	})
-}
-
-// purgeDaily purges, and logs the teams that are not notified, until ctx ends.
-func (s *service) purgeDaily(ctx, _ context.Context) {
-	for ctx.Err() == nil {
-		s.logUntold()
-		pause := purgePause
-		if s.purge(ctx) { // a person may confirm it meanwhile
-			pause = purgeAgain
-		}
-		clock.Machine{}.Rest(ctx, pause)
+	var running sync.WaitGroup
+	for _, task := range []struct {
+		limit time.Duration
+		do    func(context.Context) (pause time.Duration)
+	}{{upkeepTime, s.showFigures}, {upkeepTime, s.logHead}, {upkeepTime, s.learn}, {purgeTime, s.purge}} {
+		running.Go(func() {
+			for ctx.Err() == nil {
+				within, cancel := context.WithTimeout(ctx, task.limit)
+				pause := task.do(within)
+				cancel()
+				clock.Machine{}.Rest(ctx, pause)
+			}
+		})
 	}
+	running.Wait()
 }
 
-// learn updates the learner until ctx ends. If reading fails, the last state holds; retry_worker_journal_up shows it.
-func (s *service) learn(ctx, _ context.Context) {
-	every(ctx, learnPause, func(within context.Context) {
-		if err := s.learner.Refresh(within, s.clock.Now()); err != nil && ctx.Err() == nil {
-			s.log.Debug("outcomes could not be read; decisions go by what was learnt before", zap.Error(err))
-		}
-		s.findNew(within)
-	})
+// learn updates the learner and looks for new causes. If reading fails, the last state holds; retry_worker_journal_up
+// shows it.
+func (s *service) learn(ctx context.Context) time.Duration {
+	if err := s.learner.Refresh(ctx, s.clock.Now()); err != nil && ctx.Err() == nil {
+		s.log.Debug("outcomes could not be read; decisions go by what was learnt before", zap.Error(err))
+	}
+	s.findNew(ctx)
+	return learnPause
 }
 
 // findNew counts and logs causes that are new or back, of which their teams are then notified (R34).
@@ -291,30 +285,19 @@ func (s *service) findNew(ctx context.Context) {
 	}
 }
 
-// every calls read now and at each tick until ctx ends. One call gets upkeepTime.
-func every(ctx context.Context, tick time.Duration, read func(within context.Context)) {
-	ticks := time.NewTicker(tick)
-	defer ticks.Stop()
-	for ctx.Err() == nil {
-		within, cancel := context.WithTimeout(ctx, upkeepTime)
-		read(within)
-		cancel()
-		select {
-		case <-ticks.C:
-		case <-ctx.Done():
-		}
-	}
-}
-
-// readFigures reads the figures that are the same in every replica. If reading fails, the last value stays;
-// retry_worker_journal_up shows it.
-func (s *service) readFigures(ctx context.Context, f *metrics.Figures) {
+// showFigures reads the figures that are the same in every replica, and has scrapes show them. If reading fails, the
+// last value stays; retry_worker_journal_up shows it.
+func (s *service) showFigures(ctx context.Context) time.Duration {
+	f := &s.figures
 	f.Read, f.Policies = s.clock.Now(), s.policies().Names()
 	if sums, err := s.store.Sums(ctx, statistics.FirstSlot(f.Read)); err == nil { // a tenth of a second
 		f.KPIs = statistics.All(sums, f.Policies, f.Read)
 	}
 	if counts, err := s.store.DeadLetterCounts(ctx, journal.DeadLetterFilter{State: deadletter.AllStates}); err == nil {
 		f.DeadLetters = counts
+	}
+	if f.Due == nil {
+		f.Due = map[string][]deadletter.Count{}
 	}
 	for within, span := range metrics.DueWithin() {
 		soon := journal.DeadLetterFilter{DueSince: f.Read, DueUntil: f.Read.Add(span)}
@@ -335,16 +318,19 @@ func (s *service) readFigures(ctx context.Context, f *metrics.Figures) {
 			destinations[i].Name = s.destinationLabel(destinations[i].Name)
 		}
 	}
+	s.metrics.Show(f)
+	return gaugePause
 }
 
-func (s *service) logHead(ctx context.Context) {
+func (s *service) logHead(ctx context.Context) time.Duration {
 	head, err := s.store.Head(ctx)
 	if err != nil {
 		s.log.Warn("the ledger's head could not be read", zap.Error(err))
-		return
+		return headPause
 	}
 	s.log.Info("ledger head, for `retry-worker audit verify --head`", zap.String("event", "ledger_head"),
 		zap.Stringer("head", head), zap.Int64("records", head.Record))
+	return headPause
 }
 
 // logUntold logs the teams that are not notified of their dead letters.
@@ -355,11 +341,11 @@ func (s *service) logUntold() {
 	}
 }
 
-// purge deletes records older than RETENTION. It reports whether that is refused until the clock is right or a person
-// confirms it.
-func (s *service) purge(ctx context.Context) (refused bool) {
+// purge deletes records older than RETENTION, unless that is refused until the clock is right or a person confirms it.
+func (s *service) purge(ctx context.Context) time.Duration {
+	s.logUntold()
 	if s.settings.Retention <= 0 {
-		return false // no retention is set
+		return purgePause // no retention is set
 	}
 	deleted, note := 0, ""
 	mine, err := s.store.Lease(ctx, purgeLease, s.settings.WorkerName, purgePause/2)
@@ -378,5 +364,8 @@ func (s *service) purge(ctx context.Context) (refused bool) {
 		s.log.Info("old records purged, their digests stay", zap.Int("records", deleted),
 			zap.Duration("retention", s.settings.Retention))
 	}
-	return note != ""
+	if note != "" {
+		return purgeAgain
+	}
+	return purgePause
 }

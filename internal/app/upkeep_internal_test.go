@@ -17,6 +17,7 @@ import (
 	"retry-worker/internal/journal"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/notify"
+	"retry-worker/internal/statistics"
 	"retry-worker/internal/store"
 	"retry-worker/internal/testkit"
 )
@@ -48,7 +49,7 @@ func TestGaugesDuringAPurge(t *testing.T) {
 		a := &App{store: p, clock: clock.Machine{}, metrics: metrics.New(metrics.Build{}), log: zap.NewNop(),
 			settings: config.Settings{Retention: time.Hour}, catalogue: catalogue.Default}
 		ends, end := context.WithCancel(t.Context())
-		go (&service{App: a, gates: new(gate.Gates), notices: new(notify.Sink)}).upkeep(ends, ends)
+		go (&service{App: a, learner: statistics.NewLearner(p), gates: new(gate.Gates), notices: new(notify.Sink)}).upkeep(ends, ends)
 		time.Sleep(4*gaugePause + time.Second)
 		end()
 		synctest.Wait()

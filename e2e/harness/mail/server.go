@@ -7,16 +7,12 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
-	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
-	"mime/multipart"
-	"mime/quotedprintable"
 	"net"
 	"net/mail"
-	"net/textproto"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -151,7 +147,7 @@ type Message struct {
 	From string
 	// Subject is decoded.
 	Subject string
-	// Text is that of all its parts, decoded.
+	// Text is Raw decoded.
 	Text string
 	// Raw is the mail as it was received, headers included.
 	Raw []byte
@@ -181,34 +177,16 @@ func parse(raw []byte) (Message, error) {
 	}
 	subject, wrong := new(mime.WordDecoder).DecodeHeader(m.Header.Get("Subject"))
 	to, err := m.Header.AddressList("Envelope-To")
-	var text strings.Builder
-	err = errors.Join(wrong, err, decode(&text, textproto.MIMEHeader(m.Header), m.Body))
-	return Message{To: to, From: strings.Trim(m.Header.Get("Return-Path"), "<>"), Subject: subject, Text: text.String(), Raw: raw}, err
+	from := strings.Trim(m.Header.Get("Return-Path"), "<>")
+	return Message{To: to, From: from, Subject: subject, Text: decode(raw), Raw: raw}, errors.Join(wrong, err)
 }
 
-// decode adds the text of a body, or of all its parts.
-func decode(text *strings.Builder, header textproto.MIMEHeader, body io.Reader) error {
-	switch strings.ToLower(header.Get("Content-Transfer-Encoding")) {
-	case "quoted-printable":
-		body = quotedprintable.NewReader(body)
-	case "base64":
-		body = base64.NewDecoder(base64.StdEncoding, body)
-	}
-	kind, parameters, err := mime.ParseMediaType(header.Get("Content-Type"))
-	if err != nil || !strings.HasPrefix(kind, "multipart/") {
-		_, err = io.Copy(text, body)
-		return err
-	}
-	for parts := multipart.NewReader(body, parameters["boundary"]); ; {
-		part, err := parts.NextRawPart()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err == nil {
-			err = decode(text, part.Header, part)
-		}
-		if err != nil {
-			return err
-		}
-	}
+var escaped = regexp.MustCompile(`=(\r?\n|[0-9A-F]{2})`)
+
+// decode decodes quoted-printable, in which all parts of a mail are.
+func decode(raw []byte) string {
+	return escaped.ReplaceAllStringFunc(string(raw), func(e string) string {
+		b, _ := hex.DecodeString(strings.TrimSpace(e[1:])) // nothing at the soft end of a line
+		return string(b)
+	})
 }

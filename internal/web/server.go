@@ -39,8 +39,7 @@ func Listen(open Opener, addr, what, setting string, handler http.Handler, c Cer
 	if err != nil {
 		return nil, fmt.Errorf("listen for %s: %w; choose another %s", what, err, setting)
 	}
-	guarded := &guard{Listener: listener, peers: peers, of: map[netip.Prefix]int{}}
-	s := &Server{what: what, listener: guarded, served: make(chan struct{}), http: &http.Server{
+	s := &Server{what: what, listener: listener, served: make(chan struct{}), http: &http.Server{
 		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10,
 		// These bound a connection's memory: the defaults allow megabytes, and hundreds of streams. Browsers open six
@@ -48,7 +47,7 @@ func Listen(open Opener, addr, what, setting string, handler http.Handler, c Cer
 		HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 6, MaxReadFrameSize: 16 << 10,
 			MaxReceiveBufferPerConnection: 64 << 10, MaxReceiveBufferPerStream: 32 << 10},
 	}}
-	guarded.watch(s.http)
+	(&guard{peers: peers, from: map[net.Conn]netip.Prefix{}}).watch(s.http)
 	serve := s.http.Serve
 	if c != nil {
 		s.http.TLSConfig = configOf(c)
@@ -164,141 +163,31 @@ type Peers struct {
 	Crowded func(netip.Addr)
 }
 
-// guard is a listener that no peer can occupy. When it is full, or a network has its share, it closes the connection
-// that has been longest without a request marked by Keep; if all have one, it refuses the new one. Safe for concurrent
-// use.
+// guard keeps peers from occupying a server. When it is full, or a network has its share, it closes the connection that
+// has been longest without a request marked by Keep; if all have one, it closes the new one. Safe for concurrent use.
 type guard struct {
-	net.Listener
 	peers Peers
 
 	mu    sync.Mutex
-	count int
-	of    map[netip.Prefix]int // each network's share of count
-	spare []*conn              // those that may be closed, the oldest in front
+	from  map[net.Conn]netip.Prefix // the network of each open connection
+	spare []net.Conn                // those that may be closed, the oldest in front
 }
 
-// conn is a connection that the guard let in.
-type conn struct {
-	net.Conn
-	guard  *guard
-	from   netip.Prefix
-	closed bool
-}
-
-// Accept returns the next connection that admit lets in, and closes the others.
-func (g *guard) Accept() (net.Conn, error) {
-	for {
-		c, err := g.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		peer := Address(c.RemoteAddr().String())
-		t := &conn{Conn: c, guard: g, from: Network(peer)}
-		admitted, crowded := g.admit(t, within(g.peers.Proxies, peer))
-		if crowded && g.peers.Crowded != nil {
-			g.peers.Crowded(peer)
-		}
-		if admitted {
-			return t, nil
-		}
-		_ = c.Close() // nothing was sent yet
-	}
-}
-
-// admit counts a connection if there is room or room can be made; crowded reports whether there was none.
-func (g *guard) admit(t *conn, proxy bool) (admitted, crowded bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.of[t.from] >= mostOfOneAddress && !proxy {
-		if crowded = true; !g.makeRoom(func(o *conn) bool { return o.from == t.from }) {
-			return false, true
-		}
-	}
-	if g.count >= mostConnections {
-		if crowded = true; !g.makeRoom(func(*conn) bool { return true }) {
-			return false, true
-		}
-	}
-	g.count++
-	g.of[t.from]++
-	g.spare = append(g.spare, t)
-	return true, crowded
-}
-
-// makeRoom closes the oldest spare connection among those, and reports whether there was one.
-func (g *guard) makeRoom(those func(*conn) bool) bool {
-	n := slices.IndexFunc(g.spare, those)
-	if n < 0 {
-		return false
-	}
-	t := g.spare[n]
-	g.drop(t)
-	_ = t.Conn.Close()
-	return true
-}
-
-// drop stops counting a connection.
-func (g *guard) drop(t *conn) {
-	if t.closed {
-		return
-	}
-	t.closed = true
-	g.keep(t)
-	g.count--
-	if g.of[t.from]--; g.of[t.from] == 0 {
-		delete(g.of, t.from)
-	}
-}
-
-// keep takes a connection out of those that may be closed.
-func (g *guard) keep(t *conn) {
-	g.spare = slices.DeleteFunc(g.spare, func(o *conn) bool { return o == t })
-}
-
-// Close closes the connection and frees its place. Idempotent.
-func (t *conn) Close() error {
-	t.guard.mu.Lock()
-	t.guard.drop(t)
-	t.guard.mu.Unlock()
-	return t.Conn.Close()
-}
-
-// setSpare records whether a connection may be closed for another.
-func (t *conn) setSpare(is bool) {
-	t.guard.mu.Lock()
-	defer t.guard.mu.Unlock()
-	t.guard.keep(t)
-	if is && !t.closed {
-		t.guard.spare = append(t.guard.spare, t)
-	}
-}
-
-// Keep marks a request as authenticated: its connection is not closed in favour of another until it is
-// answered. Keep does nothing for a request that no Server of this package serves.
-func Keep(r *http.Request) {
-	if t, is := r.Context().Value(connKey{}).(*conn); is {
-		t.setSpare(false)
-	}
-}
-
-type connKey struct{}
-
-// connOf returns the guard's connection under c, with TLS or without.
-func connOf(c net.Conn) *conn {
-	if t, ok := c.(*tls.Conn); ok {
-		c = t.NetConn()
-	}
-	return c.(*conn)
-}
-
-// watch makes s report idle connections, link each request to its connection, and believe the proxies' header.
+// watch makes g follow the connections of s, link each request to its own, and believe the proxies' header.
 func (g *guard) watch(s *http.Server) {
 	s.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		return context.WithValue(ctx, connKey{}, connOf(c))
+		return context.WithValue(ctx, keepKey{}, func() { g.setSpare(c, false) })
 	}
 	s.ConnState = func(c net.Conn, state http.ConnState) {
-		if state == http.StateIdle { // the answer has been sent
-			connOf(c).setSpare(true)
+		switch state {
+		case http.StateNew:
+			g.admit(c)
+		case http.StateIdle: // the answer has been sent
+			g.setSpare(c, true)
+		case http.StateClosed:
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.drop(c)
 		}
 	}
 	next := s.Handler
@@ -312,6 +201,86 @@ func (g *guard) watch(s *http.Server) {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// admit counts a new connection if there is room or room can be made, and closes it otherwise.
+func (g *guard) admit(c net.Conn) {
+	peer := Address(c.RemoteAddr().String())
+	network, share, room, crowded := Network(peer), 0, true, false
+	defer func() {
+		if crowded && g.peers.Crowded != nil {
+			g.peers.Crowded(peer)
+		}
+	}()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, n := range g.from {
+		if n == network {
+			share++
+		}
+	}
+	if share >= mostOfOneAddress && !within(g.peers.Proxies, peer) {
+		room, crowded = g.makeRoom(func(o net.Conn) bool { return g.from[o] == network }), true
+	}
+	if room && len(g.from) >= mostConnections {
+		room, crowded = g.makeRoom(func(net.Conn) bool { return true }), true
+	}
+	if room {
+		g.from[c], g.spare = network, append(g.spare, c)
+	} else {
+		cut(c)
+	}
+}
+
+// makeRoom closes the oldest spare connection among those, and reports whether there was one.
+func (g *guard) makeRoom(those func(net.Conn) bool) bool {
+	n := slices.IndexFunc(g.spare, those)
+	if n < 0 {
+		return false
+	}
+	c := g.spare[n]
+	g.drop(c)
+	cut(c)
+	return true
+}
+
+// cut closes a connection without the farewell of TLS, for which a peer could let it wait.
+func cut(c net.Conn) {
+	if t, is := c.(*tls.Conn); is {
+		c = t.NetConn()
+	}
+	_ = c.Close()
+}
+
+// drop stops counting a connection.
+func (g *guard) drop(c net.Conn) {
+	g.keep(c)
+	delete(g.from, c)
+}
+
+// keep takes a connection out of those that may be closed.
+func (g *guard) keep(c net.Conn) {
+	g.spare = slices.DeleteFunc(g.spare, func(o net.Conn) bool { return o == c })
+}
+
+// setSpare records whether a connection may be closed for another.
+func (g *guard) setSpare(c net.Conn, is bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.keep(c)
+	if _, open := g.from[c]; is && open {
+		g.spare = append(g.spare, c)
+	}
+}
+
+type keepKey struct{}
+
+// Keep marks a request as authenticated: its connection is not closed in favour of another until it is
+// answered. Keep does nothing for a request that no Server of this package serves.
+func Keep(r *http.Request) {
+	if keep, is := r.Context().Value(keepKey{}).(func()); is {
+		keep()
+	}
 }
 
 // client returns the client that a proxy asks for: the last address of X-Forwarded-For that is no proxy's. It returns

@@ -9,7 +9,6 @@ package decision
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 	"time"
 
@@ -207,16 +206,11 @@ func (d *Decision) schedule(p *Policy, backoff *BackoffRule, f *Failure) {
 }
 
 // plan sets the time of the retry: after the backoff, or when the destination opens (R29). It gives up if that is after
-// the claim's deadline or the total limit. An extra wait (see waits) never makes it give up.
+// the claim's deadline or the total limit. The retry is later if the destination asked for that (R37), or is expected
+// back later, unless it would then be too late.
 func (d *Decision) plan(p *Policy, f *Failure) {
-	var why, closed string
-	all, n := d.waits(p, f)
-	for _, w := range slices.Backward(all[:n]) {
-		why, closed = w.why, d.open(p, f, w.until)
-		if !d.isMissed(f) && !d.isBeyond(p, f) {
-			break
-		}
-	}
+	at := d.AnalysedAt.Add(d.Backoff.Delay)
+	closed := d.open(p, f, at)
 	switch {
 	case d.isMissed(f):
 		d.RetryCount-- // this retry is not made
@@ -228,8 +222,23 @@ func (d *Decision) plan(p *Policy, f *Failure) {
 		d.giveUp(MaxRetriesExceeded, ReasonTimeLimit, p.LimitTeam, "Time limit of "+text.Duration(p.TotalLimit)+" reached")
 		return
 	}
-	d.RetryReason = d.Sentence() + d.taught() + why + closed
-	d.SuccessProbability = f.SuccessProbability
+	d.RetryReason, d.SuccessProbability = d.Sentence()+d.taught(), f.SuccessProbability
+	wait := func(until time.Time, why string) {
+		sooner := d.NextRetryTime
+		at = until
+		if later := d.open(p, f, until); d.isMissed(f) || d.isBeyond(p, f) {
+			d.NextRetryTime = sooner
+		} else {
+			d.RetryReason, closed = d.RetryReason+why+Instant(until), later
+		}
+	}
+	if told := d.AnalysedAt.Add(time.Duration(Minutes(f.told(d.AnalysedAt))) * time.Minute); told.After(at) {
+		wait(told, "; told to wait until ")
+	}
+	if back := d.stretched(p, f, at); !back.IsZero() {
+		wait(back, "; "+f.Destination+" is down and expected back by ")
+	}
+	d.RetryReason += closed
 }
 
 // Sentence returns the RetryReason of R8 for the outcome, without additions.
@@ -244,30 +253,6 @@ func (d *Decision) Sentence() string {
 		return "Transient error, retry " + strconv.FormatInt(d.RetryCount, 10) + " of " + most
 	}
 	return "Unknown error, retry " + strconv.FormatInt(d.RetryCount, 10) + " of " + most
-}
-
-// wait is a time of the retry, and the reason if it is later than the backoff.
-type wait struct {
-	until time.Time
-	why   string
-}
-
-// waits returns n times of the retry, each later than the one before: after the backoff, when the destination asked to be
-// tried again (R37), and when it is expected back.
-func (d *Decision) waits(p *Policy, f *Failure) (all [3]wait, n int) {
-	last := wait{until: d.AnalysedAt.Add(d.Backoff.Delay)}
-	add := func(w wait) {
-		last, all[n] = w, w
-		n++
-	}
-	add(last)
-	if told := d.AnalysedAt.Add(time.Duration(Minutes(f.told(d.AnalysedAt))) * time.Minute); told.After(last.until) {
-		add(wait{told, "; told to wait until " + Instant(told)})
-	}
-	if back := d.stretched(p, f, last.until); !back.IsZero() {
-		add(wait{back, last.why + "; " + f.Destination + " is down and expected back by " + Instant(back)})
-	}
-	return all, n
 }
 
 // open sets NextRetryTime to wanted, or to a time in the next opening if the destination is closed then. It returns the

@@ -86,7 +86,7 @@ func (c *Catalogue) Effective() []byte { return bytes.Clone(c.effective) }
 // Parse makes a catalogue from content, at most 1 MiB of YAML in UTF-8. If content is wrong, the error is an *Error,
 // and source begins each of its lines. Parse does not keep content.
 func Parse(source string, content []byte) (*Catalogue, error) {
-	r := &reader{source: source, places: make(map[string]place), reported: make(map[string]bool)}
+	r := &reader{source: source, places: make(map[string]place)}
 	c := &Catalogue{Source: source, effective: bytes.Clone(content)}
 	var doc document
 	if r.document(content, &doc) {

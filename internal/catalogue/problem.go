@@ -66,13 +66,9 @@ func (r *reader) mismatch(path, expected string) {
 	r.problem(path, describe(r.at(path)), expected)
 }
 
-// problemAt reports the first problem of a field; later ones usually follow from it.
+// problemAt reports a problem of a field.
 func (r *reader) problemAt(line int, path, found, expected string) {
-	path, line = cmp.Or(path, fileField), max(line, 1)
-	if at := strconv.Itoa(line) + path; !r.reported[at] {
-		r.reported[at] = true
-		r.problems = append(r.problems, Problem{line, path, found, expected})
-	}
+	r.problems = append(r.problems, Problem{max(line, 1), cmp.Or(path, fileField), found, expected})
 }
 
 // line returns the line of the field at path, or of its nearest parent.
@@ -90,14 +86,16 @@ func (r *reader) nearest(path string) place {
 	}
 }
 
-// err returns the problems found, or nil.
+// err returns the problems found, or nil. Of a field it returns the first one, from which the others usually follow.
 func (r *reader) err() error {
 	if len(r.problems) == 0 {
 		return nil
 	}
-	slices.SortFunc(r.problems, func(a, b Problem) int { return cmp.Or(a.Line-b.Line, strings.Compare(a.Field, b.Field)) })
-	listed := r.problems[:min(len(r.problems), maxProblems)]
-	return &Error{r.source, slices.Clone(listed), len(r.problems) - len(listed)}
+	order := func(a, b Problem) int { return cmp.Or(a.Line-b.Line, strings.Compare(a.Field, b.Field)) }
+	slices.SortStableFunc(r.problems, order)
+	all := slices.CompactFunc(r.problems, func(a, b Problem) bool { return order(a, b) == 0 })
+	listed := all[:min(len(all), maxProblems)]
+	return &Error{r.source, slices.Clone(listed), len(all) - len(listed)}
 }
 
 // quote returns a text for messages: one line, not too long, without credentials in addresses and without what

@@ -22,8 +22,6 @@ type reader struct {
 	// places holds the place of each field by path.
 	places   map[string]place
 	problems []Problem
-	// reported holds the lines and paths of problems.
-	reported map[string]bool
 	// effective is the built-in catalogue with the file merged into it; nil if the file does not extend it.
 	effective []byte
 }

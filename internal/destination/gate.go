@@ -52,7 +52,7 @@ func (g *Gate) Due(now time.Time) (released []Release, givenUp []Held, probe boo
 			return released, givenUp, g.asks(now)
 		}
 		if kind != Test {
-			turn.Canary = g.Queue.byTurn()[0].Claim
+			turn.Canary = g.Queue.turns[0].Claim
 		}
 		h, _ := g.Queue.Remove(turn.Canary)
 		r := Release{Held: h, Kind: kind, At: now, Outage: g.Outage}

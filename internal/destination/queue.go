@@ -49,9 +49,8 @@ func (h *Held) giveUpAt() time.Time {
 // Queue holds the claims that wait for one destination. Its zero value is empty. It is not safe for concurrent use.
 type Queue struct {
 	claims map[int64]*Held
-	// turns holds the claims in the order of their turns, once it is sorted.
-	turns  []*Held
-	sorted bool
+	// turns holds the claims in the order of their turns.
+	turns []*Held
 	// endsAt is the earliest instant at which a claim may have to be given up; zero means never.
 	endsAt time.Time
 }
@@ -84,10 +83,7 @@ func (q *Queue) Add(h Held) {
 	if q.claims == nil {
 		q.claims = make(map[int64]*Held)
 	}
-	at := len(q.turns)
-	if q.sorted {
-		at, _ = slices.BinarySearchFunc(q.turns, &h, compareTurns)
-	}
+	at, _ := slices.BinarySearchFunc(q.turns, &h, compareTurns)
 	q.claims[h.Claim], q.turns = &h, slices.Insert(q.turns, at, &h)
 	q.endsAt = soonest(q.endsAt, h.giveUpAt())
 }
@@ -99,7 +95,7 @@ func (q *Queue) Remove(claim int64) (Held, bool) {
 		return Held{}, false
 	}
 	delete(q.claims, claim)
-	if at, _ := slices.BinarySearchFunc(q.byTurn(), h, compareTurns); at > 0 {
+	if at, _ := slices.BinarySearchFunc(q.turns, h, compareTurns); at > 0 {
 		q.turns = slices.Delete(q.turns, at, at+1)
 	} else {
 		q.turns[0], q.turns = nil, q.turns[1:]
@@ -113,7 +109,7 @@ func (q *Queue) GiveUp(now time.Time) (givenUp []Held) {
 		return nil
 	}
 	q.endsAt = time.Time{}
-	q.turns = slices.DeleteFunc(q.byTurn(), func(h *Held) bool {
+	q.turns = slices.DeleteFunc(q.turns, func(h *Held) bool {
 		if at := h.giveUpAt(); at.IsZero() || now.Before(at) {
 			q.endsAt = soonest(q.endsAt, at)
 			return false
@@ -125,15 +121,6 @@ func (q *Queue) GiveUp(now time.Time) (givenUp []Held) {
 	return givenUp
 }
 
-// byTurn returns all claims in the order of their turns.
-func (q *Queue) byTurn() []*Held {
-	if !q.sorted {
-		slices.SortFunc(q.turns, compareTurns)
-		q.sorted = true
-	}
-	return q.turns
-}
-
 // Len returns how many claims wait.
 func (q *Queue) Len() int { return len(q.claims) }
 
@@ -142,17 +129,18 @@ func (q *Queue) Has(claim int64) bool { return q.claims[claim] != nil }
 
 // replan takes over a changed calendar.
 func (q *Queue) replan(c *calendar.Calendar) {
-	q.sorted, q.endsAt = false, time.Time{}
+	q.endsAt = time.Time{}
 	for _, h := range q.turns {
 		h.plan(c)
 		q.endsAt = soonest(q.endsAt, h.giveUpAt())
 	}
+	slices.SortFunc(q.turns, compareTurns)
 }
 
 // Sum returns since when the first claim waits, the nearest SendBy, and the total value. It takes linear
 // time.
 func (q *Queue) Sum() (oldest, deadline time.Time, cents int64) {
-	for i, h := range q.byTurn() {
+	for i, h := range q.turns {
 		if i == 0 {
 			deadline = h.SendBy
 		}
@@ -164,7 +152,7 @@ func (q *Queue) Sum() (oldest, deadline time.Time, cents int64) {
 
 // Next returns the first n claims by turn.
 func (q *Queue) Next(n int) (next []Held) {
-	for _, h := range q.byTurn()[:min(n, q.Len())] {
+	for _, h := range q.turns[:min(n, q.Len())] {
 		next = append(next, *h)
 	}
 	return next
@@ -176,5 +164,5 @@ func (q *Queue) Canary() int64 {
 	if q.Len() == 0 {
 		return 0
 	}
-	return slices.MinFunc(q.byTurn(), func(a, b *Held) int { return cmp.Compare(b.RetriesLeft, a.RetriesLeft) }).Claim
+	return slices.MinFunc(q.turns, func(a, b *Held) int { return cmp.Compare(b.RetriesLeft, a.RetriesLeft) }).Claim
 }

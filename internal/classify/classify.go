@@ -178,7 +178,7 @@ func (c *Classifier) Read(message string, status int) (Match, Said) {
 	if c == nil {
 		return NoMatch, Said{}
 	}
-	s := c.search(message, status, false)
+	s := c.search(message, status)
 	defer s.free()
 	return s.result(), s.said
 }
@@ -188,7 +188,7 @@ func (c *Classifier) Explain(message string, status int) []Found {
 	if c == nil {
 		return nil
 	}
-	s := c.search(message, status, true)
+	s := c.search(message, status)
 	defer s.free()
 	all := make([]Found, 0, len(s.found))
 	for _, f := range s.found {

@@ -191,7 +191,7 @@ func (c *compiler) addWords(s string, u use) (expected string) {
 	return ""
 }
 
-// pattern is a bounded regular expression, tried only if nothing stronger was found.
+// pattern is a bounded regular expression.
 type pattern struct {
 	matcher int
 	*regexp.Regexp

@@ -34,9 +34,7 @@ type search struct {
 	asks    []int
 	// waiting caches the answer of waits.
 	waiting *bool
-	// explains makes the search keep everything that it finds.
-	explains bool
-	found    []finding
+	found   []finding
 }
 
 // role is what a needle is for.
@@ -89,8 +87,8 @@ var searches = sync.Pool{New: func() any { return new(search) }}
 
 // search weighs the evidence in a message. Of several tries the last decides, unless evidence of rank 1 or 2 is in any
 // of them; what the earlier ones tell counts, too. The caller frees the result.
-func (c *Classifier) search(message string, status int, explains bool) *search {
-	s := c.weigh(message, status, explains)
+func (c *Classifier) search(message string, status int) *search {
+	s := c.weigh(message, status)
 	if s.best != none && s.matchers[s.best].Rank <= TISS {
 		return s
 	}
@@ -98,7 +96,7 @@ func (c *Classifier) search(message string, status int, explains bool) *search {
 	if start == 0 {
 		return s
 	}
-	last := c.weigh(message[s.offsets[start]:], status, explains)
+	last := c.weigh(message[s.offsets[start]:], status)
 	if last.best == none {
 		last.free()
 		return s
@@ -109,9 +107,9 @@ func (c *Classifier) search(message string, status int, explains bool) *search {
 }
 
 // weigh searches a message without telling tries apart.
-func (c *Classifier) weigh(message string, status int, explains bool) *search {
+func (c *Classifier) weigh(message string, status int) *search {
 	s := searches.Get().(*search)
-	*s = search{Classifier: c, reading: s.reading, status: status, best: none, explains: explains,
+	*s = search{Classifier: c, reading: s.reading, status: status, best: none, found: s.found[:0],
 		hits: s.hits[:0], form: s.form[:0], places: s.places[:0], asks: s.asks[:0]}
 	s.read(message)
 	s.findCodes()
@@ -131,7 +129,7 @@ const mostKept = 64 << 10
 
 // free gives the memory back.
 func (s *search) free() {
-	s.Classifier, s.message, s.found = nil, "", nil
+	s.Classifier, s.message = nil, ""
 	if cap(s.plain) <= mostKept {
 		searches.Put(s)
 	}
@@ -211,20 +209,18 @@ func (s *search) takeThing(thing hit) {
 
 // add records a piece of evidence. lost says why it does not count; empty if it does.
 func (s *search) add(matcher int, where span, lost string) {
-	if s.explains {
-		s.found = append(s.found, finding{matcher, where, lost})
-	}
+	s.found = append(s.found, finding{matcher, where, lost})
 	if lost == "" && (s.best == none || matcher < s.best) {
 		s.best, s.where = matcher, where
 	}
 }
 
-// readPatterns tries the patterns that would be stronger than what was found.
+// readPatterns tries the patterns.
 func (s *search) readPatterns() {
 	reach := s.plain[:min(len(s.plain), patternReach)]
 	isThere := func(needed string) bool { return bytes.Contains(reach, []byte(needed)) }
 	for _, p := range s.patterns {
-		if s.best != none && p.matcher > s.best && !s.explains || p.needed != nil && !slices.ContainsFunc(p.needed, isThere) {
+		if p.needed != nil && !slices.ContainsFunc(p.needed, isThere) {
 			continue
 		}
 		for _, at := range p.FindAllIndex(reach, mostMatches) {

@@ -39,7 +39,7 @@ type piece struct {
 	RuleError // about this item, if it is invalid
 	Match
 	item string
-	kind numberKind
+	role role
 }
 
 // each returns the rules that r stands for. A rule without a name stands for one rule for each code: the code is its
@@ -95,15 +95,15 @@ func piecesOf(number int, r *Rule) (all []piece) {
 			if item == "" { // the schema refuses it
 				continue
 			}
-			p := piece{RuleError{number, list.Key, j, strconv.Quote(item), ""}, says, item, inText}
-			switch list.Key {
-			case "codes":
+			p := piece{RuleError{number, list.Key, j, strconv.Quote(item), ""}, says, item, roles[list.Key]}
+			switch p.role {
+			case codeRole:
 				p.Name = item
-			case "httpStatuses":
+			case statusRole:
 				all = append(all, p)
-				p.kind, p.Rank = besideText, min(r.Rank, TISS)
-			case "tissFaults", "tissCodes":
-				p.kind, p.Rank = tissCode, min(r.Rank, TISS)
+				p.role, p.Rank = besideRole, min(r.Rank, TISS)
+			case nameRole, tissRole:
+				p.Rank = min(r.Rank, TISS)
 			}
 			all = append(all, p)
 		}
@@ -111,23 +111,23 @@ func piecesOf(number int, r *Rule) (all []piece) {
 	return all
 }
 
-// roles of a rule's words, by the list that they are in.
-var roles = map[string]role{"tissFaults": nameRole, "phrases": phraseRole, "refusals": refusalRole,
-	"approvals": approvalRole, "things": thingRole}
+// roles of a rule's items, by the list that they are in.
+var roles = map[string]role{"codes": codeRole, "httpStatuses": statusRole, "tissFaults": nameRole, "tissCodes": tissRole,
+	"phrases": phraseRole, "refusals": refusalRole, "approvals": approvalRole, "things": thingRole, "patterns": patternRole}
 
 // add compiles a piece of a rule. If it is invalid, add returns what is expected in its place.
 func (c *compiler) add(p *piece) (expected string) {
 	number := len(c.matchers)
 	c.matchers = append(c.matchers, p.Match)
-	switch p.List {
-	case "codes":
+	switch p.role {
+	case codeRole:
 		c.addCode(p.item, p.Rank, number)
-	case "httpStatuses", "tissCodes":
-		c.addNumber(p.item, p.kind, number)
-	case "patterns":
+	case besideRole, statusRole, tissRole:
+		c.addNumber(p.item, p.role, number)
+	case patternRole:
 		return c.addPattern(p.item, number)
 	default:
-		return c.addWords(p.item, use{role: roles[p.List], matcher: number})
+		return c.addWords(p.item, use{role: p.role, matcher: number})
 	}
 	return ""
 }
@@ -141,7 +141,7 @@ func (c *compiler) refuse(e RuleError, expected string) {
 
 func (c *compiler) addCode(code string, rank Rank, number int) {
 	if isNumber(code) {
-		c.addNumber(code, asItCame, number)
+		c.addNumber(code, codeRole, number)
 		return
 	}
 	c.codes.add(code, use{matcher: number})
@@ -153,8 +153,8 @@ func (c *compiler) addCode(code string, rank Rank, number int) {
 }
 
 // addNumber lets matcher match a number, or a hundred of them if s ends in xx, unless an earlier matcher does.
-func (c *compiler) addNumber(s string, kind numberKind, matcher int) {
-	n := numberKey{kind, s}
+func (c *compiler) addNumber(s string, as role, matcher int) {
+	n := numberKey{as, s}
 	if _, taken := c.numbers[n]; !taken {
 		c.numbers[n] = matcher
 	}

@@ -10,32 +10,22 @@ import (
 
 // numberKey is a number, or a hundred of them such as 5xx, in one role.
 type numberKey struct {
-	kind   numberKind
+	role   role
 	digits string
 }
 
-// numberKind is the role in which a number matches.
-type numberKind int
-
-const (
-	asItCame   numberKind = iota // a whole number of the original message (R3)
-	besideText                   // the status beside the text
-	inText                       // a status in the text
-	tissCode                     // a code of table 38
-)
-
 // addNumber adds the evidence that a number in the message is, if it is any.
-func (s *search) addNumber(kind numberKind, digits string, where span) {
-	if matcher, ok := s.numbers[numberKey{kind, digits}]; ok {
+func (s *search) addNumber(as role, digits string, where span) {
+	if matcher, ok := s.numbers[numberKey{as, digits}]; ok {
 		s.add(matcher, where, "")
 	}
 }
 
 // statusMatcher returns the stronger matcher of a status and of its hundred, or none.
-func (c *Classifier) statusMatcher(kind numberKind, digits string) int {
+func (c *Classifier) statusMatcher(as role, digits string) int {
 	best := none
 	for _, n := range [...]string{digits, digits[:1] + "xx"} {
-		if matcher, ok := c.numbers[numberKey{kind, n}]; ok && (best == none || matcher < best) {
+		if matcher, ok := c.numbers[numberKey{as, n}]; ok && (best == none || matcher < best) {
 			best = matcher
 		}
 	}
@@ -44,17 +34,17 @@ func (c *Classifier) statusMatcher(kind numberKind, digits string) int {
 
 // readNumbers looks at the whole numbers of the message.
 func (s *search) readNumbers() {
-	eachNumber(s.message, func(from, to int) { s.addNumber(asItCame, s.message[from:to], span{from, to}) })
+	eachNumber(s.message, func(from, to int) { s.addNumber(codeRole, s.message[from:to], span{from, to}) })
 	eachNumber(s.plain, func(from, to int) {
 		digits, where := string(s.plain[from:to]), s.inText(span{from, to})
 		switch {
 		case len(digits) == 4:
 			isCode, isDenial := isTISSCode(s.plain, from, to)
 			if isCode {
-				s.addNumber(tissCode, digits, where)
+				s.addNumber(tissRole, digits, where)
 			}
 			if isDenial {
-				s.addNumber(tissCode, digits[:2]+"xx", where)
+				s.addNumber(tissRole, digits[:2]+"xx", where)
 			}
 		case isStatus(s.plain, from, to):
 			if last := s.plain[s.latest.from:s.latest.to]; string(last) != digits {
@@ -71,7 +61,7 @@ func (s *search) readNumbers() {
 
 // addStatus adds a status found in the text. It counts as a refusal only if nothing else says that the fault passes.
 func (s *search) addStatus(digits string, where span) {
-	matcher, lost := s.statusMatcher(inText, digits), ""
+	matcher, lost := s.statusMatcher(statusRole, digits), ""
 	if matcher == none {
 		return
 	}

@@ -37,7 +37,7 @@ type search struct {
 	found   []finding
 }
 
-// role is what a needle is for.
+// role is what an item of a list is for.
 type role uint8
 
 const (
@@ -51,6 +51,11 @@ const (
 	perhapsRole              // tells that the portal may have taken the claim
 	notSentRole              // tells that the claim was not sent
 	waitRole                 // asks to wait
+	patternRole              // matches unless negated
+	codeRole                 // matches in the original message (R3)
+	besideRole               // is the status beside the text
+	statusRole               // is a status in the text
+	tissRole                 // is a code of table 38
 )
 
 // none is the matcher of a needle that belongs to no rule.
@@ -115,7 +120,7 @@ func (c *Classifier) weigh(message string, status int) *search {
 	s.findCodes()
 	s.needles.each(s.text, func(u use, from, to int) { s.take(u, s.wordsBefore(from), s.wordsBefore(to)) })
 	s.refuse()
-	if matcher := s.statusMatcher(besideText, strconv.Itoa(status)); matcher != none {
+	if matcher := s.statusMatcher(besideRole, strconv.Itoa(status)); matcher != none {
 		s.add(matcher, beside, "")
 	}
 	s.readNumbers()

@@ -237,7 +237,7 @@ func (s *Service) startable(ctx context.Context, c journal.BulkCommand, before s
 	}
 	f := c.Filter
 	f.Now = s.now()
-	order := OpenQuery(f, before.Through)
+	order, _ := NewQuery(f, "", 1) // only a cursor can make it fail
 	slices.SortFunc(now.open, func(a, b Item) int { return order.Compare(new(a.Place()), new(b.Place())) })
 	for i := range now.open {
 		items = append(items, now.open[i].Record)

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -38,34 +37,18 @@ type Query struct {
 	// Sort is the order. Now is the first page's instant in milliseconds, by which all pages judge deadlines.
 	Sort string
 	Now  int64
-	// Before bounds records: only smaller ones match.
-	Before int64
 	// After is the place that the page follows; nil for the first page.
 	After *journal.Place
 	Limit int
-	// Since (inclusive) and Until (exclusive) bound the instant of creation in milliseconds (Milli). They are the least
-	// and the greatest int64 if the filter has no bound.
-	Since, Until int64
-	// Searches reports whether the filter has a search text. Then ID, one of Prefixes, or Words must match.
-	Searches bool
-	// ID is a dead letter's; empty for none.
-	ID string
-	// Prefixes are beginnings of a subject's id; none is empty.
-	Prefixes []string
-	// Words must each be in the cause's pattern or reason; none is empty.
-	Words []string
+	// ID, one of Prefixes or Words must match if the filter has a search text; without one all three are empty. ID is a
+	// dead letter's, Prefixes are beginnings of a subject's id, and Words must each be in the cause's pattern or reason.
+	ID              string
+	Prefixes, Words []string
 }
 
 // NewQuery reads a filter and a cursor; limit is clamped to 1 to MostItems. The error is ErrBadCursor.
 func NewQuery(f journal.DeadLetterFilter, cursor string, limit int) (*Query, error) {
-	p := &Query{Filter: f, Sort: SortOf(&f), Now: journal.Milli(f.Now), Before: math.MaxInt64,
-		Limit: min(max(limit, 1), MostItems), Since: math.MinInt64, Until: math.MaxInt64}
-	if !f.Since.IsZero() {
-		p.Since = journal.CeilMilli(f.Since)
-	}
-	if !f.Until.IsZero() {
-		p.Until = journal.CeilMilli(f.Until)
-	}
+	p := &Query{Filter: f, Sort: SortOf(&f), Now: journal.Milli(f.Now), Limit: min(max(limit, 1), MostItems)}
 	switch state := journal.DeadLetterState(f.State); {
 	case state == "":
 		p.States = []journal.DeadLetterState{journal.DeadLetterOpen}
@@ -86,24 +69,12 @@ func NewQuery(f journal.DeadLetterFilter, cursor string, limit int) (*Query, err
 	return p, nil
 }
 
-// OpenQuery returns the query of a bulk run's filter: open dead letters with a record of at most through.
-func OpenQuery(f journal.DeadLetterFilter, through int64) *Query {
-	f.State = ""
-	q, _ := NewQuery(f, "", 1) // only a cursor can make it fail
-	q.Before = max(through, through+1)
-	return q
-}
-
-// Aged reports whether the instant of creation is bounded.
-func (p *Query) Aged() bool { return p.Since > math.MinInt64 || p.Until < math.MaxInt64 }
-
 // search splits the search text into ID, Prefixes and Words.
 func (p *Query) search() {
 	q := p.Filter.Search()
 	if q == "" {
 		return
 	}
-	p.Searches = true
 	if id, err := uuid.Parse(q); err == nil && len(q) == len(id.String()) {
 		p.ID = id.String()
 	}
@@ -123,23 +94,6 @@ func (p *Query) list(kind string) []byte {
 	f.State, f.Since, f.Until, f.FollowUp = "", time.Time{}, time.Time{}, time.Time{}
 	name, _ := json.Marshal([]any{kind, p.States, f, given}) // strings and booleans cannot fail
 	return name
-}
-
-// AfterPrefix returns the least string, byte by byte, above all that begin with prefix; false if there is none. It is
-// valid UTF-8 if prefix is.
-func AfterPrefix(prefix string) (string, bool) {
-	for end := len(prefix); end > 0; {
-		r, size := utf8.DecodeLastRuneInString(prefix[:end])
-		end -= size
-		switch {
-		case r == utf8.MaxRune:
-		case r+1 == 0xD800: // surrogates are no characters
-			return prefix[:end] + "\uE000", true
-		default:
-			return prefix[:end] + string(r+1), true
-		}
-	}
-	return "", false
 }
 
 // ErrBadCursor refuses a text that is no cursor, or another list's.

@@ -91,7 +91,7 @@ func (m *Memory) found(p *deadletter.Query, k *journal.KeyedDeadLetter) bool {
 		(f.FollowUp.IsZero() || !d.Assigned.FollowUpAt.IsZero() && d.Assigned.FollowUpAt.Before(f.FollowUp)) &&
 		(f.DueUntil.IsZero() || at.Deadline >= journal.CeilMilli(f.DueSince) && at.Deadline < journal.CeilMilli(f.DueUntil)) &&
 		d.Record > f.After && (p.After == nil || p.Compare(&at, p.After) > 0)
-	return fits && (!p.Searches || d.ID == p.ID || m.tells(d.Fingerprint, p.Words) ||
+	return fits && (len(p.Prefixes) == 0 || d.ID == p.ID || m.tells(d.Fingerprint, p.Words) ||
 		slices.ContainsFunc(p.Prefixes, func(prefix string) bool { return strings.HasPrefix(k.Subject.ID, prefix) }))
 }
 

@@ -89,8 +89,9 @@ func (r *Reader) DeadLettersOpen(
 			}
 			upTo = head.Record
 		}
-		w := s.finds(deadletter.OpenQuery(f, upTo))
-		w.and("d.state = 'open'")
+		p, _ := deadletter.NewQuery(f, "", 1) // only a cursor can fail
+		w := s.finds(p)
+		w.and("d.state = 'open' AND d.record <= ?", upTo)
 		open, err = collect(s, "SELECT "+letterColumns+" FROM dead_letters d "+
 			"JOIN subjects s ON s.key = d.subject"+w.String()+" ORDER BY d.record LIMIT ?", append(w.args, limit),
 			func(scan scanner, i *deadletter.Item) error { return scanDeadLetter(scan, &i.Subject, &i.DeadLetter) })

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -76,13 +75,13 @@ func (d *Dialect) finds(p *deadletter.Query) (w where) {
 	if f.After != 0 {
 		w.and("d.record > ?", f.After)
 	}
-	if p.Before != math.MaxInt64 {
-		w.and("d.record < ?", p.Before)
+	if !f.Since.IsZero() {
+		w.and("d.at >= ?", journal.CeilMilli(f.Since))
 	}
-	if p.Aged() {
-		w.and("d.at >= ? AND d.at < ?", p.Since, p.Until)
+	if !f.Until.IsZero() {
+		w.and("d.at < ?", journal.CeilMilli(f.Until))
 	}
-	if p.Searches {
+	if len(p.Prefixes) > 0 {
 		w.add(d.searched(p))
 	}
 	return w
@@ -108,16 +107,9 @@ func (d *Dialect) searched(p *deadletter.Query) (w where) {
 		one.and("d.fingerprint IN (SELECT id FROM fingerprints"+words.String()+")", words.args...)
 	}
 	one.and("d.record IN (SELECT record FROM dead_letters WHERE id = ?)", p.ID)
-	var begins where
 	for _, prefix := range p.Prefixes {
-		if end, ok := deadletter.AfterPrefix(prefix); ok {
-			begins.and("s.id >= ? AND s.id < ?", prefix, end)
-		} else {
-			begins.and("s.id >= ?", prefix)
-		}
+		one.and("EXISTS (SELECT 1 FROM subjects s WHERE s.key = d.subject AND "+d.Contains+"(s.id, ?) = 1)", prefix)
 	}
-	one.and("EXISTS (SELECT 1 FROM subjects s WHERE s.key = d.subject AND ("+strings.Join(begins.conditions, " OR ")+"))",
-		begins.args...)
 	w.and("("+strings.Join(one.conditions, " OR ")+")", one.args...)
 	return w
 }

@@ -75,10 +75,8 @@ func (j *Journal) Run(stop, kill context.Context) {
 			case i := <-j.queue:
 				c.carry = append(c.carry, i)
 			case <-marks.C:
-				if len(c.queue) == 0 { // otherwise the marks go with the items that wait
-					c.mark(kill)
-					c.ask(stop, kill)
-				}
+				c.mark(kill)
+				c.ask(stop, kill)
 				continue
 			case <-stop.Done():
 				continue
@@ -216,7 +214,7 @@ func (c *committer) transact(kill context.Context, t *transaction) (err error) {
 
 // decide runs the transaction in the store.
 func (c *committer) decide(ctx context.Context, t *transaction) error {
-	lookups := lookupsOf(t.items)
+	lookups, place := lookupsOf(t.items)
 	c.mu.Lock()
 	t.marks, t.saved = slices.Clone(c.answered[:min(len(c.answered), maxMarks)]), nil
 	c.mu.Unlock()
@@ -224,17 +222,13 @@ func (c *committer) decide(ctx context.Context, t *transaction) error {
 		b := newBatch(c.now(), head, c.publish)
 		b.identities = c.key
 		b.changes.Link.Answered = upTo(head.Record, t.marks)
-		known := make(map[Subject]*History, len(lookups))
-		for n := range lookups {
-			known[lookups[n].Subject] = &histories[n]
-		}
 		for _, i := range t.items {
 			h := &History{}
 			if (i.lookup != Lookup{}) {
-				h, histories = &histories[0], histories[1:]
+				h = &histories[place[i.lookup.of()]]
 			}
 			if i.cause != (Subject{}) { // includes what this transaction teaches
-				h.Teaching = known[i.cause].Taught
+				h.Teaching = histories[place[Lookup{Subject: i.cause}]].Taught
 			}
 			if i.refused = i.ctx.Err(); i.refused == nil {
 				i.refused = i.apply(b, h)
@@ -261,21 +255,22 @@ func (j *Journal) certain(ctx context.Context, changes *Changes, err error) erro
 	return err
 }
 
-// lookupsOf returns the items' lookups, then those of the causes that they ask for.
-func lookupsOf(items []*item) []Lookup {
-	lookups := make([]Lookup, 0, len(items))
-	for _, i := range items {
-		if (i.lookup != Lookup{}) {
-			lookups = append(lookups, i.lookup)
+// lookupsOf returns the items' lookups, then those of the causes that they ask for, and the place of each by what it is of.
+func lookupsOf(items []*item) (lookups []Lookup, place map[Lookup]int) {
+	place = make(map[Lookup]int, len(items))
+	add := func(l Lookup) {
+		if _, known := place[l.of()]; !known && l != (Lookup{}) {
+			place[l.of()] = len(lookups)
+			lookups = append(lookups, l)
 		}
 	}
 	for _, i := range items {
-		known := func(l Lookup) bool { return l.Subject == i.cause } // an item may teach it
-		if i.cause != (Subject{}) && !slices.ContainsFunc(lookups, known) {
-			lookups = append(lookups, Lookup{Subject: i.cause})
-		}
+		add(i.lookup)
 	}
-	return lookups
+	for _, i := range items { // an item may teach a cause
+		add(Lookup{Subject: i.cause})
+	}
+	return lookups, place
 }
 
 // down closes the gate, fails the items and waits until the store can be written again. Items that come meanwhile fail

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"retry-worker/internal/clock"
 	"retry-worker/internal/worker"
 )
 
@@ -196,27 +195,17 @@ func refusedModel(name, said string) error {
 		"version takes", name, at, reason)
 }
 
-const (
-	// busyPause is the pause before a busy gateway is asked again.
-	busyPause = 100 * time.Millisecond
-	// newestVersion of a process.
-	newestVersion = -1
-)
+// newestVersion of a process.
+const newestVersion = -1
 
-// Create starts an instance of the newest version of a process and returns its key. variables is a JSON object. It
-// tries again until ctx ends while the gateway is busy.
+// Create starts an instance of the newest version of a process and returns its key. variables is a JSON object.
 func (c *Client) Create(ctx context.Context, processID, variables string) (int64, error) {
-	for {
-		r, err := c.gateway.CreateProcessInstance(ctx,
-			&pb.CreateProcessInstanceRequest{BpmnProcessId: processID, Version: newestVersion, Variables: variables})
-		switch {
-		case err == nil:
-			return r.ProcessInstanceKey, nil
-		case status.Code(err) != codes.ResourceExhausted || ctx.Err() != nil:
-			return 0, fmt.Errorf("start an instance of %s: %w", processID, err)
-		}
-		clock.Machine{}.Rest(ctx, busyPause)
+	r, err := c.gateway.CreateProcessInstance(ctx,
+		&pb.CreateProcessInstanceRequest{BpmnProcessId: processID, Version: newestVersion, Variables: variables})
+	if err != nil {
+		return 0, fmt.Errorf("start an instance of %s: %w", processID, err)
 	}
+	return r.ProcessInstanceKey, nil
 }
 
 // noSuch is a job type that no model uses.

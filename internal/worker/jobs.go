@@ -37,7 +37,7 @@ type kind struct {
 	waits bool
 	// variables lists what handle reads.
 	variables func(decision.Policies) []string
-	// handle returns a job's reply. After an error the job is rejected or handed back (Handlers.refuse).
+	// handle returns a job's reply. After an error the job is rejected or handed back (task.refuse).
 	handle func(*task, context.Context) (Reply, error)
 }
 

@@ -1,7 +1,8 @@
 // Package worker takes jobs from a process engine, decides what follows each job's failure, and answers.
 //
-// The way of a job: loop.go activates it, analyze.go parses, decides and builds the reply, reply.go delivers the reply
-// until the job's deadline. The engine is behind the Engine interface; nothing here depends on which engine it is.
+// The way of a job: loop.go activates it, jobs.go gives it to the use case of its type, which returns a reply, and
+// reply.go delivers that until the job's deadline. The engine is behind the Engine interface; nothing here depends on
+// which engine it is.
 package worker
 
 import (

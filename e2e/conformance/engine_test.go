@@ -40,7 +40,7 @@ type engine struct {
 	clock   bool // it can be moved
 	own     bool // the development engine
 
-	board     harness.Board
+	mu        sync.Mutex
 	incidents map[int64][]incident // by process instance
 	lost      error                // why the records are read no more
 }
@@ -259,7 +259,9 @@ func (e *engine) follow(t *testing.T, ours *development.Engine) {
 	reading.Go(func() {
 		var wrong error
 		err := ours.Follow(ctx, func(line []byte) { wrong = errors.Join(wrong, e.take(line)) })
-		e.board.Change(func() { e.lost = errors.Join(wrong, err) })
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.lost = errors.Join(wrong, err)
 	})
 	t.Cleanup(func() {
 		cancel()
@@ -278,6 +280,8 @@ func (e *engine) take(line []byte) error {
 	}
 	i := incident{key: record.Key}
 	err := json.Unmarshal(record.Value, &i)
-	e.board.Change(func() { e.incidents[i.ProcessInstanceKey] = append(e.incidents[i.ProcessInstanceKey], i) })
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.incidents[i.ProcessInstanceKey] = append(e.incidents[i.ProcessInstanceKey], i)
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/wait"
 )
 
 const (
@@ -234,7 +235,9 @@ func (p *play) incident(instance int64, number int, errorType, element string) (
 		return incident{}
 	}
 	var lost error
-	p.engine.board.Until(p.ctx, func() bool {
+	wait.Within(wait.Limit, func() bool {
+		p.engine.mu.Lock()
+		defer p.engine.mu.Unlock()
 		of := p.engine.incidents[instance]
 		if lost = p.engine.lost; len(of) > number {
 			found = of[number]

@@ -109,7 +109,7 @@ func (s *processes) command(database string, args ...string) string {
 func (s *processes) expectCounters() {
 	s.t.Helper()
 	want := make(counts)
-	s.history.Look(func() {
+	s.history.look(func() {
 		for _, i := range s.history.instances {
 			i.countInto(want, true)
 		}

@@ -16,6 +16,7 @@ import (
 	"retry-worker/internal/config"
 	"retry-worker/internal/notify"
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/wait"
 )
 
 // TestANewCauseIsToldOnce: six claims fail of a cause that nobody has seen. The worker is killed once it has found that, and
@@ -33,7 +34,7 @@ func TestANewCauseIsToldOnce(t *testing.T) {
 			return submissions.variables(s.claimID(i), failing(text, text, text, text, text, text), nil)
 		})
 		s.awaitAll(keys, "the claims to wait for their retry", (*instance).waiting)
-		w.Log.AwaitEvent(t, "new_cause")
+		wait.Until(t, "the log to tell of a new cause", func() bool { return strings.Contains(w.Log.Text(), `"event":"new_cause"`) })
 		if metrics := w.get(t, w.Ops+"/metrics"); !strings.Contains(metrics, `retry_worker_new_causes_total{policy="tiss-submission"} 1`) {
 			t.Error("it is not counted")
 		}

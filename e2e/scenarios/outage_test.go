@@ -185,7 +185,7 @@ func (s *world) passUntil(end time.Time, met func(*instance) bool) {
 		if s.clock.Now().After(end) {
 			s.t.Fatalf("not all is done at %v", end)
 		}
-		s.history.Look(func() { so = s.all(s.keys, met) })
+		s.history.look(func() { so = s.all(s.keys, met) })
 	}
 }
 

@@ -6,9 +6,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
-	"retry-worker/e2e/harness"
 	"retry-worker/internal/engine"
 	"retry-worker/internal/worker"
 )
@@ -139,7 +139,7 @@ func (i *instance) clone() instance {
 
 // history is what the engine did, over all its restarts.
 type history struct {
-	harness.Board
+	sync.Mutex
 	instances map[int64]*instance
 	jobs      map[int64]*job
 	locals    map[int64]map[string]string // variables of tasks, by the scope's key
@@ -147,11 +147,18 @@ type history struct {
 
 // take takes events of the engine.
 func (h *history) take(events []engine.Event) {
-	h.Change(func() {
+	h.look(func() {
 		for i := range events {
 			h.read(&events[i])
 		}
 	})
+}
+
+// look calls f while nothing changes otherwise.
+func (h *history) look(f func()) {
+	h.Lock()
+	defer h.Unlock()
+	f()
 }
 
 func (h *history) read(r *engine.Event) {

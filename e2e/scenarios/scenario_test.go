@@ -60,7 +60,7 @@ func (s *scenario) tell() {
 	}
 	const most = 10
 	shown := 0
-	s.history.Look(func() {
+	s.history.look(func() {
 		for _, key := range s.keys {
 			if i := s.history.instances[key]; i != nil && !i.over() && shown < most {
 				s.t.Log(i.describe())
@@ -124,7 +124,10 @@ func (s *scenario) id(kind string, n int) string {
 // await waits until the engine has done something.
 func (s *scenario) await(what string, met func() bool) {
 	s.t.Helper()
-	s.history.Await(s.t, what, met)
+	wait.Until(s.t, what, func() (so bool) {
+		s.history.look(func() { so = met() })
+		return so
+	})
 }
 
 // until waits until something holds that nobody tells of, or fails with what there was instead. In a bubble it holds when
@@ -164,7 +167,7 @@ func (s *scenario) awaitEnded(keys ...int64) {
 // instance is how the engine has an instance now.
 func (s *scenario) instance(key int64) (i instance) {
 	s.t.Helper()
-	s.history.Look(func() {
+	s.history.look(func() {
 		if s.history.instances[key] == nil {
 			s.t.Fatalf("the engine has no instance %d", key)
 		}

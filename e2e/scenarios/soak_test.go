@@ -1,7 +1,6 @@
 package scenarios
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/postgres"
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/wait"
 )
 
 const (
@@ -112,10 +112,10 @@ func (s *processes) soak(store string, length time.Duration) {
 	rate := float64(len(keys)) / time.Since(begun).Seconds()
 	fmt.Print(soaked{store, length, samples}.table())
 	for range soakDrain {
-		ctx, cancel := context.WithTimeout(s.t.Context(), 250*time.Millisecond)
-		over := s.history.Until(ctx, func() bool { return s.all(keys, (*instance).over) })
-		cancel()
-		if over {
+		if wait.Within(250*time.Millisecond, func() (over bool) {
+			s.history.look(func() { over = s.all(keys, (*instance).over) })
+			return over
+		}) {
 			break
 		}
 		s.advanceTo(s.clock.Now().Add(soakStep))

@@ -21,13 +21,21 @@ const (
 // awaited and, by last, what there was instead.
 func Until(t testing.TB, what string, holds func() bool, last ...func() string) {
 	t.Helper()
-	deadline := time.Now().Add(Limit)
+	if !Within(Limit, holds) {
+		t.Fatalf("not seen within %v: %s%s", Limit, what, said(last))
+	}
+}
+
+// Within returns when holds reports true, or that long has passed. It reports whether holds did.
+func Within(d time.Duration, holds func() bool) bool {
+	deadline := time.Now().Add(d)
 	for pause := firstPause; !holds(); pause = min(2*pause, longest) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not seen within %v: %s%s", Limit, what, said(last))
+			return false
 		}
 		time.Sleep(pause)
 	}
+	return true
 }
 
 func said(last []func() string) (text string) {

@@ -63,15 +63,20 @@ const maxBytes = 1 << 20
 var defaultYAML []byte
 
 // Default returns the embedded catalogue. Safe for concurrent use.
-func Default() *Catalogue { return parseDefault() }
+func Default() *Catalogue {
+	parseDefault.Do(func() {
+		var err error
+		if parsedDefault, err = Parse(DefaultSource, defaultYAML); err != nil {
+			panic(err) // cannot be: a test reads what is embedded
+		}
+	})
+	return parsedDefault
+}
 
-var parseDefault = sync.OnceValue(func() *Catalogue {
-	c, err := Parse(DefaultSource, defaultYAML)
-	if err != nil {
-		panic(err) // cannot be: a test reads what is embedded
-	}
-	return c
-})
+var (
+	parseDefault  sync.Once
+	parsedDefault *Catalogue
+)
 
 // Untold returns the teams without an e-mail address or a webhook, in alphabetical order.
 func (c *Catalogue) Untold() []decision.Team {

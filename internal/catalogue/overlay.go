@@ -47,15 +47,6 @@ func builtInRoot() *yaml.Node {
 	return doc.Content[0]
 }
 
-// builtInPolicies returns the names of the embedded catalogue's policies.
-func builtInPolicies() (names []string) {
-	root := builtInRoot()
-	for pair := range slices.Chunk(root.Content[indexOf(root, "policies")+1].Content, 2) {
-		names = append(names, pair[0].Value)
-	}
-	return names
-}
-
 // encode writes a catalogue as YAML.
 func encode(root *yaml.Node) []byte {
 	var b bytes.Buffer

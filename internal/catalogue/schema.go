@@ -44,15 +44,12 @@ var compiler = sync.OnceValue(func() *jsonschema.Compiler {
 	return c
 })
 
-// missing says what is expected where a key of path is not there. Who forgot the extends, or wrote a built-in policy's
-// name wrong, misses many keys of one cause.
-func (r *reader) missing(path, key string) string {
-	if path == "" && key == "version" {
-		return "1; or \"extends: " + builtIn + "\", where the file holds only what differs"
-	}
+// missing says what is expected where a key of path is not there. Who wrote a built-in policy's name wrong misses many
+// keys of one cause.
+func (r *reader) missing(path string) string {
 	policy, ok := strings.CutPrefix(path, "policies.")
 	if ok && !strings.Contains(policy, ".") && r.effective != nil {
-		if near := text.Nearest(policy, builtInPolicies()); near != "" {
+		if near := text.Nearest(policy, Default().Policies.Names()); near != "" {
 			return "this key of a new policy (did you mean " + near + "?)"
 		}
 	}
@@ -66,7 +63,7 @@ func (r *reader) refuse(e *jsonschema.ValidationError) {
 	switch k := e.ErrorKind.(type) {
 	case *kind.Required:
 		for _, key := range k.Missing {
-			r.problem(join(path, key), "nothing", cmp.Or(broken.Title, r.missing(path, key)))
+			r.problem(join(path, key), "nothing", cmp.Or(broken.Title, r.missing(path)))
 		}
 	case *kind.AdditionalProperties:
 		for _, key := range k.Properties {

@@ -209,27 +209,32 @@ func (d *Decision) schedule(p *Policy, backoff *BackoffRule, f *Failure) {
 // the claim's deadline or the total limit. The retry is later if the destination asked for that (R37), or is expected
 // back later, unless it would then be too late.
 func (d *Decision) plan(p *Policy, f *Failure) {
+	until, limit := f.Deadline, p.TimeLimit(f.Destination, d.FirstFailure)
+	if until.IsZero() || !limit.IsZero() && limit.Before(until) {
+		until = limit
+	}
+	isAfter := func(end time.Time) bool { return !end.IsZero() && d.NextRetryTime.After(end) }
 	at := d.AnalysedAt.Add(d.Backoff.Delay)
-	closed := d.open(p, f, at)
+	closed := d.open(p, f, at, until)
 	switch {
-	case d.isMissed(f):
+	case isAfter(f.Deadline):
 		d.RetryCount-- // this retry is not made
 		d.giveUp(MaxRetriesExceeded, ReasonDeadline, p.LimitTeam, "Deadline "+Instant(f.Deadline)+" cannot be met")
 		return
-	case d.isBeyond(p, f):
+	case isAfter(limit):
 		d.RetryCount--
 		d.Catalogue = p.Catalogue
 		d.giveUp(MaxRetriesExceeded, ReasonTimeLimit, p.LimitTeam, "Time limit of "+text.Duration(p.TotalLimit)+" reached")
 		return
 	}
 	d.RetryReason, d.SuccessProbability = d.Sentence()+d.taught(), f.SuccessProbability
-	wait := func(until time.Time, why string) {
+	wait := func(later time.Time, why string) {
 		sooner := d.NextRetryTime
-		at = until
-		if later := d.open(p, f, until); d.isMissed(f) || d.isBeyond(p, f) {
+		at = later
+		if still := d.open(p, f, later, until); isAfter(until) {
 			d.NextRetryTime = sooner
 		} else {
-			d.RetryReason, closed = d.RetryReason+why+Instant(until), later
+			d.RetryReason, closed = d.RetryReason+why+Instant(later), still
 		}
 	}
 	if told := d.AnalysedAt.Add(time.Duration(Minutes(f.told(d.AnalysedAt))) * time.Minute); told.After(at) {
@@ -255,34 +260,20 @@ func (d *Decision) Sentence() string {
 	return "Unknown error, retry " + strconv.FormatInt(d.RetryCount, 10) + " of " + most
 }
 
-// open sets NextRetryTime to wanted, or to a time in the next opening if the destination is closed then. It returns the
-// addition to RetryReason that says so; empty if it is open.
-func (d *Decision) open(p *Policy, f *Failure, wanted time.Time) (closed string) {
+// open sets NextRetryTime to wanted or, if the destination is closed then, to a time in the next opening, before until
+// if that can be. It returns the addition to RetryReason that says so; empty if it is open.
+func (d *Decision) open(p *Policy, f *Failure, wanted, until time.Time) (closed string) {
 	d.NextRetryTime = wanted
 	c := p.Destinations.Of(f.Destination).Calendar
 	if c.IsOpen(wanted) {
 		return ""
 	}
-	until := f.Deadline
-	if limit := p.TimeLimit(f.Destination, d.FirstFailure); until.IsZero() || !limit.IsZero() && limit.Before(until) {
-		until = limit
-	}
 	d.NextRetryTime = p.Open(f.Destination, d.SubjectID, d.RetryCount, wanted, until)
-	if p.Precision() == time.Second {
-		d.NextRetryTime = wholeMinutes(c, d.AnalysedAt, d.NextRetryTime, until)
+	whole := d.AnalysedAt.Add(time.Duration(Minutes(d.Wait())) * time.Minute)
+	if p.Precision() == time.Second && c.IsOpen(whole) && (until.IsZero() || !whole.After(until)) {
+		d.NextRetryTime = whole
 	}
 	return "; closed at " + Instant(wanted) + ": " + c.Why(wanted)
-}
-
-// isMissed reports whether the next retry would come later than the claim's deadline.
-func (d *Decision) isMissed(f *Failure) bool {
-	return !f.Deadline.IsZero() && d.NextRetryTime.After(f.Deadline)
-}
-
-// isBeyond reports whether the next retry would come later than the total limit allows.
-func (d *Decision) isBeyond(p *Policy, f *Failure) bool {
-	return p.TotalLimit > 0 && d.NextRetryTime.Sub(d.FirstFailure) > p.TotalLimit && // cheap test first
-		d.NextRetryTime.After(p.TimeLimit(f.Destination, d.FirstFailure))
 }
 
 // RejectedBy returns the decision for an input that was refused (R11).

@@ -1,10 +1,6 @@
 package decision
 
-import (
-	"time"
-
-	"retry-worker/internal/calendar"
-)
+import "time"
 
 // Open returns at or, if the destination is closed then, a time in the first half of its next opening. The time depends
 // on subject and count alone, so it is the same each time. It is not after until (zero: no limit), unless the opening
@@ -17,16 +13,6 @@ func (p *Policy) Open(destination, subject string, count int64, at, until time.T
 	}
 	spread := time.Duration(p.draw(subject, count) * float64(to.Room(next, until)))
 	return next.Add(spread.Truncate(time.Second)).UTC()
-}
-
-// wholeMinutes rounds at up so that the wait since from is whole minutes, if c is open then and until is kept; otherwise
-// it returns at.
-func wholeMinutes(c *calendar.Calendar, from, at, until time.Time) time.Time {
-	rounded := from.Add(time.Duration(Minutes(at.Sub(from))) * time.Minute)
-	if c.IsOpen(rounded) && (until.IsZero() || !rounded.After(until)) {
-		return rounded
-	}
-	return at
 }
 
 // TimeLimit returns the end of the total limit for a first failure at an instant; zero if there is none. Hours in which

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -59,22 +58,11 @@ func (h *health) reject(err error) {
 	h.shown.Rejection = err
 }
 
-// figures records the key figures, and the teams that could not be notified yet: for each team and channel, the address
-// that has waited longest.
+// figures records what was read for the metrics.
 func (h *health) figures(f *metrics.Figures) {
-	var failed []console.Notice
-	for _, w := range f.Notices {
-		known := slices.ContainsFunc(failed, func(n console.Notice) bool {
-			return n.Team == w.Team && n.Way == string(w.Channel)
-		})
-		if w.Failure != "" && !known {
-			failed = append(failed,
-				console.Notice{Team: w.Team, Way: string(w.Channel), Since: w.Since, Failure: w.Failure})
-		}
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.shown.Notices, h.shown.KPIs = failed, f.KPIs
+	h.shown.Notices, h.shown.KPIs, h.shown.Backlog = f.Notices, f.KPIs, f.Pending
 }
 
 // snapshot returns what the pages show.

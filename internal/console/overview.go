@@ -10,6 +10,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/notify"
 	"retry-worker/internal/statistics"
 )
 
@@ -134,18 +135,25 @@ func each[T, V any](all []T, of func(*T) V) []V {
 // mostUntold bounds the failed notices that the overview names.
 const mostUntold = 3
 
-// health returns the state of the worker's parts, with the messages that wait in the outbox and the oldest of the
-// notices that have not reached their team; nil for whoever is no admin.
+// health returns the state of the worker's parts, with the messages that wait in the outbox and, for each team and
+// channel, the notice that has failed to reach it for longest; nil for whoever is no admin.
 func (p *Pages) health(v *visit) view {
 	if v.who.Role != access.Admin {
 		return nil
 	}
-	h, backlog, waiting := p.Health(), must(v.o.Backlog(v.r.Context())), int64(0)
-	for _, n := range backlog {
+	h, waiting := p.Health(), int64(0)
+	for _, n := range h.Backlog {
 		waiting += n
 	}
-	return view{"Engine": h.Engine, "Journal": h.Journal, "Rejection": h.Rejection, "Backlog": backlog, "Waiting": waiting,
-		"Notices": h.Notices[:min(len(h.Notices), mostUntold)], "Grafana": p.Grafana, "Untold": v.Teams(v.Catalogue.Untold())}
+	var untold []notify.Waiting
+	for _, n := range h.Notices {
+		same := func(other notify.Waiting) bool { return n.Team == other.Team && n.Channel == other.Channel }
+		if n.Failure != "" && !slices.ContainsFunc(untold, same) && len(untold) < mostUntold {
+			untold = append(untold, n)
+		}
+	}
+	return view{"Engine": h.Engine, "Journal": h.Journal, "Rejection": h.Rejection, "Backlog": h.Backlog, "Waiting": waiting,
+		"Notices": untold, "Grafana": p.Grafana, "Untold": v.Teams(v.Catalogue.Untold())}
 }
 
 // down returns how many portals are down, for pages to warn of; 0 on the portals' own pages, and for strangers.

@@ -16,6 +16,7 @@ import (
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/console"
 	"retry-worker/internal/guard"
+	"retry-worker/internal/notify"
 	"retry-worker/internal/statistics"
 	"retry-worker/internal/testkit"
 )
@@ -29,7 +30,7 @@ type site struct {
 	lang   string
 	header http.Header
 	// untold are the notices that could not be sent.
-	untold []console.Notice
+	untold []notify.Waiting
 	// claim is the hospital's own page of one.
 	claim string
 	// down is an engine that does not answer.
@@ -57,8 +58,12 @@ func (s *site) links(operate, grafana string) {
 		all, _ := statistics.KPIs(ctx, w.Memory, s.catalogue.Policies.Names(), "", w.Now()) // none while the store is down
 		return all
 	}
+	backlog := func() map[string]int64 {
+		waiting, _ := w.Memory.Backlog(ctx)
+		return waiting
+	}
 	s.pages = console.New(console.Options{Now: w.Now, Zone: brasilia, Catalogue: func() *catalogue.Catalogue { return s.catalogue }, Log: zap.NewNop(), Operate: operate, Grafana: grafana, Claim: s.claim, Health: func() console.Health {
-		return console.Health{Journal: console.Signal{Known: true, Up: true}, Engine: console.Signal{Known: true, Up: !s.down, Since: since}, Notices: s.untold, KPIs: figures()}
+		return console.Health{Journal: console.Signal{Known: true, Up: true}, Engine: console.Signal{Known: true, Up: !s.down, Since: since}, Notices: s.untold, Backlog: backlog(), KPIs: figures()}
 	}})
 	s.pages.Open(w.Memory, guard.New(w.Services()))
 }

@@ -2,7 +2,6 @@
 package console
 
 import (
-	"context"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -20,9 +19,9 @@ import (
 	"retry-worker/internal/access"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/deadletter"
-	"retry-worker/internal/decision"
 	"retry-worker/internal/guard"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/notify"
 	"retry-worker/internal/statistics"
 )
 
@@ -227,8 +226,6 @@ type Source interface {
 	journal.Reader
 	journal.Archive
 	deadletter.Reader
-	// Backlog returns the number of messages that wait in each queue of the outbox.
-	Backlog(ctx context.Context) (map[string]int64, error)
 }
 
 // Health is the state of the worker's parts.
@@ -237,20 +234,10 @@ type Health struct {
 	Journal, Engine Signal
 	// Rejection is why the catalogue's file is not in force; nil if it is.
 	Rejection error
-	// Notices are those that could not be sent so far, the oldest first.
-	Notices []Notice
+	// Notices wait to be sent, the oldest first. Backlog is the number of messages in each queue of the outbox.
+	Notices []notify.Waiting
+	Backlog map[string]int64
 	KPIs    []statistics.KPI
-}
-
-// Notice is a message to a team that waits because its last try failed.
-type Notice struct {
-	Team decision.Team
-	// Way is how it is sent: email or webhook.
-	Way string
-	// Since is when it was made.
-	Since time.Time
-	// Failure is the error of its last try, in one line.
-	Failure string
 }
 
 // Signal says whether something works. The zero value means that this is not known yet.

@@ -26,6 +26,7 @@ import (
 	"retry-worker/internal/destination"
 	"retry-worker/internal/guard"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/notify"
 	"retry-worker/internal/statistics"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/testkit/golden"
@@ -336,7 +337,11 @@ func (s *story) breaks(a *arguments) (string, error) {
 		s.down = false
 		s.world.SetEngineUp(s.world.Now())
 	case a.Words["mail"]:
-		s.untold = slices.Repeat([]console.Notice{{Team: "cadastro", Way: "email", Since: s.world.Now().Add(-20 * time.Minute), Failure: "mail.hospital.example:25: connection refused <b>"}}, int(a.Number("times")))
+		s.untold = nil
+		for i := range a.Number("times") {
+			s.untold = append(s.untold, notify.Waiting{Team: []decision.Team{"cadastro", "faturamento", "ti", "atendimento"}[i%4], Channel: notify.Email,
+				Since: s.world.Now().Add(-20 * time.Minute), Failure: "mail.hospital.example:25: connection refused <b>"})
+		}
 	}
 	return "", nil
 }

@@ -85,12 +85,6 @@ func (v *visit) contextFields(policy string) (fields []decision.ContextField) {
 	return fields
 }
 
-// contextFilter is the part of the filter form that asks for a context value. Without any context there are no Fields.
-type contextFilter struct {
-	Fields []option
-	Value  string
-}
-
 // contextQuery returns a request's filter by context (journal.DeadLetterFilter), from one field or from the form's two.
 func contextQuery(q url.Values) string {
 	if field, value := plain(q.Get("field"), maxQueryBytes), plain(q.Get("value"), maxQueryBytes); field != "" && value != "" {
@@ -99,17 +93,17 @@ func contextQuery(q url.Values) string {
 	return plain(q.Get("context"), 2*maxQueryBytes)
 }
 
-func (v *visit) contextFilter(f *journal.DeadLetterFilter) (c contextFilter) {
+// contextFilter returns the part of the filter form that asks for a context value. Without any context there are no Fields.
+func (v *visit) contextFilter(f *journal.DeadLetterFilter) view {
 	variable, value, _ := strings.Cut(f.Context, "=")
-	c.Value = value
 	names := []string{variable}
 	for _, field := range v.contextFields(f.Policy) {
 		if field.Type == decision.ContextText || field.Type == decision.ContextNumber {
 			names = append(names, field.Variable)
 		}
 	}
-	c.Fields = options(names, variable, func(name string) string { return v.contextLabel(f.Policy, name) })
-	return c
+	label := func(name string) string { return v.contextLabel(f.Policy, name) }
+	return view{"Fields": options(names, variable, label), "Value": value}
 }
 
 func (v *visit) contextValue(c *decision.ContextValue) string {

@@ -252,48 +252,34 @@ func (v *visit) next(at place, id string, more ...field) (to, next, number strin
 	return at.Subject(items[n].Subject, more...), items[n].ID, number
 }
 
-// around is what a claim's page knows of the list that the reader came from.
-type around struct {
-	// List is the address of that list, Next that of the claim that follows, if any does. Forms' addresses end in Place.
-	List, Next, Place string
-	// Number says which of the list's claims it is; empty if that is not known.
-	Number string
-	// Done is what the reader has just decided on the claim before; nil if he came another way.
-	Done *done
-}
-
-// done is a decision that the reader has just taken on another claim.
-type done struct {
-	Subject journal.Subject
-	URL     string
-	// Text says what was done. Undo is the address that undoes it, by its Record; empty if it is done for good.
-	Text, Undo string
-	Record     int64
-}
-
-// around returns what surrounds a claim in the reader's list, by the id of its dead letter; id is empty if it has none.
-func (v *visit) around(id string) around {
+// around returns what a claim's page shows of the list that the reader came from, by the id of the claim's dead letter,
+// empty if it has none: the addresses of the list and of the claim that follows, and which of its claims this is. Forms'
+// addresses end in Place. Done is what the reader has just decided on the claim before, with the address that undoes it.
+func (v *visit) around(id string) view {
 	at := v.place()
-	a := around{List: at.list()}
+	a := view{"List": at.list(), "Next": "", "Number": "", "Place": "", "Done": nil}
 	if at == nil {
 		return a
 	}
-	a.Place = "?" + url.Values{"list": {at.encoded()}}.Encode()
+	a["Place"] = "?" + url.Values{"list": {at.encoded()}}.Encode()
 	to, next, number := v.next(at, id)
-	if a.Number = number; next != id {
-		a.Next = to
+	if a["Number"] = number; next != id {
+		a["Next"] = to
 	}
 	before, err := v.o.Show(v.r.Context(), v.r.URL.Query().Get("after"))
 	if journal.RefusalOf(err) != nil { // there is none
 		return a
 	}
 	check(err)
+	done := view{"Subject": before.Subject, "URL": at.Subject(before.Subject), "Undo": "", "Record": before.Later.Record}
 	switch later := &before.Later; {
 	case later.By == v.who.Name:
-		a.Done = &done{before.Subject, at.Subject(before.Subject), v.T("review.later." + string(later.Verb)),
-			"/dead-letters/" + before.ID + "/undo" + a.Place, later.Record}
+		done["Text"], done["Undo"] = v.T("review.later."+string(later.Verb)), "/dead-letters/"+before.ID+"/undo"+a["Place"].(string)
 	case before.Review.By == v.who.Name && before.State != journal.DeadLetterOpen:
-		a.Done = &done{Subject: before.Subject, URL: at.Subject(before.Subject), Text: v.T("review.done." + v.Did(&before.Review))}
+		done["Text"] = v.T("review.done." + v.Did(&before.Review))
+	default:
+		return a
 	}
+	a["Done"] = done
 	return a
 }

@@ -13,7 +13,6 @@ import (
 	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
-	"retry-worker/internal/guard"
 	"retry-worker/internal/journal"
 )
 
@@ -177,26 +176,19 @@ func (v *visit) readTeam() {
 	}
 }
 
-// assigned fills the form that changes who has an open dead letter (R35).
-type assigned struct {
-	guard.Colleagues
-	// To, Day and Said fill the form: as it was sent, if it was refused.
-	To, Day, Said string
-}
-
-// assigned returns the form that changes who has an open dead letter.
-func (v *visit) assigned(d *journal.DeadLetter) assigned {
-	a := assigned{Colleagues: v.o.Colleagues(d.Team), To: cmp.Or(d.Assigned.Assignee, v.who.Name)}
+// assignForm returns the form that changes who has an open dead letter (R35), as it was sent if it was refused.
+func (v *visit) assignForm(d *journal.DeadLetter) view {
+	known, to, day, said := v.o.Colleagues(d.Team), cmp.Or(d.Assigned.Assignee, v.who.Name), "", ""
 	if at := d.Assigned.FollowUpAt; !at.IsZero() {
-		a.Day = at.In(v.zone).Format(time.DateOnly)
+		day = at.In(v.zone).Format(time.DateOnly)
 	}
-	if s := v.Sent; s.Verb == "assignment" {
-		a.To, a.Day, a.Said = s.form.Get("assignee"), s.form.Get("followUp"), s.form.Get("text")
+	if s := &v.Sent; s.Verb == "assignment" {
+		to, day, said = s.form.Get("assignee"), s.form.Get("followUp"), s.form.Get("text")
 	}
-	if !slices.Contains(append(a.Names, "", journal.Nobody), a.To) { // show one who may no longer have it, too
-		a.Names = append(a.Names, a.To)
+	if !slices.Contains(append(known.Names, "", journal.Nobody), to) { // show one who may no longer have it, too
+		known.Names = append(known.Names, to)
 	}
-	return a
+	return view{"Colleagues": known, "To": to, "Day": day, "Said": said}
 }
 
 // assign answers POST /dead-letters/{id}/assignment with assignee (me, nobody or a name). Its form also sends followUp

@@ -18,36 +18,6 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// letterData is the subject's latest dead letter, and what the reader may do about it.
-type letterData struct {
-	*journal.DeadLetter
-	assigned
-	Hint    string
-	Process deadletter.Process
-	// Advice is about its cause; nil unless retries hardly help.
-	Advice *advice
-	// MayNot says why the reader may decide nothing; empty if he may.
-	MayNot string
-	// Form is nil if there is nothing to decide.
-	Form *reviewForm
-	// JustDone reports whether the reader's own decision led here.
-	JustDone bool
-}
-
-// MayAccept reports whether the process can be told that the other side already has the claim (R33).
-func (l *letterData) MayAccept() bool { return l.Accepts && l.Process != deadletter.Nobody }
-
-// reviewForm is what may be decided on an open dead letter.
-type reviewForm struct {
-	// How is next, force or fresh; When is backoff or now. They are as sent, or as chosen at first. Wait is the policy's
-	// backoff in words; empty if the catalogue no longer has the policy.
-	How, When, Wait string
-	// Recent holds the reader's last reasons, a button each.
-	Recent recent
-	// MayRestart reports whether the reader may start all retries afresh.
-	MayRestart bool
-}
-
 func (p *Pages) subject(v *visit) *page {
 	return p.claim(v, journal.Subject{Tenant: cmp.Or(v.r.URL.Query().Get("tenant"), journal.DefaultTenant),
 		Policy: v.r.PathValue("policy"), ID: v.r.PathValue("id")})
@@ -65,10 +35,12 @@ func (p *Pages) claim(v *visit, s journal.Subject) *page {
 	if tenant == journal.DefaultTenant {
 		tenant = ""
 	}
-	var letter *letterData
+	var letter *journal.DeadLetter
+	var desk view
 	id := ""
 	if n := len(story.DeadLetters); n > 0 {
-		letter, id = v.letter(&story), story.DeadLetters[n-1].ID
+		letter = &story.DeadLetters[n-1]
+		desk, id = v.desk(letter, &story), letter.ID
 	}
 	failure, waits, operate, possibly := "", "", "", false
 	if n := len(story.Attempts); n > 0 {
@@ -83,7 +55,7 @@ func (p *Pages) claim(v *visit, s journal.Subject) *page {
 	return &page{name: "subject", section: "dead-letters", title: s.ID, summary: now.Status.Word + ". " + now.Means,
 		data: view{"V": v, "Subject": s, "Tenant": tenant, "Now": now, "Error": failure, "Possibly": possibly, "Waits": waits,
 			"Context": v.context(s.Policy, story.Context()), "Worth": v.Money(story.Context().Cents()),
-			"Deadline": v.Due(deadline(&story)), "Letter": letter, "Around": v.around(id),
+			"Deadline": v.Due(deadline(&story)), "Letter": letter, "Desk": desk, "Around": v.around(id),
 			"Steps": v.steps(&story, chapters), "Chapters": chapters, "Shown": shown,
 			"Operate": operate, "Claim": p.claimURL(s, story.Context()),
 			"Audit": address("/audit", field{"policy", s.Policy}, field{"id", s.ID}, field{"tenant", tenant})}}
@@ -189,29 +161,30 @@ func (v *visit) lastEpisode(s *standing, e *journal.Episode) {
 	}
 }
 
-// letter returns what the page shows of a story's last dead letter.
-func (v *visit) letter(story *journal.Story) *letterData {
-	d := &story.DeadLetters[len(story.DeadLetters)-1]
-	l := &letterData{DeadLetter: d, Process: v.o.Process(d), MayNot: v.mayNotDecide(d.Team),
-		JustDone: v.r.URL.Query().Get("done") == d.ID && !d.Review.At.IsZero() && d.State != journal.DeadLetterOpen}
+// desk returns what the reader may do about a story's last dead letter, and what helps to decide.
+func (v *visit) desk(d *journal.DeadLetter, story *journal.Story) view {
+	process := v.o.Process(d)
+	desk := view{"Process": process, "MayAccept": d.Accepts && process != deadletter.Nobody, "MayNot": v.mayNotDecide(d.Team),
+		"Hint": "", "Advice": nil, "Form": nil, "Assign": nil, // whether the reader's own decision led here:
+		"JustDone": v.r.URL.Query().Get("done") == d.ID && !d.Review.At.IsZero() && d.State != journal.DeadLetterOpen}
 	died := func(a journal.Attempt) bool { return a.Record == d.Record }
 	if i := slices.IndexFunc(story.Attempts, died); i >= 0 {
 		of := &story.Attempts[i].Decision
-		l.Hint = of.Hint(v.hint(story.Subject.Policy, of.MatchedRule))
+		desk["Hint"] = of.Hint(v.hint(story.Subject.Policy, of.MatchedRule))
 	}
 	if d.State != journal.DeadLetterOpen {
-		return l
+		return desk
 	}
-	l.assigned = v.assigned(d)
+	desk["Assign"] = v.assignForm(d)
 	if d.Fingerprint != "" {
 		c, err := v.o.Cause(v.r.Context(), d.Fingerprint)
 		check(unlessInvalid(err))
-		l.Advice = v.advice(&c, v.o.Prospects(&c)) // nil for an unknown cause
+		desk["Advice"] = v.advice(&c, v.o.Prospects(&c)) // nil for an unknown cause
 	}
 	if d.Later.By == "" {
-		l.Form = v.form(d, story)
+		desk["Form"] = v.reviewForm(d, story)
 	}
-	return l
+	return desk
 }
 
 // mayNot returns the text of a key, which says that the reader's role may not do something; empty if it may.
@@ -259,23 +232,25 @@ func (v *visit) hint(policy, matched string) string {
 	return v.Says(p.Rules.Named(matched).Hint)
 }
 
-func (v *visit) form(d *journal.DeadLetter, story *journal.Story) *reviewForm {
-	f := &reviewForm{When: deadletter.Backoff, Recent: v.recentReasons(),
-		MayRestart: v.who.May(access.Restart, string(d.Team))}
-	if d.Outcome == decision.PermanentError { // a person has corrected the cause
-		f.When = deadletter.Now
+// reviewForm returns what may be decided on an open dead letter: How is next, force or fresh, and When backoff or now, as
+// they were sent, or are chosen at first.
+func (v *visit) reviewForm(d *journal.DeadLetter, story *journal.Story) view {
+	how, when, wait := "", deadletter.Backoff, "" // beyond the limit the person must choose how
+	if d.Outcome == decision.PermanentError {     // a person has corrected the cause
+		when = deadletter.Now
 	}
 	if !d.AtLimit() {
-		f.How = "next" // beyond the limit the person must choose
+		how = "next"
 	}
-	if sent := v.Sent; sent.Verb == string(journal.BulkRetry) && sent.Wrong != "" {
-		f.How, f.When = sent.form.Get("how"), sent.form.Get("when")
+	if sent := &v.Sent; sent.Verb == string(journal.BulkRetry) && sent.Wrong != "" {
+		how, when = sent.form.Get("how"), sent.form.Get("when")
 	}
 	if p := v.Catalogue.Policies[story.Subject.Policy]; p != nil {
 		_, rule := p.Limits(deadletter.OwnPolicy(p, story, d.Episode))
-		f.Wait = v.wait(&rule, d.RetryCount)
+		wait = v.wait(&rule, d.RetryCount)
 	}
-	return f
+	return view{"How": how, "When": when, "Wait": wait, "Recent": v.recentReasons(),
+		"MayRestart": v.who.May(access.Restart, string(d.Team))}
 }
 
 // wait returns the range that jitter gives the wait before retry n, counted from 0.

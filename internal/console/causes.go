@@ -92,13 +92,6 @@ func (v *visit) causeRows(groups []deadletter.Group, f journal.DeadLetterFilter)
 	})
 }
 
-// advice suggests to teach a cause as permanent, for the team that acts at its policy's limit.
-type advice struct {
-	Cause, Says string
-	Team        decision.Team
-	May         bool // whether the reader may teach it, with one click
-}
-
 func causeURL(id string) string { return "/causes/" + id }
 
 // causePage answers GET /causes/{id}: what a cause is, what became of its retries, and what people taught.
@@ -135,14 +128,14 @@ func (l Lang) learnt(p journal.Prospects) string {
 // Advice says what became of a cause's retries, which hardly help, and what to do about it (R26).
 func (l Lang) Advice(p journal.Prospects) string { return l.learnt(p) + " " + l.T("cause.advice") }
 
-// advice returns the advice on a cause; nil for none.
-func (v *visit) advice(c *journal.Cause, learnt journal.Prospects) *advice {
+// advice suggests to teach a cause as permanent, for the team that acts at its policy's limit, because retries hardly
+// help; nil if there is no reason to.
+func (v *visit) advice(c *journal.Cause, learnt journal.Prospects) view {
 	p := v.Catalogue.Policies[c.Policy]
 	if p == nil || !learnt.Hopeless() || c.Taught != nil {
 		return nil
 	}
-	return &advice{Cause: c.ID, Says: v.learnt(learnt), Team: p.LimitTeam,
-		May: v.who.Role.May(access.Teach)}
+	return view{"Cause": c.ID, "Says": v.learnt(learnt), "Team": p.LimitTeam, "May": v.who.Role.May(access.Teach)}
 }
 
 // teach answers POST /causes/{id}/teach with classification, team and reason, and POST /causes/{id}/forget with reason;

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -174,7 +175,7 @@ func TestTheSuccessRate(t *testing.T) {
 			figure("tiss-submission", journal.SumExhaustedRetried, 1)),
 	} {
 		got := v.success(statistics.All(figures, nil, home0))
-		if got == nil || got.Policy+" "+got.Value+" "+got.Badge.Tone != want {
+		if badge, _ := got["Badge"].(Badge); fmt.Sprint(got["Policy"], " ", got["Value"], " ", badge.Tone) != want {
 			t.Errorf("got %+v, want %s", got, want)
 		}
 	}

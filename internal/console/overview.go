@@ -54,14 +54,9 @@ func (p *Pages) overview(v *visit) *page {
 			"Runs": each(active(recent), v.runRow), "Health": p.health(v)}}
 }
 
-// successRate is a policy's success rate (R19) of 24 hours.
-type successRate struct {
-	Policy, Value, Samples string
-	Badge                  Badge
-}
-
-// success returns the default policy's success rate, or else the first policy's that has one; nil if none has.
-func (v *visit) success(all []statistics.KPI) *successRate {
+// success returns the default policy's success rate of 24 hours (R19), or else the first policy's that has one; nil if
+// none has.
+func (v *visit) success(all []statistics.KPI) view {
 	var k *statistics.KPI
 	for i := range all {
 		if all[i].Name == statistics.SuccessRate && all[i].Value != nil && (k == nil || all[i].Policy == decision.DefaultPolicy) {
@@ -75,7 +70,8 @@ func (v *visit) success(all []statistics.KPI) *successRate {
 	if slices.ContainsFunc(k.Goals, func(g statistics.Goal) bool { return !*g.Holds }) {
 		met = Badge{"warn", v.T("overview.success.missed")}
 	}
-	return &successRate{k.Policy, v.percent(*k.Value), v.Count("overview.success.samples", k.Samples), met}
+	return view{"Policy": k.Policy, "Value": v.percent(*k.Value), "Badge": met,
+		"Samples": v.Count("overview.success.samples", k.Samples)}
 }
 
 // waiting adds up the open dead letters, and those of each team and reason: the reader's team first, then the largest.

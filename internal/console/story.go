@@ -21,30 +21,23 @@ type chapter struct {
 // event is one thing that happened.
 type event struct {
 	Record, episode int64
-	// Mark is its shape in the timeline.
-	Mark  string
-	At    Moment
-	at    time.Time
-	Title string
-	// Number is an attempt's; empty for anything else.
-	Number string
+	// Mark is its shape in the timeline. Number is an attempt's; empty for anything else.
+	Mark, Number string
+	At           Moment
+	at           time.Time
 	// Text says what follows from it.
-	Text string
-	// Error is an attempt's, redacted.
+	Title, Text string
+	// Error is an attempt's, redacted. Same reports whether error and rule are those of the attempt before, and left out.
 	Error string
-	// Same reports whether error and rule are those of the attempt before; they are left out then.
-	Same bool
+	Same  bool
 	// Why is how the error was judged.
 	Why *why
 	// Wait is the time until the next retry, which is at Next; empty if none follows.
 	Wait string
 	Next Moment
-	// By and Words are a person's name and reason.
-	By, Words string
-	// Run is the address of the bulk run that it was part of; empty if there is none.
-	Run string
-	// Facts holds what else is known.
-	Facts []field
+	// By and Words are a person's name and reason. Run is the address of the bulk run that it was part of, if any.
+	By, Words, Run string
+	Facts          []field // what else is known
 }
 
 // why says how an error was judged. Team acts on it; empty if it is retried.

@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/text/language"
+	"golang.org/x/text/message"
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
@@ -73,20 +74,12 @@ func (l Lang) Count(key string, n int64) string {
 	return l.T(key+form, l.Number(n))
 }
 
+// printers write numbers as each language does.
+var printers = map[Lang]*message.Printer{Portuguese: message.NewPrinter(language.BrazilianPortuguese),
+	English: message.NewPrinter(language.English)}
+
 // Number returns n with its thousands separated.
-func (l Lang) Number(n int64) string {
-	s, sign, separator := strconv.FormatInt(n, 10), "", ","
-	if n < 0 {
-		sign, s = "−", s[1:]
-	}
-	if l == Portuguese {
-		separator = "."
-	}
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + separator + s[i:]
-	}
-	return sign + s
-}
+func (l Lang) Number(n int64) string { return printers[l].Sprintf("%d", n) }
 
 // Decimal returns x with that many decimals.
 func (l Lang) Decimal(x float64, decimals int) string {

@@ -240,7 +240,7 @@ func TestPortugueseIsThatOfBillingStaff(t *testing.T) {
 
 func TestNumbersAndSpansAreThoseOfTheLanguage(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{Portuguese.Number(1234567), "1.234.567"}, {English.Number(1234567), "1,234,567"}, {English.Number(-12), "−12"}, {Portuguese.Number(999), "999"},
+		{Portuguese.Number(1234567), "1.234.567"}, {English.Number(1234567), "1,234,567"}, {English.Number(-12), "-12"}, {Portuguese.Number(999), "999"},
 		{Portuguese.percent(0.8333), "83,3 %"}, {English.percent(1), "100 %"},
 		{Portuguese.Count("letters.open", 1), "1 pendência aberta"}, {Portuguese.Count("letters.open", 1200), "1.200 pendências abertas"},
 	} {

@@ -13,8 +13,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/uuid"
-
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
@@ -40,10 +38,10 @@ type Query struct {
 	// After is the place that the page follows; nil for the first page.
 	After *journal.Place
 	Limit int
-	// ID, one of Prefixes or Words must match if the filter has a search text; without one all three are empty. ID is a
-	// dead letter's, Prefixes are beginnings of a subject's id, and Words must each be in the cause's pattern or reason.
-	ID              string
-	Prefixes, Words []string
+	// Search is the filter's search text; empty for none. It must be the dead letter's id or begin the subject's, in any
+	// or in upper case, or each of Words must be in the cause's pattern or reason, if there are any.
+	Search string
+	Words  []string
 }
 
 // NewQuery reads a filter and a cursor; limit is clamped to 1 to MostItems. The error is ErrBadCursor.
@@ -65,25 +63,10 @@ func NewQuery(f journal.DeadLetterFilter, cursor string, limit int) (*Query, err
 			return nil, err
 		}
 	}
-	p.search()
-	return p, nil
-}
-
-// search splits the search text into ID, Prefixes and Words.
-func (p *Query) search() {
-	q := p.Filter.Search()
-	if q == "" {
-		return
-	}
-	if id, err := uuid.Parse(q); err == nil && len(q) == len(id.String()) {
-		p.ID = id.String()
-	}
-	p.Prefixes = []string{q}
-	if upper := strings.ToUpper(q); upper != q {
-		p.Prefixes = append(p.Prefixes, upper)
-	}
-	words := journal.Words(q)
+	p.Search = f.Search()
+	words := journal.Words(p.Search)
 	p.Words = words[:min(len(words), maxQueryWords)]
+	return p, nil
 }
 
 // list returns the name of this list for its cursors: its kind and its filter. Of instants it says only which are

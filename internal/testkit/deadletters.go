@@ -91,8 +91,8 @@ func (m *Memory) found(p *deadletter.Query, k *journal.KeyedDeadLetter) bool {
 		(f.FollowUp.IsZero() || !d.Assigned.FollowUpAt.IsZero() && d.Assigned.FollowUpAt.Before(f.FollowUp)) &&
 		(f.DueUntil.IsZero() || at.Deadline >= journal.CeilMilli(f.DueSince) && at.Deadline < journal.CeilMilli(f.DueUntil)) &&
 		d.Record > f.After && (p.After == nil || p.Compare(&at, p.After) > 0)
-	return fits && (len(p.Prefixes) == 0 || d.ID == p.ID || m.tells(d.Fingerprint, p.Words) ||
-		slices.ContainsFunc(p.Prefixes, func(prefix string) bool { return strings.HasPrefix(k.Subject.ID, prefix) }))
+	return fits && (strings.EqualFold(d.ID, p.Search) || m.tells(d.Fingerprint, p.Words) || strings.HasPrefix(k.Subject.ID, p.Search) ||
+		strings.HasPrefix(k.Subject.ID, strings.ToUpper(p.Search)))
 }
 
 // tells reports whether a cause has all words, of which there must be some. They are in lower case; codes are not.

@@ -81,7 +81,7 @@ func (d *Dialect) finds(p *deadletter.Query) (w where) {
 	if !f.Until.IsZero() {
 		w.and("d.at < ?", journal.CeilMilli(f.Until))
 	}
-	if len(p.Prefixes) > 0 {
+	if p.Search != "" {
 		w.add(d.searched(p))
 	}
 	return w
@@ -96,7 +96,7 @@ func (d *Dialect) brings(context string) (condition string, part any) {
 	return d.Contains + "(CAST(d.body AS TEXT), ?) > 0", text
 }
 
-// searched returns the condition that a query's words, id or prefixes find a dead letter d.
+// searched returns the condition that a query's search text finds a dead letter d.
 func (d *Dialect) searched(p *deadletter.Query) (w where) {
 	var one, words where
 	for _, word := range p.Words {
@@ -106,10 +106,9 @@ func (d *Dialect) searched(p *deadletter.Query) (w where) {
 	if len(p.Words) > 0 {
 		one.and("d.fingerprint IN (SELECT id FROM fingerprints"+words.String()+")", words.args...)
 	}
-	one.and("d.record IN (SELECT record FROM dead_letters WHERE id = ?)", p.ID)
-	for _, prefix := range p.Prefixes {
-		one.and("EXISTS (SELECT 1 FROM subjects s WHERE s.key = d.subject AND "+d.Contains+"(s.id, ?) = 1)", prefix)
-	}
+	one.and("d.record IN (SELECT record FROM dead_letters WHERE id = ?)", strings.ToLower(p.Search))
+	one.and("EXISTS (SELECT 1 FROM subjects s WHERE s.key = d.subject AND ("+d.Contains+"(s.id, ?) = 1 OR "+d.Contains+
+		"(s.id, ?) = 1))", p.Search, strings.ToUpper(p.Search))
 	w.and("("+strings.Join(one.conditions, " OR ")+")", one.args...)
 	return w
 }

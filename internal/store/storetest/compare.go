@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"pgregory.net/rapid"
@@ -187,7 +188,7 @@ func (o *oracle) drawFilter(r *rapid.T) journal.DeadLetterFilter {
 	known, _, err := o.memory.DeadLetterPage(context.Background(), journal.DeadLetterFilter{State: "all", Policy: o.policy}, "", 9)
 	testkit.Must(o.t, err)
 	for i := range known {
-		queries, causes = append(queries, known[i].ID), append(causes, known[i].Fingerprint)
+		queries, causes = append(queries, known[i].ID, strings.ToUpper(known[i].ID)), append(causes, known[i].Fingerprint)
 		ids = append(ids, known[i].ID, known[i].ID+","+known[rapid.IntRange(0, i).Draw(r, "other")].ID)
 		for _, c := range known[i].Context {
 			contexts = append(contexts, c.Variable+"="+c.Value)

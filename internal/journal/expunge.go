@@ -35,17 +35,11 @@ type Expunging struct {
 	// Loose are the records without a subject; those of a bulk run come together with its start. Records of expunges
 	// are not among them: they stay.
 	Subjects []Expungeable
-	Loose    []SignedRecord
+	Loose    []Entry
 	// Failures are the failures counted by cause (Fingerprint.ID), Erasures the records of erasures. Both are set only
 	// if the Scope names a Subject.
 	Failures map[string]int64
 	Erasures []Entry
-}
-
-// SignedRecord is a record with its digest from the ledger.
-type SignedRecord struct {
-	Entry
-	Digest Digest
 }
 
 // Expungeable is a subject with all its records in order; of a destination they may be the first alone. Run is a bulk
@@ -53,7 +47,7 @@ type SignedRecord struct {
 type Expungeable struct {
 	Key     int64
 	Subject Subject
-	Records []SignedRecord
+	Records []Entry
 	Run     string
 	Waiting []Message
 }
@@ -67,12 +61,12 @@ type folded struct {
 	ended  int
 }
 
-// Expunged says what to remove; a dead letter's items of bulk runs go with it.
+// Expunged says what to remove. The dead letters of records go with them, and these' items of bulk runs.
 type Expunged struct {
 	Records []Run
-	// Subjects are keys, DeadLetters record numbers, Runs ids.
-	Subjects, DeadLetters []int64
-	Runs                  []string
+	// Subjects are keys, Runs ids.
+	Subjects []int64
+	Runs     []string
 	// Causes (Fingerprint.ID) lose their patterns.
 	Causes []string
 }
@@ -133,8 +127,8 @@ func (p *Expunging) Purge(head Head, at time.Time, confirmed bool, publish Publi
 		if err := r.check("purged"); err != nil {
 			return nil, err
 		}
-		if x.take(r); r.Entry.Kind == BulkEntry {
-			b, err := BodyOf[bulkBody](&r.Entry)
+		if x.take(r); r.Kind == BulkEntry {
+			b, err := BodyOf[bulkBody](r)
 			if err != nil {
 				return nil, err
 			}
@@ -157,7 +151,7 @@ func (x *expunge) purge(p *Expunging, e *Expungeable) error {
 	}
 	whole := s.whole
 	waits := s.Run != "" || slices.ContainsFunc(whole.deadLetters(), func(d DeadLetter) bool { return d.Answer != 0 })
-	switch last := s.Records[len(s.Records)-1].Entry.Record; {
+	switch last := s.Records[len(s.Records)-1].Record; {
 	case waits:
 	case s.ended > 0:
 		x.takeFirst(s, s.ended)
@@ -180,16 +174,16 @@ func (e *Expungeable) fold(through int64) (*folded, error) {
 		if err := r.check("expunged"); err != nil {
 			return nil, err
 		}
-		b, err := bodyOf(&r.Entry)
+		b, err := bodyOf(r)
 		if err != nil {
 			return nil, err
 		}
 		if old && s.whole.begins(b) {
 			s.ended = i
 		}
-		old = old && r.Entry.Record <= through
+		old = old && r.Record <= through
 		s.bodies = append(s.bodies, b)
-		s.all.apply(s.whole, &r.Entry, b)
+		s.all.apply(s.whole, r, b)
 	}
 	if old && s.whole.idle() {
 		s.ended = len(s.Records)
@@ -226,7 +220,7 @@ func (x *expunge) takeFirst(s *folded, n int) {
 		if i < n {
 			x.take(&s.Records[i])
 		} else {
-			rest.apply(left, &s.Records[i].Entry, s.bodies[i])
+			rest.apply(left, &s.Records[i], s.bodies[i])
 		}
 	}
 	for sum, n := range rest.sums {
@@ -238,11 +232,6 @@ func (x *expunge) takeFirst(s *folded, n int) {
 			x.left.addCause(all.causes[sum.Cause])
 		}
 	}
-	for _, d := range s.whole.deadLetters() {
-		if left.letters[d.ID] == nil {
-			x.out.DeadLetters = append(x.out.DeadLetters, d.Record)
-		}
-	}
 	switch {
 	case n == len(s.Records):
 		x.out.Subjects = append(x.out.Subjects, s.Key)
@@ -252,7 +241,7 @@ func (x *expunge) takeFirst(s *folded, n int) {
 }
 
 // take marks a record as removed.
-func (x *expunge) take(r *SignedRecord) { x.gone.Add(Run{First: r.Entry.Record, Last: r.Entry.Record}) }
+func (x *expunge) take(r *Entry) { x.gone.Add(Run{First: r.Record, Last: r.Record}) }
 
 // close returns the changes, with the expunge's record.
 func (x *expunge) close(kind EntryKind) *Changes {
@@ -276,11 +265,11 @@ func (e *Expunged) count() (n int) {
 }
 
 // check returns an error if the record is not what was signed.
-func (r *SignedRecord) check(done string) error {
-	if r.Entry.Digest() == r.Digest {
+func (e *Entry) check(done string) error {
+	if !e.Forged {
 		return nil
 	}
-	return fmt.Errorf("nothing is %s: record %d is not what was signed; `audit verify` says more", done, r.Entry.Record)
+	return fmt.Errorf("nothing is %s: record %d is not what was signed; `audit verify` says more", done, e.Record)
 }
 
 // AddGone adds the records that the expunge e removed.

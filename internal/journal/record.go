@@ -278,6 +278,8 @@ type Entry struct {
 	// Body is a JSON object with nothing personal in it; an attempt's is a keptAttempt. It ends with a salt, so that
 	// the digest of a removed record reveals nothing.
 	Body string
+	// Forged is set for an Expunging by the store if it is not what was signed.
+	Forged bool `json:"-"`
 }
 
 const (

@@ -78,9 +78,9 @@ func (m *Memory) expunging(of journal.Scope) *journal.Expunging {
 
 // loose returns the records that are purged with r, which has no subject: with the start of a bulk run that is over,
 // all of that run.
-func (m *Memory) loose(r journal.Entry, through int64) (all []journal.SignedRecord) {
+func (m *Memory) loose(r journal.Entry, through int64) (all []journal.Entry) {
 	if r.Kind != journal.BulkEntry {
-		return []journal.SignedRecord{m.signed(r)}
+		return []journal.Entry{m.signed(r)}
 	}
 	for _, one := range m.runs {
 		if one.Begun != r.Record || one.Ended == 0 || one.Ended > through {
@@ -134,14 +134,13 @@ func (m *Memory) asked(p *journal.Expunging, key int64) {
 	}
 }
 
-// signed returns a record with its digest in the ledger.
-func (m *Memory) signed(r journal.Entry) journal.SignedRecord {
-	for i := range m.links {
-		if l := &m.links[i]; r.Record >= l.First && r.Record < l.First+int64(len(l.Digests)) {
-			return journal.SignedRecord{Entry: r, Digest: l.Digests[r.Record-l.First]}
-		}
-	}
-	return journal.SignedRecord{Entry: r}
+// signed returns a record, with Forged set unless the ledger has its digest.
+func (m *Memory) signed(r journal.Entry) journal.Entry {
+	r.Forged = !slices.ContainsFunc(m.links, func(l journal.Link) bool {
+		n := r.Record - l.First
+		return n >= 0 && n < int64(len(l.Digests)) && l.Digests[n] == r.Digest()
+	})
+	return r
 }
 
 // expunge removes what e names.
@@ -152,17 +151,15 @@ func (m *Memory) expunge(e *journal.Expunged) {
 		})
 		for record := gone.First; record <= gone.Last; record++ {
 			delete(m.answered, record)
+			delete(m.letters, record)
+			for _, r := range m.runs {
+				r.items = slices.DeleteFunc(r.items, func(i journal.BulkItem) bool { return i.Record == record })
+			}
 		}
 	}
 	for _, key := range e.Subjects {
 		delete(m.keys, m.subjects[key].Subject)
 		delete(m.subjects, key)
-	}
-	for _, record := range e.DeadLetters {
-		delete(m.letters, record)
-		for _, r := range m.runs {
-			r.items = slices.DeleteFunc(r.items, func(i journal.BulkItem) bool { return i.Record == record })
-		}
 	}
 	for _, id := range e.Runs {
 		delete(m.runs, id)

@@ -68,7 +68,7 @@ func (w *writer) old(p *journal.Expunging) (err error) {
 		case begins:
 			keys = append(keys, key)
 		case key == 0 && !stays:
-			p.Loose = append(p.Loose, journal.SignedRecord{Entry: journal.Entry{Record: record, Kind: kind}})
+			p.Loose = append(p.Loose, journal.Entry{Record: record, Kind: kind})
 		}
 		return err
 	}, p.After, p.Through, p.Limit)
@@ -83,14 +83,14 @@ func (w *writer) old(p *journal.Expunging) (err error) {
 
 // loose reads the found records without a subject. Those of a bulk run are read together, once its start is found and
 // its end is old, too.
-func (w *writer) loose(found []journal.SignedRecord, through int64) (all []journal.SignedRecord, err error) {
+func (w *writer) loose(found []journal.Entry, through int64) (all []journal.Entry, err error) {
 	for i := range found {
-		clause, args := "WHERE r.record = ?", []any{found[i].Entry.Record}
-		if found[i].Entry.Kind == journal.BulkEntry {
+		clause, args := "WHERE r.record = ?", []any{found[i].Record}
+		if found[i].Kind == journal.BulkEntry {
 			var id string
 			var end int64
 			over, err := w.one("SELECT id, CAST(body ->> 'ended' AS BIGINT) FROM bulk_runs WHERE CAST(body ->> 'begun' AS BIGINT) = ? "+
-				"AND CAST(body ->> 'ended' AS BIGINT) <= ?", []any{found[i].Entry.Record, through}, &id, &end)
+				"AND CAST(body ->> 'ended' AS BIGINT) <= ?", []any{found[i].Record, through}, &id, &end)
 			if err != nil {
 				return nil, err
 			}
@@ -159,13 +159,13 @@ func (w *writer) asked(p *journal.Expunging) error {
 	return err
 }
 
-// signed returns records with their digests from the ledger; zero if no link has one.
-func (s *snapshot) signed(clause string, args ...any) ([]journal.SignedRecord, error) {
+// signed returns records, each with Forged set unless it has the digest in the ledger.
+func (s *snapshot) signed(clause string, args ...any) ([]journal.Entry, error) {
 	query := "SELECT " + entryColumns + ", " + digestSQL("r.record", "first", "digests") + fromEntries + clause
-	return collect(s, query, args, func(scan scanner, r *journal.SignedRecord) error {
+	return collect(s, query, args, func(scan scanner, r *journal.Entry) error {
 		var digest []byte
-		err := scan(append(ofEntry(&r.Entry), &digest)...)
-		copy(r.Digest[:], digest)
+		err := scan(append(ofEntry(r), &digest)...)
+		r.Forged = string(digest) != string(new(r.Digest())[:])
 		return err
 	})
 }
@@ -186,13 +186,11 @@ func (b *batch) expunge(e *journal.Expunged) {
 	for _, r := range e.Records {
 		b.add("DELETE FROM records WHERE record >= ? AND record <= ?", r.First, r.Last)
 		b.add("DELETE FROM answered WHERE first >= ? AND first <= ? AND last <= ?", r.First, r.Last, r.Last)
+		b.add("DELETE FROM dead_letters WHERE record >= ? AND record <= ?", r.First, r.Last)
+		b.add("DELETE FROM bulk_items WHERE record >= ? AND record <= ?", r.First, r.Last)
 	}
 	for _, key := range e.Subjects {
 		b.add("DELETE FROM subjects WHERE key = ?", key)
-	}
-	for _, record := range e.DeadLetters {
-		b.add("DELETE FROM dead_letters WHERE record = ?", record)
-		b.add("DELETE FROM bulk_items WHERE record = ?", record)
 	}
 	for _, run := range e.Runs {
 		b.add("DELETE FROM bulk_items WHERE run = ?", run)

@@ -37,7 +37,7 @@ func (b *builder) settings(name string, own yaml.Node, inherited destination.Set
 	path := join("destinations", name)
 	s := destinationSettings{Settings: inherited}
 	s.Label = text.Translated{}
-	if err := recovered(func() error { return own.Decode(&s) }); err != nil {
+	if err := recovered(func() error { return own.Decode(&s) }); err != nil && len(b.problems) == 0 {
 		b.problem(path, "what cannot be read ("+oneSpace(err)+")", "a destination")
 	}
 	if s.Own != nil {

@@ -61,7 +61,7 @@ func (r *reader) document(content []byte, doc *document) bool {
 		r.refuse(wrong)
 	}
 	decodable(root, "")
-	if err := recovered(func() error { return root.Decode(doc) }); err != nil {
+	if err := recovered(func() error { return root.Decode(doc) }); err != nil && len(r.problems) == 0 {
 		r.problemAt(1, fileField, "what cannot be read ("+oneSpace(err)+")", "a catalogue")
 	}
 	return root.Kind == yaml.MappingNode
@@ -165,17 +165,14 @@ var tags = map[yaml.Kind][]string{
 // nothing makes n null.
 func nothing(n *yaml.Node) { *n = yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Line: n.Line} }
 
-// blank replaces n, at path, with an empty value of a type. Its field stays zero, and a list item keeps its place.
-func blank(n *yaml.Node, kind, path string) {
+// blank makes n, at path, null, so that its field stays zero. A list's item becomes an empty text or mapping: it keeps its
+// place.
+func blank(n *yaml.Node, isMapping bool, path string) {
 	nothing(n)
-	switch {
-	case kind == "object":
+	switch isItem := strings.HasSuffix(path, "]"); {
+	case isItem && isMapping:
 		n.Kind, n.Tag = yaml.MappingNode, "!!map"
-	case kind == "array":
-		n.Kind, n.Tag = yaml.SequenceNode, "!!seq"
-	case kind == "integer":
-		n.Tag, n.Value = "!!int", "0"
-	case strings.HasSuffix(path, "]"):
+	case isItem:
 		n.Tag = "!!str"
 	}
 }

@@ -92,7 +92,7 @@ func (r *reader) refuse(e *jsonschema.ValidationError) {
 		}
 		if len(e.Causes) == 0 {
 			r.problem(path, cmp.Or(broken.Comment, describe(n)), expectation(broken, n.Value))
-			blank(n, typeOf(broken), path)
+			blank(n, typeOf(broken) == "object", path)
 		}
 	}
 }

@@ -63,7 +63,7 @@ func (a *App) newService() *service {
 			c := a.catalogue()
 			return gate.Settings{Version: c.Version, Destinations: c.Destinations, Policies: c.Policies}
 		},
-		Probe: web.NewProber(web.NewClient(a.settings.Notify.Webhooks, a.version), a.log).OK,
+		Probe: web.NewProbe(web.NewClient(a.settings.Notify.Webhooks, a.version), a.log),
 	})
 	s.jobs = worker.NewHandlers(worker.Options{Policies: a.policies, Memory: s.memory, Now: a.clock.Now, Hooks: a.workerHooks(),
 		Log: a.log, Expected: s.gates.Expected, Engine: a.engine, Admit: s.gates.Admit, Letters: a.store,

@@ -100,44 +100,32 @@ func (a *Allowed) dial(ctx context.Context, network, address string) (net.Conn, 
 // probeTime bounds one probe.
 const probeTime = 10 * time.Second
 
-// Prober asks whether destinations answer. It is safe for concurrent use.
-type Prober struct {
-	client *http.Client
-	log    *zap.Logger
-}
-
-// NewProber returns a Prober that sends its requests through client.
-func NewProber(client *http.Client, log *zap.Logger) *Prober { return &Prober{client, log} }
-
-// OK reports whether a GET of address answers with one of the expected statuses. It does not read the body. If not, it
-// logs why, naming the host alone, unless ctx was cancelled.
-func (p *Prober) OK(ctx context.Context, address string, expect []int) bool {
-	ctx, cancel := context.WithTimeout(ctx, probeTime)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
-	if err != nil {
-		p.log.Warn("a probe's address cannot be used", zap.String("event", "probe_failed"))
-		return false
-	}
-	answer, err := p.client.Do(request)
-	if err != nil {
+// NewProbe returns a function that reports whether a GET of address answers with one of the expected statuses. It does not
+// read the body. If not, it logs why, naming the host alone, unless ctx was cancelled. It is safe for concurrent use.
+func NewProbe(client *http.Client, log *zap.Logger) func(ctx context.Context, address string, expect []int) bool {
+	return func(ctx context.Context, address string, expect []int) bool {
+		ctx, cancel := context.WithTimeout(ctx, probeTime)
+		defer cancel()
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+		if err != nil {
+			log.Warn("a probe's address cannot be used", zap.String("event", "probe_failed"))
+			return false
+		}
+		answer, err := client.Do(request)
 		if u, ok := errors.AsType[*url.Error](err); ok { // it names the whole address
 			err = u.Err
 		}
-		p.failed(request, zap.Error(err))
+		why := zap.Error(err)
+		if err == nil {
+			answer.Body.Close()
+			if slices.Contains(expect, answer.StatusCode) {
+				return true
+			}
+			why = zap.Int("status", answer.StatusCode)
+		}
+		if !errors.Is(ctx.Err(), context.Canceled) {
+			log.Warn("a probe failed", zap.String("event", "probe_failed"), zap.String("host", request.URL.Host), why)
+		}
 		return false
 	}
-	answer.Body.Close()
-	if !slices.Contains(expect, answer.StatusCode) {
-		p.failed(request, zap.Int("status", answer.StatusCode))
-		return false
-	}
-	return true
-}
-
-func (p *Prober) failed(r *http.Request, why zap.Field) {
-	if errors.Is(r.Context().Err(), context.Canceled) {
-		return
-	}
-	p.log.Warn("a probe failed", zap.String("event", "probe_failed"), zap.String("host", r.URL.Host), why)
 }

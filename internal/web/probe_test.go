@@ -73,7 +73,7 @@ func TestProbe(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			core, lines := observer.New(zap.InfoLevel)
-			got := NewProber(NewClient(test.allowed, "1.2.3"), zap.New(core)).OK(t.Context(), test.url, test.expect)
+			got := NewProbe(NewClient(test.allowed, "1.2.3"), zap.New(core))(t.Context(), test.url, test.expect)
 			said := ""
 			for _, line := range lines.All() {
 				said += fmt.Sprint(line.Message, line.ContextMap())
@@ -112,7 +112,7 @@ func TestProbeEndsInTime(t *testing.T) {
 				time.AfterFunc(after, cancel)
 			}
 			began := time.Now()
-			ok := NewProber(&http.Client{Transport: hang{}}, zap.New(core)).OK(ctx, "http://portal.example", []int{200})
+			ok := NewProbe(&http.Client{Transport: hang{}}, zap.New(core))(ctx, "http://portal.example", []int{200})
 			if took := time.Since(began); ok || took != after || lines.Len() != told {
 				t.Errorf("%t after %s, told %v, want false after %s", ok, took, lines.All(), after)
 			}

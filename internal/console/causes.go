@@ -45,7 +45,7 @@ func (p *Pages) groups(v *visit) *page {
 	for i := range rows {
 		one := f
 		one.Fingerprint = groups[i].Cause.ID
-		rows[i].Due = due.of(v, one)
+		rows[i].Due = due(one)
 	}
 	d["Causes"], d["Pages"], pg.summary = rows, v.pager("cursor", next, ""), v.Count("groups.summary", int64(len(groups)))
 	return pg
@@ -159,35 +159,29 @@ func (p *Pages) teach(v *visit) *page {
 	return v.answer(err, address(causeURL(id), field{"done", v.verb()})+"#result", "form.wrong.", "unordered", p.causePage)
 }
 
-// due counts the open dead letters whose deadline has passed, and those whose deadline passes before the day ends.
-type due []struct {
-	key    string // of its text
-	counts []deadletter.Count
-}
-
-// due counts those with the filter's context; none if the filter searches, which counts know nothing of.
-func (v *visit) due(f *journal.DeadLetterFilter) due {
-	if searched(f) {
-		return nil
+// due counts the open dead letters with the filter's context whose deadline has passed, and those whose deadline passes
+// before the day ends. It returns what links to those of them that a filter selects, with number and worth; to none if the
+// first filter searches, which counts know nothing of.
+func (v *visit) due(f *journal.DeadLetterFilter) func(f journal.DeadLetterFilter) []link {
+	var late, today []deadletter.Count
+	if !searched(f) {
+		late = v.counts(journal.DeadLetterFilter{Context: f.Context, DueUntil: v.Now})
+		today = v.counts(journal.DeadLetterFilter{Context: f.Context, DueSince: v.Now, DueUntil: deadletter.EndOfDay(v.zone, v.Now)})
 	}
-	late := journal.DeadLetterFilter{Context: f.Context, DueUntil: v.Now}
-	today := journal.DeadLetterFilter{Context: f.Context, DueSince: v.Now, DueUntil: deadletter.EndOfDay(v.zone, v.Now)}
-	return due{{"due.late", v.counts(late)}, {"due.today", v.counts(today)}}
-}
-
-// of returns links to those of f's dead letters that are late and to those due today, with number and worth.
-func (d due) of(v *visit, f journal.DeadLetterFilter) (links []link) {
-	f.State, f.Sort = states[0], deadletter.ByDeadline
-	for _, part := range d {
-		sum := sumOf(part.counts, &f)
-		if sum.N == 0 {
-			continue
+	return func(f journal.DeadLetterFilter) (links []link) {
+		f.State, f.Sort = states[0], deadletter.ByDeadline
+		add := func(key string, sum deadletter.Count) {
+			if sum.N == 0 {
+				return
+			}
+			line := link{v.Count(key, sum.N), listURL(f)}
+			if worth := v.Money(sum.Cents); worth != "" {
+				line.Text += ": " + worth
+			}
+			links = append(links, line)
 		}
-		line := link{v.Count(part.key, sum.N), listURL(f)}
-		if worth := v.Money(sum.Cents); worth != "" {
-			line.Text += ": " + worth
-		}
-		links = append(links, line)
+		add("due.late", sumOf(late, &f))
+		add("due.today", sumOf(today, &f))
+		return links
 	}
-	return links
 }

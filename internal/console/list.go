@@ -110,7 +110,7 @@ func (p *Pages) deadLetters(v *visit) *page {
 		"File": strings.Replace(listURL(f), "/dead-letters", "/dead-letters.csv", 1), "Sorts": v.sorts(f),
 		"Shortcuts": []viewLink(nil), "Due": []link(nil), "Handover": (*guard.Colleagues)(nil)})
 	if f.State == states[0] {
-		d["Shortcuts"], d["Due"] = v.shortcuts(f), v.due(&f).of(v, f)
+		d["Shortcuts"], d["Due"] = v.shortcuts(f), v.due(&f)(f)
 	}
 	if f.Assignee != "" && f.Assignee != journal.Nobody && f.Assignee != v.who.Name && v.who.May(access.Handover, "") {
 		d["Handover"] = new(v.o.Colleagues(f.Team))

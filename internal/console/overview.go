@@ -39,14 +39,14 @@ func (p *Pages) overview(v *visit) *page {
 	check(err)
 	sum, teams := v.waiting(v.counts(all))
 	for i := range teams {
-		teams[i].Due = due.of(v, journal.DeadLetterFilter{Team: teams[i].Team})
+		teams[i].Due = due(journal.DeadLetterFilter{Team: teams[i].Team})
 	}
 	mine := []string{string(v.mine)} // and the teams that the reader may choose as his own
 	for name := range v.Catalogue.Teams {
 		mine = append(mine, string(name))
 	}
 	return &page{name: "overview", section: "overview", title: v.T("overview.title"), summary: v.Count("letters.open", sum.N),
-		data: view{"V": v, "Open": sum.N, "Oldest": v.Ago(sum.Oldest), "Worth": v.Money(sum.Cents), "Due": due.of(v, all),
+		data: view{"V": v, "Open": sum.N, "Oldest": v.Ago(sum.Oldest), "Worth": v.Money(sum.Cents), "Due": due(all),
 			"AlertAbove": deadletter.AlertAbove, "Reprocessing": sumOf(v.counts(again), &again).N, "Success": v.success(p.Health().KPIs),
 			"Teams": teams, "Own": len(teams) > 0 && teams[0].Team == v.mine,
 			"Mine":   options(mine, string(v.mine), func(s string) string { return v.team(decision.Team(s)) }),

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -77,22 +76,17 @@ func (v *visit) waits(name string) string {
 	return v.T("form.waits", v.Portal(name), v.T("portal."+state))
 }
 
-var claimPlace = regexp.MustCompile(`\{[^{}]*\}`)
-
 // claimURL returns the address of a claim's page in the hospital's own system; empty if a value that it needs is not
 // known, or was redacted.
 func (p *Pages) claimURL(s journal.Subject, of decision.Context) string {
-	known := map[string]string{"{id}": s.ID}
-	for i := range of {
-		known["{"+of[i].Variable+"}"] = of[i].Value
+	var known []string
+	for _, c := range append(slices.Clone(of), decision.ContextValue{Variable: "id", Value: s.ID}) {
+		if c.Value != "" && !strings.HasPrefix(c.Value, "[") {
+			known = append(known, "{"+c.Variable+"}", strings.ReplaceAll(url.QueryEscape(c.Value), "+", "%20"))
+		}
 	}
-	missing := false
-	to := claimPlace.ReplaceAllStringFunc(p.Claim, func(place string) string {
-		value := known[place]
-		missing = missing || value == "" || strings.HasPrefix(value, "[")
-		return strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
-	})
-	if missing {
+	to := strings.NewReplacer(known...).Replace(p.Claim)
+	if strings.Contains(to, "{") {
 		return ""
 	}
 	return to

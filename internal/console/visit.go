@@ -85,8 +85,7 @@ type page struct {
 	title         string
 	// summary is one sentence. A screen reader speaks it when it changes while the page is open.
 	summary string
-	// data is what the template reads.
-	data any
+	data    view
 	// fixed pages do not update themselves; nor do those with a status, which answer what was just sent.
 	fixed bool
 }

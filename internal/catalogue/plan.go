@@ -101,10 +101,10 @@ func (p *Plan) climb(backoff *decision.BackoffRule, to *destination.Settings, fi
 		r := PlannedRetry{Number: n + 1, Wait: Range{wait(0), wait(0.5), wait(math.Nextafter(1, 0))}}
 		after := func(sum, wait Duration) time.Time { return first.Add(time.Duration(sum)).Add(time.Duration(wait)) }
 		wanted := after(sum.Nominal, r.Wait.Nominal)
-		at := opened(to, wanted, limit, 0.5)
+		at := to.Open(wanted, limit, 0.5)
 		sum = Range{
-			Duration(opened(to, after(sum.Earliest, r.Wait.Earliest), limit, 0).Sub(first)), Duration(at.Sub(first)),
-			Duration(opened(to, after(sum.Latest, r.Wait.Latest), limit, 1).Sub(first)),
+			Duration(to.Open(after(sum.Earliest, r.Wait.Earliest), limit, 0).Sub(first)), Duration(at.Sub(first)),
+			Duration(to.Open(after(sum.Latest, r.Wait.Latest), limit, 1).Sub(first)),
 		}
 		if p.TotalLimit > 0 && sum.Earliest > p.TotalLimit {
 			return
@@ -115,14 +115,4 @@ func (p *Plan) climb(backoff *decision.BackoffRule, to *destination.Settings, fi
 		}
 		p.Retries = append(p.Retries, r)
 	}
-}
-
-// opened returns t or, if the destination is closed then, a time in its next opening: at that share of the spread, which
-// ends at until.
-func opened(to *destination.Settings, t, until time.Time, share float64) time.Time {
-	next := to.Calendar.Next(t)
-	if next.Equal(t) {
-		return t
-	}
-	return next.Add(time.Duration(share * float64(to.Room(next, until))))
 }

@@ -7,12 +7,7 @@ import "time"
 // itself is.
 func (p *Policy) Open(destination, subject string, count int64, at, until time.Time) time.Time {
 	to := p.Destinations.Of(destination)
-	next := to.Calendar.Next(at)
-	if next.Equal(at) {
-		return at
-	}
-	spread := time.Duration(p.draw(subject, count) * float64(to.Room(next, until)))
-	return next.Add(spread.Truncate(time.Second)).UTC()
+	return to.Open(at, until, p.draw(subject, count))
 }
 
 // TimeLimit returns the end of the total limit for a first failure at an instant; zero if there is none. Hours in which

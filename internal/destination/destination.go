@@ -23,6 +23,16 @@ type Settings struct {
 	Calendar *calendar.Calendar `yaml:"-"`
 }
 
+// Open returns t or, if the destination is closed then, a time in its next opening: at that share of its Room.
+func (s *Settings) Open(t, until time.Time, share float64) time.Time {
+	next := s.Calendar.Next(t)
+	if next.Equal(t) {
+		return t
+	}
+	room := time.Duration(share * float64(s.Room(next, until)))
+	return next.Add(room.Truncate(time.Second))
+}
+
 // Room returns how long after the opening at next a waiting retry may be made: the time that 600 claims take at the
 // pace, at most an hour, half of the opening, and what is left until then (zero: no limit).
 func (s *Settings) Room(next, until time.Time) time.Duration {

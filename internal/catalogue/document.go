@@ -119,14 +119,11 @@ var formats = map[string]func(text string) error{
 	"hours":    func(text string) error { return calendar.Window{Hours: text}.Check() },
 }
 
-// errForm says that a text has the wrong form. The schema's title says which one is expected.
-var errForm = errors.New("another form")
-
 // between returns a check that a text is a duration from least to most.
 func between(least, most time.Duration) func(string) error {
 	return func(s string) error {
 		if d, ok := text.ParseDuration(s); !ok || d < least || d > most {
-			return errForm
+			return errors.New("another form") // the schema's title says which one is expected
 		}
 		return nil
 	}

@@ -39,18 +39,14 @@ func Policies() decision.Policies {
 }
 
 func tissRules() []classify.Rule {
-	var rules []classify.Rule
-	for _, code := range []string{"INVALID_PATIENT_DATA", "INSURANCE_EXPIRED"} {
-		rules = append(rules, Permanent(code, "cadastro"))
+	return []classify.Rule{
+		{Class: decision.Permanent, Rank: classify.SpecifiedPermanent, Team: "cadastro",
+			Codes: []string{"INVALID_PATIENT_DATA", "INSURANCE_EXPIRED"}},
+		{Class: decision.Permanent, Rank: classify.SpecifiedPermanent, Team: "faturamento",
+			Codes: []string{"AUTHORIZATION_DENIED", "DUPLICATE_CLAIM", "INVALID_PROCEDURE_CODE"}},
+		{Class: decision.Transient, Rank: classify.SpecifiedTransient, Codes: []string{"TIMEOUT", "CONNECTION_ERROR",
+			"SERVICE_UNAVAILABLE", "NETWORK_ERROR", "TEMPORARY_ERROR", "RATE_LIMIT", "SERVER_ERROR", "503", "504"}},
 	}
-	for _, code := range []string{"AUTHORIZATION_DENIED", "DUPLICATE_CLAIM", "INVALID_PROCEDURE_CODE"} {
-		rules = append(rules, Permanent(code, "faturamento"))
-	}
-	for _, code := range []string{"TIMEOUT", "CONNECTION_ERROR", "SERVICE_UNAVAILABLE", "NETWORK_ERROR", "TEMPORARY_ERROR",
-		"RATE_LIMIT", "SERVER_ERROR", "503", "504"} {
-		rules = append(rules, Transient(code))
-	}
-	return rules
 }
 
 // Permanent returns a rule for one code, which is also its reason.

@@ -223,8 +223,11 @@ func (t *task) readVariables() (vs values, err error) {
 
 // header returns a header of the job's task; empty if it is absent.
 func header(j *Job, name string) (string, error) {
+	if j.Headers == "" || j.Headers == "{}" {
+		return "", nil
+	}
 	var headers map[string]string
-	if j.Headers != "" && json.Unmarshal([]byte(j.Headers), &headers) != nil {
+	if json.Unmarshal([]byte(j.Headers), &headers) != nil {
 		return "", invalid(taskHeaders, "no object of texts", "one")
 	}
 	return headers[name], nil

@@ -91,7 +91,7 @@ func (l *loop) poll(stop, kill context.Context, wait time.Duration, variables []
 	return l.w.engine.Activate(ctx, r)
 }
 
-// take has jobs handled. Their time-out counts from sent: the engine locked them at some time since, and its answer may
+// take queues jobs. Their time-out counts from sent: the engine locked them at some time since, and its answer may
 // have been delayed by the network or a frozen process.
 func (l *loop) take(stop, kill context.Context, jobs []Job, sent time.Time, handler Handler) {
 	deadline := sent.Add(l.request.JobTimeout - min(deadlineMargin, l.request.JobTimeout/10))
@@ -99,10 +99,10 @@ func (l *loop) take(stop, kill context.Context, jobs []Job, sent time.Time, hand
 	l.w.hooks.InFlight(len(jobs))
 	for i := range jobs {
 		jobs[i].Deadline = deadline
-		l.w.active.Go(func() {
+		l.w.queue <- func() {
 			l.w.serve(stop, kill, &jobs[i], handler)
 			l.release()
-		})
+		}
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
-	"golang.org/x/sync/semaphore"
 )
 
 // Config bounds what one Worker takes and how long it holds it. Await, TenantIDs and Tracer may be left out.
@@ -65,10 +64,7 @@ type Worker struct {
 	hooks  Hooks
 	log    *zap.Logger
 	loops  []*loop
-	// places are for the jobs that are handled at once.
-	places *semaphore.Weighted
-	// active are the jobs between their activation and their answer.
-	active sync.WaitGroup
+	queue  chan func() // handles one job each
 
 	mu     sync.Mutex
 	served map[*loop]bool // whether each loop's last poll was answered
@@ -76,8 +72,8 @@ type Worker struct {
 
 // New prepares a Worker; Run starts it.
 func New(engine Engine, cfg Config, subs []Subscription, hooks Hooks, log *zap.Logger) *Worker {
-	w := &Worker{engine: engine, cfg: cfg, hooks: hooks, log: log, places: semaphore.NewWeighted(int64(cfg.Concurrency)),
-		served: map[*loop]bool{}}
+	w := &Worker{engine: engine, cfg: cfg, hooks: hooks, log: log, served: map[*loop]bool{},
+		queue: make(chan func(), len(subs)*cfg.MaxJobsActive)} // room for all loops, so sending never blocks
 	for _, s := range subs {
 		w.loops = append(w.loops, newLoop(w, s))
 	}
@@ -90,20 +86,34 @@ func (w *Worker) Run(stop, kill context.Context) {
 	stop, stopNow := context.WithCancel(stop)
 	defer stopNow()
 	defer context.AfterFunc(kill, stopNow)()
-	var polling sync.WaitGroup
+	var polling, handling sync.WaitGroup
 	for _, l := range w.loops {
 		polling.Go(func() { l.run(stop, kill) })
 	}
+	handle := func() {
+		for range w.cfg.Concurrency {
+			handling.Go(func() {
+				for one := range w.queue {
+					one()
+				}
+			})
+		}
+	}
+	handle()
+	handling.Go(func() {
+		<-stop.Done()
+		handle() // hand back queued jobs while the other goroutines finish theirs
+	})
 	polling.Wait()
-	w.active.Wait()
+	close(w.queue)
+	handling.Wait()
 }
 
-// serve handles j once there is a place, or hands it back once the worker stops.
+// serve handles and answers j, or hands it back if the worker stops.
 func (w *Worker) serve(stop, kill context.Context, j *Job, h Handler) {
 	var action Action
-	if w.places.Acquire(stop, 1) == nil {
+	if stop.Err() == nil {
 		action = w.Handle(kill, j, h)
-		w.places.Release(1)
 	} else {
 		action = w.deliver(kill, j, release(j, "handed back: worker "+w.cfg.Name+" stops"))
 	}

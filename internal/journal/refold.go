@@ -62,9 +62,8 @@ func (t *Table) compare(got, want []Row) error {
 // Refold folds all records anew, to compare or replace the stored projections.
 type Refold struct {
 	*projection
-	runs    map[string]*foldedRun
-	gone    Runs
-	letters int64
+	runs map[string]*foldedRun
+	gone Runs
 }
 
 type foldedRun struct {
@@ -80,9 +79,6 @@ func (f *Refold) Gone() *Runs {
 	f.gone.All()
 	return &f.gone
 }
-
-// Letters returns how many dead letters were made from their records.
-func (f *Refold) Letters() int64 { return f.letters }
 
 // Entry folds a record of a bulk run or an expunge. These must come first, in their order.
 func (f *Refold) Entry(e *Entry) error {
@@ -227,7 +223,6 @@ func (f *Refold) Anew(p *SubjectPage) (subjects, letters []Row, err error) {
 				letter[9] = before[9] // its chance
 			}
 			letters = append(letters, letter)
-			f.letters++
 		}
 	}
 	for i := range f.items { // outcomes of bulk runs' items

@@ -113,8 +113,6 @@ type Moment interface {
 	Subjects(after int64, limit int) (SubjectPage, error)
 	// Answered returns the records that were answered, as Runs.All does.
 	Answered() ([]Run, error)
-	// Letters returns the number of dead letters.
-	Letters() (int64, error)
 	// Rows returns all rows of a table that belongs to no subject.
 	Rows(t *Table) ([]Row, error)
 	// Messages returns the messages of all queues after that number, in order, at most limit.
@@ -123,8 +121,8 @@ type Moment interface {
 	Expunges(backwards bool, take func(*Entry) bool) error
 }
 
-// SubjectPage holds the rows of some subjects, those of their dead letters, and their records in order. Through is the
-// last subject's key; 0 if there are no more.
+// SubjectPage holds the rows of some subjects, and those of dead letters and the records in order of all keys through
+// Through: the last subject's, or the greatest there is if there are no more subjects.
 type SubjectPage struct {
 	Through           int64
 	Subjects, Letters []Row

@@ -54,8 +54,6 @@ func (s *moment) Subjects(after int64, limit int) (p journal.SubjectPage, err er
 	return p, nil
 }
 
-func (s *moment) Letters() (int64, error) { return int64(len(s.m.letters)), nil }
-
 func (s *moment) Answered() ([]journal.Run, error) {
 	var all journal.Runs
 	for record, until := range s.m.answered {

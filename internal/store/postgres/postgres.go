@@ -23,7 +23,7 @@ var dialect = sqlstore.Dialect{
 	Bytes: `'\x%x'`, Numbered: true, Contains: "strpos",
 	Elements: "json_array_elements(CAST(? AS json)) AS a(value)",
 	Now:      "(extract(epoch FROM clock_timestamp()) * 1000)::bigint", Lock: " FOR UPDATE",
-	Sizes: []int{1, 16, 256}, Begin: "BEGIN ISOLATION LEVEL READ COMMITTED",
+	Begin: "BEGIN ISOLATION LEVEL READ COMMITTED",
 	Long: `SELECT set_config(name, '0', true) FROM pg_settings
 		WHERE name IN ('statement_timeout', 'transaction_timeout', 'idle_in_transaction_session_timeout')`,
 	Judge: judge, Batch: batch,

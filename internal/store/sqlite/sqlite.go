@@ -30,7 +30,7 @@ const (
 var dialect = sqlstore.Dialect{
 	Types: map[string]string{"INT": "INTEGER", "TEXT": "TEXT", "BLOB": "BLOB", "JSON": "TEXT",
 		")STRICT;": ") STRICT;", ")KEYED;": ") STRICT, WITHOUT ROWID;"},
-	Bytes: "x'%x'", Contains: "instr", Elements: "json_each(?) a", Sizes: []int{1, 16}, Begin: "BEGIN IMMEDIATE", Detached: true,
+	Bytes: "x'%x'", Contains: "instr", Elements: "json_each(?) a", Begin: "BEGIN IMMEDIATE", Detached: true,
 	Judge: judge,
 }
 

@@ -21,10 +21,8 @@ func (b *batch) add(query string, args ...any) {
 func (b *batch) insert(head, tail string, rows []journal.Row) {
 	for len(rows) > 0 {
 		n := 1
-		for _, size := range b.Sizes {
-			if size <= len(rows) {
-				n = size
-			}
+		for n*16 <= min(len(rows), 256) { // few statements, whatever the number of rows
+			n *= 16
 		}
 		args := make([]any, 0, n*len(rows[0]))
 		for _, row := range rows[:n] {

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 
 	"retry-worker/internal/journal"
@@ -69,11 +70,12 @@ var errEnough = errors.New("enough was read")
 
 func (s *snapshot) Subjects(after int64, limit int) (p journal.SubjectPage, err error) {
 	p.Subjects, err = s.rows(journal.SubjectsTable, "WHERE key > ? ORDER BY key LIMIT ?", after, limit)
-	if err != nil || len(p.Subjects) == 0 {
-		return p, err
+	if p.Through = math.MaxInt64; len(p.Subjects) > 0 {
+		p.Through, _ = p.Subjects[len(p.Subjects)-1][0].(int64)
 	}
-	p.Through, _ = p.Subjects[len(p.Subjects)-1][0].(int64)
-	p.Letters, err = s.rows(journal.DeadLettersTable, "WHERE subject > ? AND subject <= ? ORDER BY subject", after, p.Through)
+	if err == nil {
+		p.Letters, err = s.rows(journal.DeadLettersTable, "WHERE subject > ? AND subject <= ? ORDER BY subject", after, p.Through)
+	}
 	if err == nil {
 		p.Records, err = s.entries("WHERE r.subject > ? AND r.subject <= ? ORDER BY r.subject, r.record", max(after, 0),
 			p.Through)
@@ -94,11 +96,6 @@ func (s *snapshot) Answered() ([]journal.Run, error) {
 
 func (s *snapshot) Messages(after int64, limit int) ([]journal.Message, error) {
 	return s.messages("WHERE sequence > ? ORDER BY sequence LIMIT ?", after, limit)
-}
-
-func (s *snapshot) Letters() (n int64, err error) {
-	_, err = s.one("SELECT count(*) FROM dead_letters", nil, &n)
-	return n, err
 }
 
 func (s *snapshot) Rows(t *journal.Table) ([]journal.Row, error) { return s.rows(t, "") }

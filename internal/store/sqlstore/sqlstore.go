@@ -39,8 +39,6 @@ type Dialect struct {
 	// Contains is the function that returns the position of a text in another, from 1; 0 if it is not in it. Elements
 	// is a table a whose column value holds the elements of a parameter, a JSON array.
 	Contains, Elements string
-	// Sizes are the numbers of rows that an INSERT may have, ascending from 1.
-	Sizes []int
 	// Begin begins a transaction that writes. Detached reports whether its statements ignore the caller's context.
 	Begin    string
 	Detached bool

@@ -46,7 +46,7 @@ func Open(ctx context.Context, url string) (*DB, error) {
 		return nil, err
 	}
 	db := &DB{writer: writerPool(c)}
-	db.Store = sqlstore.Store{Reader: reader(readerPool(c)), Acquire: db.acquire}
+	db.Store = sqlstore.Store{Reader: sqlstore.NewReader(&dialect, readerPool(c)), Acquire: db.acquire}
 	err = db.writer.PingContext(ctx)
 	if err == nil {
 		err = db.ReadIdentityKey(ctx)
@@ -64,16 +64,8 @@ func OpenReader(ctx context.Context, url string) (*sqlstore.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := reader(readerPool(c))
+	r := sqlstore.NewReader(&dialect, readerPool(c))
 	return &r, nil
-}
-
-// reader returns a Reader whose transactions each see one state of the journal.
-func reader(pool *sql.DB) sqlstore.Reader {
-	return sqlstore.Reader{Dialect: &dialect, Free: pool.Close,
-		Snapshot: func(ctx context.Context, do func(tx sqlstore.Querier) error) error {
-			return sqlstore.InTransaction(ctx, pool, sql.LevelRepeatableRead, do)
-		}}
 }
 
 // acquire returns a connection of the writer's pool.
@@ -91,7 +83,7 @@ func (d *DB) acquire(ctx context.Context) (*sqlstore.Conn, func(bool), error) {
 }
 
 // Close closes the connections once they are idle.
-func (d *DB) Close() error { return errors.Join(d.writer.Close(), d.Free()) }
+func (d *DB) Close() error { return errors.Join(d.writer.Close(), d.Reader.Close()) }
 
 // batch executes statements in one round trip.
 func batch(ctx context.Context, conn *sql.Conn, all []sqlstore.Statement) error {

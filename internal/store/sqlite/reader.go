@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,7 +17,6 @@ import (
 type Reader struct {
 	sqlstore.Reader
 	file *file
-	pool *sql.DB
 	// still is the file's state if it is read as one that nobody writes; otherwise empty.
 	still string
 }
@@ -69,14 +67,13 @@ func (f *file) reader(way url.Values) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{file: f, pool: pool}
-	if way.Has("immutable") {
+	r := &Reader{Reader: sqlstore.NewReader(&dialect, pool), file: f}
+	if snapshot := r.Snapshot; way.Has("immutable") {
 		r.still = f.state()
+		r.Snapshot = func(ctx context.Context, do func(tx sqlstore.Querier) error) error {
+			return r.whole(snapshot(ctx, do))
+		}
 	}
-	r.Reader = sqlstore.Reader{Dialect: &dialect, Free: pool.Close,
-		Snapshot: func(ctx context.Context, do func(tx sqlstore.Querier) error) error {
-			return r.whole(sqlstore.InTransaction(ctx, pool, sql.LevelDefault, do))
-		}}
 	return r, nil
 }
 
@@ -103,7 +100,7 @@ func (f *file) state() string {
 func (r *Reader) Backup(ctx context.Context, path string) error {
 	path, err := filepath.Abs(path)
 	if err == nil { // SQLite would take file:… for a URL
-		_, err = r.pool.ExecContext(ctx, "VACUUM INTO ?", path)
+		_, err = r.Pool.ExecContext(ctx, "VACUUM INTO ?", path)
 	}
 	if err = r.whole(err); err != nil {
 		return dialect.Failed("copy "+r.file.path+" to "+path, err, false)

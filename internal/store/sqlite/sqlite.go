@@ -106,7 +106,7 @@ func (db *DB) begin(ctx context.Context) error {
 		_, err = conn.ExecContext(ctx, "DELETE FROM leases") // their holders have ended
 	}
 	if err != nil {
-		_ = db.Free() // the first error is the one that tells
+		_ = db.Reader.Close() // the first error is the one that tells
 	}
 	return err
 }
@@ -143,7 +143,7 @@ func (db *DB) Close() error {
 	if <-db.turn; writer == nil {
 		return nil
 	}
-	err := db.Free() // before the writer, which copies the log
+	err := db.Reader.Close() // before the writer, which copies the log
 	_, copied := writer.ExecContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)")
 	for _, s := range writer.Prepared {
 		err = errors.Join(err, s.Close())

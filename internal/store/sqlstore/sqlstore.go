@@ -118,24 +118,26 @@ func (d *Dialect) judged(err error, committing bool) *journal.StoreError {
 // Reader reads the journal. Its methods are safe for concurrent use.
 type Reader struct {
 	*Dialect
+	// Pool are the connections.
+	Pool *sql.DB
 	// Snapshot runs do in a transaction that sees one state of the journal; do may be called again.
 	Snapshot func(ctx context.Context, do func(tx Querier) error) error
-	// Free closes the connections.
-	Free func() error
 }
 
-// InTransaction runs do in a read-only transaction.
-func InTransaction(ctx context.Context, pool *sql.DB, level sql.IsolationLevel, do func(tx Querier) error) error {
-	tx, err := pool.BeginTx(ctx, &sql.TxOptions{Isolation: level, ReadOnly: true})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }() // nothing was written
-	return do(tx)
+// NewReader returns a Reader that reads through pool.
+func NewReader(d *Dialect, pool *sql.DB) Reader {
+	return Reader{d, pool, func(ctx context.Context, do func(tx Querier) error) error {
+		tx, err := pool.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }() // nothing was written
+		return do(tx)
+	}}
 }
 
 // Close closes the reader; later calls fail.
-func (r *Reader) Close() error { return r.Free() }
+func (r *Reader) Close() error { return r.Pool.Close() }
 
 // snapshot is a transaction for reading.
 type snapshot struct {

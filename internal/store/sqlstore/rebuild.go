@@ -17,16 +17,17 @@ const rebuildPage = 1000
 func (s *Store) Rebuild(ctx context.Context, check func(journal.Moment) error, progress func(at, of, counted int64),
 	step func(journal.Head) (*journal.Changes, error)) error {
 	return s.write(ctx, "rebuild the journal", func(w *writer) (bool, error) {
-		if err := w.prepareLong(); err != nil {
+		err := w.prepareLong()
+		if err == nil {
+			err = w.mendHead()
+		}
+		if err == nil {
+			err = check(&w.snapshot)
+		}
+		if err != nil {
 			return false, err
 		}
-		if err := w.mendHead(); err != nil {
-			return false, err
-		}
-		if err := check(&w.snapshot); err != nil {
-			return false, err
-		}
-		r := &rebuild{writer: w, progress: progress}
+		r := &rebuild{writer: w, progress: progress, fold: journal.NewRefold()}
 		return true, r.run(step)
 	})
 }
@@ -40,15 +41,15 @@ func (w *writer) mendHead() error {
 	if err != nil {
 		return err
 	}
-	b := &batch{Dialect: w.Dialect}
-	b.add(`INSERT INTO ledger_head (one, link, record, subject, message, hash, at, probed_at)
+	start := key.Start().Hash
+	_, err = w.exec(`INSERT INTO ledger_head (one, link, record, subject, message, hash, at, probed_at)
 		SELECT 1, number, first - 1 + length(digests) / 32, (SELECT coalesce(max(key), 0) FROM subjects),
 			message - 1 + length(messages) / 32, hash, at, 0
 		FROM ledger WHERE number = (SELECT max(number) FROM ledger)
-		UNION ALL SELECT 1, 0, 0, 0, 0, ` + w.bytes(key.Start().Hash) + `, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM ledger)
+		UNION ALL SELECT 1, 0, 0, 0, 0, ?, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM ledger)
 		ON CONFLICT (one) DO UPDATE SET link = excluded.link, record = excluded.record, subject = excluded.subject,
-			message = excluded.message, hash = excluded.hash, at = excluded.at`)
-	return w.execute(b)
+			message = excluded.message, hash = excluded.hash, at = excluded.at`, start[:])
+	return err
 }
 
 type rebuild struct {
@@ -61,14 +62,14 @@ type rebuild struct {
 
 func (r *rebuild) run(record func(journal.Head) (*journal.Changes, error)) error {
 	head, err := r.head("")
-	if err != nil {
-		return err
+	if err == nil {
+		err = r.ledger()
 	}
-	r.fold = journal.NewRefold()
-	for _, step := range []func() error{r.ledger, func() error { return r.subjects(head.Subject) }, r.sums} {
-		if err == nil {
-			err = step()
-		}
+	if err == nil {
+		err = r.subjects(head.Subject)
+	}
+	if err == nil {
+		err = r.sums()
 	}
 	if err != nil {
 		return err
@@ -154,7 +155,7 @@ func (r *rebuild) subjects(last int64) error {
 	made := int64(0)
 	for after := int64(math.MinInt64); ; { // keys below 1 were put in
 		page, err := r.Subjects(after, rebuildPage)
-		if err != nil || len(page.Subjects) == 0 {
+		if err != nil {
 			return err
 		}
 		subjects, letters, err := r.fold.Anew(&page)
@@ -166,7 +167,7 @@ func (r *rebuild) subjects(last int64) error {
 		b.add("DELETE FROM subjects WHERE key > ? AND key <= ?", after, page.Through)
 		b.upsert(journal.SubjectsTable, subjects, "")
 		b.upsert(journal.DeadLettersTable, letters, "")
-		if err := r.execute(b); err != nil {
+		if err := r.execute(b); err != nil || len(page.Subjects) == 0 {
 			return err
 		}
 		made += int64(len(subjects))
@@ -178,7 +179,6 @@ func (r *rebuild) subjects(last int64) error {
 // sums rebuilds the tables that belong to no subject.
 func (r *rebuild) sums() error {
 	b := &batch{Dialect: r.Dialect}
-	b.add("DELETE FROM dead_letters WHERE subject NOT IN (SELECT key FROM subjects)")
 	for _, t := range []*journal.Table{journal.SumsTable, journal.FingerprintsTable, journal.RunsTable,
 		journal.ItemsTable} {
 		got, err := r.rows(t, "")

@@ -68,9 +68,9 @@ var types = regexp.MustCompile(`\b(INT|TEXT|BLOB|JSON)\b|\)(STRICT|KEYED);`)
 func (d *Dialect) Schema() string {
 	key := journal.NewIdentityKey()
 	return types.ReplaceAllStringFunc(schema, func(word string) string { return d.Types[word] }) + fmt.Sprintf(`
-		INSERT INTO ledger_head VALUES (1, 0, 0, 0, 0, %s, 0, 0);
-		INSERT INTO identity_key VALUES (%s);
-		INSERT INTO journal_schema VALUES (%d);`, d.bytes(key.Start().Hash), d.bytes(key), Version)
+		INSERT INTO ledger_head VALUES (1, 0, 0, 0, 0, `+d.Bytes+`, 0, 0);
+		INSERT INTO identity_key VALUES (`+d.Bytes+`);
+		INSERT INTO journal_schema VALUES (%d);`, [32]byte(key.Start().Hash), [32]byte(key), Version)
 }
 
 // Known returns an error if this binary does not know the schema's version.
@@ -84,9 +84,6 @@ func Known(version int64) error {
 	}
 	return nil
 }
-
-// bytes returns the literal of b.
-func (d *Dialect) bytes(b [32]byte) string { return fmt.Sprintf(d.Bytes, b) }
 
 var parameter = regexp.MustCompile(`\?`)
 

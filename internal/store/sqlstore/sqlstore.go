@@ -306,16 +306,13 @@ func (m milli) Scan(from any) error {
 	return nil
 }
 
-// one reads a single row, and reports whether there is one.
-func (s *snapshot) one(query string, args []any, to ...any) (bool, error) {
-	err := s.tx.QueryRowContext(s, s.bind(query), args...).Scan(to...)
-	switch {
-	case err == nil:
-		return true, nil
-	case errors.Is(err, sql.ErrNoRows):
-		return false, nil
-	}
-	return false, s.judged(err, false)
+// one reads the only row, and reports whether there is one.
+func (s *snapshot) one(query string, args []any, to ...any) (found bool, err error) {
+	err = s.each(query, func(scan scanner) error {
+		found = true
+		return scan(to...)
+	}, args...)
+	return found && err == nil, err
 }
 
 // Store reads and writes the journal. Its methods are safe for concurrent use.

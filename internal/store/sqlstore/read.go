@@ -230,13 +230,13 @@ func (r *Reader) Cases(ctx context.Context, weeks []int64, limit int) ([]journal
 		" FROM sums g JOIN fingerprints f ON f.id = g.cause " + w.String() +
 		" GROUP BY g.policy, g.cause, g.destination, f.reason ORDER BY " + recovered + " + " + lost +
 		" DESC, g.policy, g.cause, g.destination LIMIT ?"
-	args := append(w.args, max(limit, 0))
-	return list(ctx, r, "read what is learnt from", query, args, func(scan scanner, c *journal.Cases) error {
+	read := func(scan scanner, c *journal.Cases) error {
 		var took int64
 		err := scan(&c.Policy, &c.Cause, &c.Destination, &c.Reason, &c.Recovered, &c.Lost, &took)
 		c.Took = time.Duration(took) * time.Millisecond
 		return err
-	})
+	}
+	return list(ctx, r, "read what is learnt from", query, append(w.args, max(limit, 0)), read)
 }
 
 // Causes implements journal.Statistics.

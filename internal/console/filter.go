@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -180,8 +179,8 @@ func (v *visit) chips(f *journal.DeadLetterFilter) (all []factLink) {
 func (v *visit) when(t time.Time) string { return v.Day(t) + " " + t.In(v.zone).Format("15:04:05") }
 
 // place is the page of the list that the reader comes from, as that page's own query. Addresses carry it in the field
-// list; nil means no list.
-type place url.Values
+// list; empty means no list.
+type place string
 
 // maxPlaceBytes bounds a place in an address: the pages never write a longer one.
 const maxPlaceBytes = 2000
@@ -190,42 +189,38 @@ const maxPlaceBytes = 2000
 func (v *visit) listPlace() place {
 	q := v.r.URL.Query()
 	q.Del("lang")
-	if q.Get("state") == "" {
-		q.Set("state", states[0])
-	}
-	return place(q)
+	q.Set("state", cmp.Or(q.Get("state"), states[0]))
+	return place(q.Encode())
 }
 
-// place returns the place that the address carries, or nil.
+// place returns the place that the address carries, if any.
 func (v *visit) place() place {
 	raw := v.r.URL.Query().Get("list")
 	q, err := url.ParseQuery(raw)
-	if raw == "" || len(raw) > maxPlaceBytes || err != nil {
-		return nil
+	if len(raw) > maxPlaceBytes || err != nil {
+		return ""
 	}
-	return place(q)
+	return place(q.Encode())
 }
 
-// encoded returns p as an address carries it; empty for nil.
-func (p place) encoded() string { return url.Values(p).Encode() }
-
-// list returns the address of the list's page, or of the list if p is nil.
-func (p place) list() string { return strings.TrimSuffix("/dead-letters?"+p.encoded(), "?") }
+// list returns the address of the list's page, or of the list if there is none.
+func (p place) list() string { return strings.TrimSuffix("/dead-letters?"+string(p), "?") }
 
 // Subject returns the address of a subject's page that carries p, with more fields.
 func (p place) Subject(s journal.Subject, more ...field) string {
-	return subjectURL(s, append(more, field{"list", p.encoded()})...)
+	return subjectURL(s, append(more, field{"list", string(p)})...)
 }
 
 // next returns the page's address of what follows a dead letter in the list, and its id: the first of the page if the
 // dead letter is no longer on it; both are empty if nothing follows. The address carries its place, and more fields.
 // number says where the dead letter stands on the list's first page; empty if it is not there.
 func (v *visit) next(at place, id string, more ...field) (to, next, number string) {
-	f, wrong := v.filterOf(url.Values(at))
-	if at == nil || wrong != "" {
+	q, _ := url.ParseQuery(string(at)) // which was parsed before
+	f, wrong := v.filterOf(q)
+	if at == "" || wrong != "" {
 		return "", "", ""
 	}
-	begin := url.Values(at).Get("cursor")
+	begin := q.Get("cursor")
 	items, cursor, err := v.o.List(v.r.Context(), f, begin, pageRows)
 	if journal.RefusalOf(err) != nil { // the cursor is not of this list
 		return "", "", ""
@@ -240,8 +235,8 @@ func (v *visit) next(at place, id string, more ...field) (to, next, number strin
 		number = v.T(key, v.Number(int64(n)), v.Number(int64(len(items))))
 	}
 	if n == len(items) && cursor != "" {
-		at = maps.Clone(at)
-		at["cursor"] = []string{cursor}
+		q.Set("cursor", cursor)
+		at = place(q.Encode())
 		items, _, err = v.o.List(v.r.Context(), f, cursor, pageRows)
 		check(err)
 		n = 0
@@ -258,10 +253,10 @@ func (v *visit) next(at place, id string, more ...field) (to, next, number strin
 func (v *visit) around(id string) view {
 	at := v.place()
 	a := view{"List": at.list(), "Next": "", "Number": "", "Place": "", "Done": nil}
-	if at == nil {
+	if at == "" {
 		return a
 	}
-	a["Place"] = "?" + url.Values{"list": {at.encoded()}}.Encode()
+	a["Place"] = address("", field{"list", string(at)})
 	to, next, number := v.next(at, id)
 	if a["Number"] = number; next != id {
 		a["Next"] = to

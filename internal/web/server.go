@@ -184,7 +184,7 @@ func (g *guard) watch(s *http.Server) {
 			g.admit(c)
 		case http.StateIdle: // the answer has been sent
 			g.setSpare(c, true)
-		case http.StateClosed:
+		case http.StateClosed, http.StateHijacked:
 			g.mu.Lock()
 			defer g.mu.Unlock()
 			g.drop(c)

@@ -107,7 +107,7 @@ func (p *Pages) causePage(v *visit) *page {
 	var waiting *link
 	open := journal.DeadLetterFilter{Fingerprint: c.ID}
 	if group := v.group(open); group != nil {
-		waiting = &link{v.Count("groups.show", group.N), listURL(open)}
+		waiting = &link{Name: v.Count("groups.show", group.N), URL: listURL(open)}
 	}
 	if done := v.r.URL.Query().Get("done"); done == "teach" && c.Taught != nil || done == "forget" && c.Taught == nil {
 		did = v.T("cause.done." + done)
@@ -174,9 +174,9 @@ func (v *visit) due(f *journal.DeadLetterFilter) func(f journal.DeadLetterFilter
 			if sum.N == 0 {
 				return
 			}
-			line := link{v.Count(key, sum.N), listURL(f)}
+			line := link{Name: v.Count(key, sum.N), URL: listURL(f)}
 			if worth := v.Money(sum.Cents); worth != "" {
-				line.Text += ": " + worth
+				line.Name += ": " + worth
 			}
 			links = append(links, line)
 		}

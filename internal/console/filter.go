@@ -76,9 +76,6 @@ func searched(f *journal.DeadLetterFilter) bool {
 // field is a field of an address or a form, or a fact in words.
 type field struct{ Name, Value string }
 
-// link is a text that leads to an address; it may have none.
-type link struct{ Text, URL string }
-
 // fieldsOf returns a filter as fields, without its state and order.
 func fieldsOf(f *journal.DeadLetterFilter) []field {
 	all := []field{

@@ -24,8 +24,8 @@ const (
 	maxQueryBytes = 200
 )
 
-// viewLink leads to a view of the dead letters. N is how many it shows, if that is Known.
-type viewLink struct {
+// link leads to dead letters, or to what plans an action on them. N is how many they are, if that is Known.
+type link struct {
 	Name, URL      string
 	Current, Known bool
 	N              int64
@@ -108,7 +108,7 @@ func (p *Pages) deadLetters(v *visit) *page {
 		"Pick":      f.State == states[0] && len(items) > 0 && v.who.May(access.Bulk, string(f.Team)),
 		"Pages":     v.pager("cursor", next, ""), "Worth": v.Money(matching.Cents), "Chips": v.chips(&f), "Here": v.listPlace(),
 		"File": strings.Replace(listURL(f), "/dead-letters", "/dead-letters.csv", 1), "Sorts": v.sorts(f),
-		"Shortcuts": []viewLink(nil), "Due": []link(nil), "Handover": (*guard.Colleagues)(nil)})
+		"Shortcuts": []link(nil), "Due": []link(nil), "Handover": (*guard.Colleagues)(nil)})
 	if f.State == states[0] {
 		d["Shortcuts"], d["Due"] = v.shortcuts(f), v.due(&f)(f)
 	}
@@ -162,11 +162,11 @@ func (p *Pages) search(v *visit) *page {
 }
 
 // sorts returns links to the orders of the list.
-func (v *visit) sorts(f journal.DeadLetterFilter) (links []viewLink) {
+func (v *visit) sorts(f journal.DeadLetterFilter) (links []link) {
 	current := deadletter.SortOf(&f)
 	for _, sort := range append([]string{deadletter.Urgent}, deadletter.Sorts()...) {
 		if f.Sort = sort; deadletter.SortOf(&f) == sort {
-			links = append(links, viewLink{Name: v.T("list.sort." + cmp.Or(sort, "urgent")), URL: listURL(f), Current: sort == current})
+			links = append(links, link{Name: v.T("list.sort." + cmp.Or(sort, "urgent")), URL: listURL(f), Current: sort == current})
 		}
 	}
 	return links
@@ -191,11 +191,11 @@ func (v *visit) act(f *journal.DeadLetterFilter, matching int64) *link {
 	case f.State != states[0] || !narrowed(*f) || !v.who.May(access.Bulk, string(f.Team)):
 		return nil
 	case searched(f): // the plan counts them
-		return &link{URL: planURL(*f), Text: v.T("list.act")}
+		return &link{URL: planURL(*f), Name: v.T("list.act")}
 	case matching == 0:
 		return nil
 	}
-	return &link{URL: planURL(*f), Text: v.Count("list.act", matching)}
+	return &link{URL: planURL(*f), Name: v.Count("list.act", matching)}
 }
 
 // counts counts the dead letters that a filter selects.
@@ -229,13 +229,13 @@ func (v *visit) filterForm(current string, f journal.DeadLetterFilter) (d view, 
 	if f.Context != "" { // for which the open ones alone are counted: there are not many
 		all = v.counts(journal.DeadLetterFilter{Context: f.Context})
 	}
-	var tabs []viewLink
+	var tabs []link
 	for _, s := range states {
 		there, of, known := f, deadletter.Count{}, !searched(&f) && (f.Context == "" || s == states[0])
 		if there.State = s; known {
 			of = sumOf(all, &there)
 		}
-		tabs = append(tabs, viewLink{v.T("list.state." + s), listURL(there), s == f.State, known, of.N})
+		tabs = append(tabs, link{v.T("list.state." + s), listURL(there), s == f.State, known, of.N})
 		if s == f.State {
 			matching, counted = of, known
 		}
@@ -245,7 +245,7 @@ func (v *visit) filterForm(current string, f journal.DeadLetterFilter) (d view, 
 		reset = groupsURL(journal.DeadLetterFilter{})
 	}
 	return view{"V": v, "Filter": f, "Filtered": narrowed(f), "Wrong": "", "Reset": reset, "States": tabs,
-		"Views": []viewLink{{Name: v.T("view.list"), URL: listURL(f), Current: current == "list"},
+		"Views": []link{{Name: v.T("view.list"), URL: listURL(f), Current: current == "list"},
 			{Name: v.T("view.groups"), URL: groupsURL(f), Current: current == "groups"}},
 		"Context": v.contextFilter(&f), "Policies": options(policies, f.Policy, v.policy),
 		"Teams":   options(teams, string(f.Team), func(s string) string { return v.team(decision.Team(s)) }),

@@ -229,7 +229,7 @@ func (p *Pages) handover(v *visit) *page {
 
 // shortcuts returns links to the filter's open dead letters that the reader has, that nobody has, and whose follow-up
 // is today. If the filter has a search, they have no counts: these would cost another one.
-func (v *visit) shortcuts(f journal.DeadLetterFilter) (links []viewLink) {
+func (v *visit) shortcuts(f journal.DeadLetterFilter) (links []link) {
 	all := f
 	all.Assignee, all.FollowUp = "", time.Time{}
 	mine, nobodys, today := all, all, all
@@ -239,7 +239,7 @@ func (v *visit) shortcuts(f journal.DeadLetterFilter) (links []viewLink) {
 		has, due = v.counts(all), v.counts(today)
 	}
 	add := func(name string, to journal.DeadLetterFilter, of []deadletter.Count) {
-		links = append(links, viewLink{name, listURL(to), f == to, f.Query == "", sumOf(of, &to).N})
+		links = append(links, link{name, listURL(to), f == to, f.Query == "", sumOf(of, &to).N})
 	}
 	add(v.T("list.mine"), mine, has)
 	add(v.T("list.nobodys"), nobodys, has)

@@ -59,7 +59,7 @@ func (a *App) newService() *service {
 	s.memory.Learner = s.learner
 	s.gates = gate.New(gate.Options{
 		Store: a.store, Memory: s.memory, Engine: a.engine, Clock: a.clock, Zone: a.settings.Notify.Zone, Log: a.log,
-		Hooks: a.metrics.GateHooks(), Settings: func() gate.Settings {
+		Hooks: a.metrics.Hooks(), Settings: func() gate.Settings {
 			c := a.catalogue()
 			return gate.Settings{Version: c.Version, Destinations: c.Destinations, Policies: c.Policies}
 		},
@@ -90,7 +90,7 @@ func (s *service) relay(queue string, published func(context.Context, []int64) e
 func (s *service) published(ctx context.Context, sequences []int64) error {
 	err := s.memory.Published(ctx, sequences)
 	if err == nil {
-		s.metrics.EventsPublished(len(sequences))
+		s.metrics.Add("retry_worker_outbox_published_total", float64(len(sequences)))
 	}
 	return err
 }
@@ -99,7 +99,7 @@ func (s *service) published(ctx context.Context, sequences []int64) error {
 func (s *service) addNotices() {
 	settings := s.settings.Notify
 	s.notices = &notify.Sink{Catalogue: s.catalogue, Senders: Senders(settings, s.version), Clock: s.clock,
-		Tried: s.metrics.NoticeTried, Log: s.log}
+		Add: s.metrics.Add, Log: s.log}
 	relay := s.relay(deadletter.NoticeQueue, s.memory.Published, s.notices)
 	relay.Patience = outbox.Patience{Message: notify.PublishTime, Hold: noticeHold, Apart: true}
 	gatherer := notify.NewGatherer(notify.Options{
@@ -279,7 +279,7 @@ func (s *service) findNew(ctx context.Context) {
 	}
 	for i := range found {
 		c := &found[i]
-		s.metrics.NewCause(c.Policy)
+		s.metrics.Add("retry_worker_new_causes_total", 1, c.Policy)
 		s.log.Warn("a cause is new, or back", zap.String("event", "new_cause"), zap.String("policy", c.Policy),
 			zap.String("cause", c.ID), zap.String("reason", string(c.Reason)), zap.Int64("failures", c.News.Failures))
 	}

@@ -267,7 +267,7 @@ func (g *Gates) evidence(r *journal.Record) {
 		o.Sent = d.Outage.Since // sent before the ramp: claims of a ramp have a name
 	}
 	if o.Tells == destination.TellsFailed && d.Phase != destination.Up {
-		g.Hooks.Wasted(g.Settings().Destinations.Label(d.Name))
+		g.Hooks.Add("retry_worker_wasted_attempts_total", 1, g.Settings().Destinations.Label(d.Name))
 	}
 	g.tell(name, o)
 }

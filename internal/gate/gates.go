@@ -44,27 +44,8 @@ type Settings struct {
 	Policies     decision.Policies
 }
 
-// Hooks are called when something happens; they must not block. A destination that is not configured is named
-// destination.Other.
-type Hooks struct {
-	// Admitted is called for a claim that passes without waiting.
-	Admitted func(name string)
-	// Released is called for a held claim that goes, GivenUp for one that cannot be sent in time.
-	Released func(name string, kind destination.Kind, held time.Duration)
-	GivenUp  func(policy string)
-	// Wasted is called for a submission that failed because the destination was not up.
-	Wasted func(name string)
-	// Answered is called for each process that was answered.
-	Answered func(jobType string, a worker.Action)
-}
-
-// NoHooks returns Hooks that do nothing.
-func NoHooks() Hooks {
-	return Hooks{
-		Admitted: func(string) {}, Released: func(string, destination.Kind, time.Duration) {}, GivenUp: func(string) {},
-		Wasted: func(string) {}, Answered: func(string, worker.Action) {},
-	}
-}
+// released counts claims that went, by destination and why. One that is not configured is named destination.Other.
+const released = "retry_worker_released_total"
 
 // Options are the parameters of New.
 type Options struct {
@@ -77,7 +58,7 @@ type Options struct {
 	Clock clock.Clock
 	// Zone is the time zone of texts for people.
 	Zone  *time.Location
-	Hooks Hooks
+	Hooks worker.Hooks
 	Log   *zap.Logger
 }
 
@@ -151,7 +132,7 @@ func (g *Gates) Admit(name string, jobKey int64, deadline time.Time) bool {
 		return false
 	}
 	g.pass(d)
-	g.Hooks.Admitted(g.Settings().Destinations.Label(name))
+	g.Hooks.Add(released, 1, g.Settings().Destinations.Label(name), string(destination.Pass))
 	return true
 }
 

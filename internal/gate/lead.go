@@ -271,9 +271,10 @@ func (g *Gates) depart(ctx context.Context, s *step) error {
 		switch {
 		case err != nil || !ok:
 		case d.GiveUp != "":
-			g.Hooks.GivenUp(d.Subject.Policy)
+			g.Hooks.Ended(d.Subject.Policy)
 		default:
-			g.Hooks.Released(label, d.Kind, d.held)
+			g.Hooks.Add(released, 1, label, string(d.Kind))
+			g.Hooks.Observe("retry_worker_held_seconds", d.held.Seconds())
 		}
 		return err
 	})
@@ -369,7 +370,7 @@ func (g *Gates) answer(ctx context.Context, a *journal.GateAnswer, first bool) b
 	if action == worker.Released {
 		return false
 	}
-	g.Hooks.Answered(worker.SubmissionGate, action)
+	g.Hooks.Add(worker.Answered, 1, worker.SubmissionGate, string(action))
 	switch {
 	case a.Kind != destination.Test:
 	case action == worker.Superseded && first: // the canary never left: its process has ended

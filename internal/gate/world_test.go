@@ -106,9 +106,7 @@ func (w *world) start() *replica {
 	hooks := journal.NoHooks()
 	hooks.Committed = func(records []journal.Happening, _ time.Duration) { w.recorded(records); r.gates.Recorded(records) }
 	memory := journal.New(w.memory, time.Now, nil, hooks)
-	told := gate.NoHooks()
-	told.Admitted = func(string) { r.admitted++ }
-	r.gates = gate.New(gate.Options{Store: slowlyHeld{w.memory}, Memory: memory, Engine: r, Clock: clock.Machine{}, Zone: time.UTC, Hooks: told,
+	r.gates = gate.New(gate.Options{Store: slowlyHeld{w.memory}, Memory: memory, Engine: r, Clock: clock.Machine{}, Zone: time.UTC, Hooks: worker.NoHooks(),
 		Log: zap.NewNop(), Probe: func(context.Context, string, []int) bool { return w.probe != nil && w.probe() },
 		Settings: func() gate.Settings {
 			return gate.Settings{Version: fmt.Sprint(w.version.Load()), Destinations: destination.Configured{
@@ -118,7 +116,7 @@ func (w *world) start() *replica {
 	tiss.Destinations.Named = map[string]destination.Settings{portal: {Calendar: w.settings.Calendar, Pace: destination.Defaults().Pace}}
 	policies := func() decision.Policies { return decision.Policies{decision.DefaultPolicy: &tiss} }
 	r.handlers = worker.NewHandlers(worker.Options{Policies: policies, Memory: memory, Now: time.Now, Hooks: worker.NoHooks(), Log: zap.NewNop(),
-		Engine: r, Admit: r.gates.Admit})
+		Engine: r, Admit: r.admit})
 	r.running.Go(func() { memory.Run(r.ctx, r.ctx) })
 	r.running.Go(func() { r.gates.Run(r.ctx) })
 	holder := fmt.Sprint(time.Now().UnixNano(), len(w.replicas))
@@ -127,6 +125,14 @@ func (w *world) start() *replica {
 	defer w.mu.Unlock()
 	w.replicas = append(w.replicas, r)
 	return r
+}
+
+func (r *replica) admit(name string, job int64, deadline time.Time) bool {
+	admits := r.gates.Admit(name, job, deadline)
+	if admits {
+		r.admitted++
+	}
+	return admits
 }
 
 // stop kills all replicas.

@@ -13,7 +13,6 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
-	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/notify"
 	"retry-worker/internal/worker"
@@ -57,14 +56,14 @@ func New(b Build) *Metrics {
 	m.shown.Store(&values{}) // the journal has not been read yet
 	m.SetCatalogue("")
 	m.set("retry_worker_build_info", 1, b.Version, b.Commit, b.GoVersion)
-	m.add("retry_worker_jobs_in_flight", 0)
+	m.Add("retry_worker_jobs_in_flight", 0)
 	m.StartDestination(destination.Other)
 	m.registerReadiness()
 	return m
 }
 
-// register makes the metrics of metrics.yaml. Counters and histograms without labels begin at 0; a gauge is absent until
-// it is set.
+// register makes the metrics of metrics.yaml. Counters and histograms without labels begin at 0; a gauge is absent
+// until it is set.
 func (m *Metrics) register() {
 	var kinds map[string]map[string]metric
 	if err := yaml.Unmarshal(described, &kinds); err != nil {
@@ -106,13 +105,15 @@ func (m *Metrics) series(name string, values ...string) prometheus.Metric {
 	return s
 }
 
-func (m *Metrics) count(name string, values ...string) { m.add(name, 1, values...) }
+func (m *Metrics) count(name string, values ...string) { m.Add(name, 1, values...) }
 
-func (m *Metrics) add(name string, n float64, values ...string) {
+// Add adds n to a counter or a gauge, with these values of its labels.
+func (m *Metrics) Add(name string, n float64, values ...string) {
 	m.series(name, values...).(interface{ Add(float64) }).Add(n)
 }
 
-func (m *Metrics) observe(name string, value float64, values ...string) {
+// Observe adds a value to a histogram, with these values of its labels.
+func (m *Metrics) Observe(name string, value float64, values ...string) {
 	m.series(name, values...).(prometheus.Observer).Observe(value)
 }
 
@@ -121,84 +122,61 @@ func (m *Metrics) set(name string, value float64, values ...string) {
 }
 
 // Decided counts a new decision in the figures of both rules (R16).
-func (m *Metrics) Decided(_ string, d *decision.Decision, took time.Duration) {
+func (m *Metrics) Decided(d *decision.Decision, took time.Duration) {
 	if d.PossiblyAccepted {
 		m.count("retry_worker_possibly_accepted_total", d.Policy)
 	}
 	class := string(d.ErrorClassification)
-	m.observe("retry_analysis_duration_seconds", took.Seconds(), d.Policy)
+	m.Observe("retry_analysis_duration_seconds", took.Seconds(), d.Policy)
 	m.count("error_classification_distribution", d.Policy, class)
 	switch d.Outcome {
 	case decision.Retry:
 		minutes := d.Backoff.Delay.Minutes()
 		m.count("retry_scheduled_total", d.Policy, class)
 		m.count("submission_retry_total", d.Policy)
-		m.observe("backoff_duration_minutes", minutes, d.Policy)
-		m.observe("submission_retry_backoff_minutes", minutes, d.Policy)
+		m.Observe("backoff_duration_minutes", minutes, d.Policy)
+		m.Observe("submission_retry_backoff_minutes", minutes, d.Policy)
 		if d.Backoff.JitterRatio != 0 { // without jitter none is drawn
-			m.observe("retry_worker_jitter_ratio", d.Backoff.JitterRatio, d.Policy)
+			m.Observe("retry_worker_jitter_ratio", d.Backoff.JitterRatio, d.Policy)
 		}
 	case decision.MaxRetriesExceeded:
-		m.Ended(d)
+		m.Ended(d.Policy)
 	case decision.PermanentError:
 		m.count("permanent_errors_total", d.Policy, string(d.Reason), string(d.Team))
 	}
 }
 
 // Ended counts a failure that is given up at the limit of retries or of time.
-func (m *Metrics) Ended(d *decision.Decision) {
-	m.count("max_retries_exceeded_total", d.Policy)
-	m.count("submission_retry_max_exceeded", d.Policy)
+func (m *Metrics) Ended(policy string) {
+	m.count("max_retries_exceeded_total", policy)
+	m.count("submission_retry_max_exceeded", policy)
 }
 
-// Hooks returns the worker's hooks.
+// Hooks returns the worker's hooks, and the gates'.
 func (m *Metrics) Hooks() worker.Hooks {
-	return worker.Hooks{
-		Decided:  m.Decided,
-		Ended:    m.Ended,
-		Replayed: func() { m.count("retry_worker_decisions_replayed_total") },
-		Rejected: func(jobType string, code decision.RejectionCode) {
-			m.count("retry_worker_rejected_inputs_total", jobType, string(code))
-		},
-		Answered:  func(jobType string, a worker.Action) { m.count("retry_worker_jobs_total", jobType, string(a)) },
-		InFlight:  func(delta int) { m.add("retry_worker_jobs_in_flight", float64(delta)) },
-		EngineUp:  func(up bool) { m.set("retry_worker_engine_up", oneIf(up)) },
-		Panicked:  func(jobType string) { m.count("retry_worker_panics_total", jobType) },
-		TimedOut:  func(jobType string) { m.count("retry_worker_analysis_timeouts_total", jobType) },
-		Oversized: func(jobType string) { m.count("retry_worker_oversized_total", jobType) },
-	}
+	return worker.Hooks{Add: m.Add, Observe: m.Observe, Decided: m.Decided, Ended: m.Ended,
+		EngineUp: func(up bool) { m.set("retry_worker_engine_up", oneIf(up)) }}
 }
 
 // Committed counts one commit of the journal, and the episodes that it ended well.
 func (m *Metrics) Committed(records []journal.Happening, took time.Duration) {
-	m.observe("retry_worker_journal_write_seconds", took.Seconds())
+	m.Observe("retry_worker_journal_write_seconds", took.Seconds())
 	for i := range records {
 		switch h, e := &records[i], &records[i].Episode; {
 		case h.Recovered() && e.Scheduled > 0: // otherwise it needed no retry
-			m.observe("retry_worker_recovery_seconds", e.ClosedAt.Sub(e.FirstFailure).Seconds(), h.Subject.Policy)
-			m.observe("retry_worker_recovery_attempts", float64(e.Retries), h.Subject.Policy)
+			m.Observe("retry_worker_recovery_seconds", e.ClosedAt.Sub(e.FirstFailure).Seconds(), h.Subject.Policy)
+			m.Observe("retry_worker_recovery_attempts", float64(e.Retries), h.Subject.Policy)
 		case h.Accepted(): // the other side had it already (R33)
 			m.count("retry_worker_accepted_total", h.Subject.Policy)
 		}
 	}
 }
 
-// NewCause counts a cause that is new or back (R34).
-func (m *Metrics) NewCause(policy string) { m.count("retry_worker_new_causes_total", policy) }
-
-// EventsPublished counts events that the message queue accepted.
-func (m *Metrics) EventsPublished(n int) { m.add("retry_worker_outbox_published_total", float64(n)) }
-
 // StartNotices creates the series of a team and one of its channels.
 func (m *Metrics) StartNotices(team decision.Team, c notify.Channel) {
 	for _, r := range notify.Results() {
 		m.series("retry_worker_notices_total", string(team), string(c), string(r))
 	}
-}
-
-// NoticeTried counts a try to notify a team.
-func (m *Metrics) NoticeTried(team decision.Team, c notify.Channel, r notify.Result) {
-	m.count("retry_worker_notices_total", string(team), string(c), string(r))
 }
 
 // StartJobType creates the series of a job type.
@@ -258,20 +236,6 @@ func (m *Metrics) StartDestination(name string) {
 		m.series("retry_worker_released_total", name, string(kind))
 	}
 	m.start("destination", name)
-}
-
-// GateHooks returns the gates' hooks.
-func (m *Metrics) GateHooks() gate.Hooks {
-	h := gate.NoHooks()
-	h.Admitted = func(name string) { m.count("retry_worker_released_total", name, string(destination.Pass)) }
-	h.Released = func(name string, kind destination.Kind, held time.Duration) {
-		m.count("retry_worker_released_total", name, string(kind))
-		m.observe("retry_worker_held_seconds", held.Seconds())
-	}
-	h.GivenUp = func(policy string) { m.Ended(&decision.Decision{Policy: policy}) }
-	h.Wasted = func(name string) { m.count("retry_worker_wasted_attempts_total", name) }
-	h.Answered = m.Hooks().Answered
-	return h
 }
 
 // start creates the series of a label's value in the metrics that have no other label.

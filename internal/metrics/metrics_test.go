@@ -2,6 +2,7 @@ package metrics_test
 
 import (
 	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -48,19 +49,19 @@ func feed(t *testing.T, m *metrics.Metrics) {
 	hooks := m.Hooks()
 	for _, jobType := range []string{worker.AnalyzeRetry, worker.RetrySubmissionBackoff} {
 		for i, f := range theFour {
-			hooks.Decided(jobType, decide(t, f.text, f.count), time.Duration(i+1)*100*time.Microsecond)
+			hooks.Decided(decide(t, f.text, f.count), time.Duration(i+1)*100*time.Microsecond)
 		}
-		hooks.Rejected(jobType, decision.InvalidRetryCount)
+		hooks.Add("retry_worker_rejected_inputs_total", 1, jobType, string(decision.InvalidRetryCount))
 	}
 	for _, a := range worker.Actions() {
-		hooks.Answered(worker.AnalyzeRetry, a)
+		hooks.Add(worker.Answered, 1, worker.AnalyzeRetry, string(a))
 	}
-	hooks.InFlight(7)
-	hooks.InFlight(-1)
+	hooks.Add("retry_worker_jobs_in_flight", 7)
+	hooks.Add("retry_worker_jobs_in_flight", -1)
 	hooks.EngineUp(true)
-	hooks.Panicked(worker.RetrySubmissionBackoff)
-	hooks.Oversized(worker.RecordRetryOutcome)
-	hooks.TimedOut(worker.AnalyzeRetry)
+	hooks.Add("retry_worker_panics_total", 1, worker.RetrySubmissionBackoff)
+	hooks.Add("retry_worker_oversized_total", 1, worker.RecordRetryOutcome)
+	hooks.Add("retry_worker_analysis_timeouts_total", 1, worker.AnalyzeRetry)
 }
 
 // sum of a family's counters, or of its histograms' counts.
@@ -75,19 +76,24 @@ func sum(f *dto.MetricFamily) (n float64) {
 func TestDescribedMetricsAreUsed(t *testing.T) {
 	var described map[string]map[string]any
 	testkit.Must(t, yaml.Unmarshal([]byte(testkit.Read(t, "metrics.yaml")), &described))
-	var code string
-	for _, file := range []string{"metrics.go", "figures.go", "server.go"} {
-		code += testkit.Read(t, file)
-	}
 	names, used := map[string]bool{}, map[string]bool{}
 	for _, kind := range described {
 		for name := range kind {
 			names[name] = true
 		}
 	}
-	for _, literal := range regexp.MustCompile(`"((?:backoff|error|max|permanent|retry|submission)_[a-z_]+)"`).FindAllStringSubmatch(code, -1) {
-		used[literal[1]] = true
+	for folder, begin := range map[string]string{"metrics": "backoff|error|max|permanent|retry|submission", "worker": "retry_worker",
+		"gate": "retry_worker", "app": "retry_worker", "notify": "retry_worker"} {
+		files, err := filepath.Glob("../" + folder + "/*.go")
+		testkit.Must(t, err)
+		for _, file := range files {
+			code := testkit.Read(t, file)
+			for _, literal := range regexp.MustCompile(`"((?:`+begin+`)_[a-z_]+)"`).FindAllStringSubmatch(code, -1) {
+				used[literal[1]] = used[literal[1]] || !strings.HasSuffix(file, "_test.go")
+			}
+		}
 	}
+	maps.DeleteFunc(used, func(_ string, is bool) bool { return !is })
 	if !maps.Equal(names, used) {
 		t.Errorf("described are\n%v\nused are\n%v", slices.Sorted(maps.Keys(names)), slices.Sorted(maps.Keys(used)))
 	}

@@ -9,7 +9,6 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/decision/decisiontest"
 	"retry-worker/internal/metrics"
-	"retry-worker/internal/worker"
 )
 
 // jobQueue is a policy with everything that tiss-submission has not.
@@ -29,7 +28,7 @@ func decideBy(t *testing.T, m *metrics.Metrics, p *decision.Policy, v decision.V
 		t.Fatal(rejection)
 	}
 	d := decision.Decide(&f, p, decision.Past{}, analysed)
-	m.Hooks().Decided(worker.AnalyzeRetry, &d, time.Millisecond)
+	m.Hooks().Decided(&d, time.Millisecond)
 }
 
 // TestDecisionsWhileTheCatalogueChanges: decisions by policies that nobody announced are counted too, every one, while
@@ -43,7 +42,7 @@ func TestDecisionsWhileTheCatalogueChanges(t *testing.T) {
 			for i := range decisions {
 				d := *decide(t, "TIMEOUT", 0)
 				d.Policy = "policy-" + strconv.Itoa(i%10)
-				m.Hooks().Decided(worker.AnalyzeRetry, &d, time.Millisecond)
+				m.Hooks().Decided(&d, time.Millisecond)
 			}
 		})
 	}

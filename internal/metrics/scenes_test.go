@@ -35,18 +35,19 @@ func TestScenes(t *testing.T) {
 		// Destinations that nobody configured share a label, whatever their names hold.
 		"destinations": {"retry_worker_destination retry_worker_held retry_worker_released retry_worker_wasted", []func(*testing.T, *metrics.Metrics){
 			showDestinations, func(_ *testing.T, m *metrics.Metrics) {
-				h := m.GateHooks()
-				h.Admitted("unimed-sp")
-				h.Released("unimed-sp", destination.Pass, 2*time.Second)
-				h.Released("unimed-sp", destination.RampedUp, time.Hour)
-				h.Wasted("other")
+				for held, kind := range map[time.Duration]destination.Kind{0: destination.Pass, 2 * time.Second: destination.Pass, time.Hour: destination.RampedUp} {
+					if m.Add("retry_worker_released_total", 1, "unimed-sp", string(kind)); held > 0 {
+						m.Observe("retry_worker_held_seconds", held.Seconds())
+					}
+				}
+				m.Add("retry_worker_wasted_attempts_total", 1, "other")
 			},
 		}},
 		// The series of a team and way start at 0.
 		"notices": {"retry_worker_notices_total", []func(*testing.T, *metrics.Metrics){func(_ *testing.T, m *metrics.Metrics) {
 			m.StartNotices("ti", notify.Email)
-			m.NoticeTried("ti", notify.Email, notify.Failed)
-			m.NoticeTried("ti", notify.Email, notify.Failed)
+			m.Add("retry_worker_notices_total", 1, "ti", "email", "failed")
+			m.Add("retry_worker_notices_total", 1, "ti", "email", "failed")
 		}}},
 		// The series of a policy that a reload brings are there at 0, everything that it can end in among them; those of the others keep
 		// what they counted, also where their policy is gone. The catalogue is one series: a join by version must never meet two, or none.

@@ -49,10 +49,10 @@ func openOffice(t *testing.T, c *catalogue.Catalogue, m *notify.Mailer) *office 
 	o.inForce.Store(c)
 	o.journal = testkit.StartJournal(t, db, time.Now)
 	o.sink = &notify.Sink{Catalogue: o.inForce.Load, Senders: notify.Senders{Mailer: m, Poster: notify.NewPoster(web.NewClient(loopback, "test"))}, Clock: clock.Machine{}, Log: zap.New(core),
-		Tried: func(team decision.Team, c notify.Channel, r notify.Result) {
+		Add: func(_ string, _ float64, of ...string) {
 			o.mu.Lock()
 			defer o.mu.Unlock()
-			o.results = append(o.results, string(team)+"/"+string(c)+" "+string(r))
+			o.results = append(o.results, of[0]+"/"+of[1]+" "+of[2])
 		}}
 	relay := outbox.New(deadletter.NoticeQueue, "test", db, o.journal.Published, o.sink, zap.New(core))
 	relay.Patience = outbox.Patience{Message: notify.PublishTime, Hold: 2 * time.Second, Apart: true}
@@ -144,7 +144,7 @@ func TestSentByAnotherReplica(t *testing.T) {
 	c := teams(t, map[string]string{"ti": mailed})
 	sink := &notify.Sink{
 		Catalogue: func() *catalogue.Catalogue { return c }, Senders: notify.Senders{Mailer: b.mailer(notify.Plaintext)}, Clock: clock.Machine{},
-		Tried: func(decision.Team, notify.Channel, notify.Result) {}, Log: zap.New(core),
+		Add: func(string, float64, ...string) {}, Log: zap.New(core),
 	}
 	message := func(id string) journal.Message {
 		return journal.Message{ID: id, Queue: deadletter.NoticeQueue, Key: tiByMail, Body: "{}", At: time.Now()}

@@ -75,9 +75,9 @@ type Sink struct {
 	Catalogue func() *catalogue.Catalogue
 	Senders
 	Clock clock.Clock
-	// Tried is called with the result of each try. It must not block.
-	Tried func(team decision.Team, c Channel, r Result)
-	Log   *zap.Logger
+	// Add counts the results of tries in a metric (worker.Hooks).
+	Add func(metric string, n float64, values ...string)
+	Log *zap.Logger
 
 	mu sync.Mutex
 	// failed holds the last failure by a message's id. The few that another replica sends afterwards stay.
@@ -107,7 +107,7 @@ func (s *Sink) Publish(ctx context.Context, m *journal.Message) (err error) {
 		}
 	}
 	if known { // metric labels come from closed sets
-		s.Tried(r.Team, r.Channel, result)
+		s.Add("retry_worker_notices_total", 1, string(r.Team), string(r.Channel), string(result))
 	}
 	log := s.Log.With(zap.String("team", string(r.Team)), zap.String("channel", string(r.Channel)), // no address
 		zap.String("type", m.Type), zap.String("message", m.ID), zap.String("event", "notice_"+string(result)))

@@ -152,7 +152,7 @@ func (s *sim) disturb() {
 func (r *replica) rush(name, label string) {
 	for began := time.Now(); time.Since(began) < paceTime && r.life.Err() == nil; r.Rest(r.life, 300*time.Millisecond) {
 		r.port(label + " asks " + r.name)
-		r.gates.Admit(name, -time.Now().UnixNano(), time.Time{})
+		r.admit(name, -time.Now().UnixNano(), time.Time{})
 	}
 }
 

@@ -143,6 +143,15 @@ func (s *sim) limited() bool {
 	return s.settings.Destinations.Named["portal-0"].Pace.Limited && time.Since(s.configured) > time.Minute
 }
 
+// admit asks the gates, and holds against what may be what they let through.
+func (r *replica) admit(name string, job int64, deadline time.Time) bool {
+	admits := r.gates.Admit(name, job, deadline)
+	if admits {
+		r.admitted(get(&r.mu, &r.settings).Destinations.Label(name))
+	}
+	return admits
+}
+
 // admitted: a replica lets a claim through at once while the portal is up. Where that has a pace, only the one that acts does,
 // and only where nobody waits.
 func (r *replica) admitted(name string) {

@@ -36,7 +36,7 @@ func (r *replica) carryAll(p *part, log *zap.Logger) {
 	}
 	byDelivery := func(context.Context, []int64) error { return nil }
 	notices := &notify.Sink{Catalogue: r.inForce, Senders: notify.Senders{Poster: notify.NewPoster(&http.Client{Transport: r})}, Clock: r,
-		Tried: func(decision.Team, notify.Channel, notify.Result) {}, Log: log}
+		Add: func(string, float64, ...string) {}, Log: log}
 	reviews, told := relay(journal.ReviewQueue, r.sink, byDelivery), relay(deadletter.NoticeQueue, notices, r.journal.Published)
 	reviews.Leads = r.sink.Leads
 	told.Patience = outbox.Patience{Message: notify.PublishTime, Hold: noticeEvery, Apart: true}

@@ -322,9 +322,7 @@ func (s *sim) start(n int) {
 	}
 	r.journal = journal.New(r.store, r.Now, publisher, hooks)
 	policies := func() decision.Policies { return get(&s.mu, &s.policies) }
-	told := gate.NoHooks()
-	told.Admitted = r.admitted
-	r.gates = gate.New(gate.Options{Store: r.store, Memory: memory{r.journal, r}, Engine: r, Clock: r, Zone: time.UTC, Hooks: told,
+	r.gates = gate.New(gate.Options{Store: r.store, Memory: memory{r.journal, r}, Engine: r, Clock: r, Zone: time.UTC, Hooks: worker.NoHooks(),
 		Log: written, Probe: r.probe, Settings: func() gate.Settings { return get(&s.mu, &s.settings) }})
 	up := func() time.Time {
 		away := get(&s.mu, &s.away)
@@ -335,7 +333,7 @@ func (s *sim) start(n int) {
 	}
 	r.letters = deadletter.New(r.store, r.journal, policies, r.Now, up)
 	r.handlers = worker.NewHandlers(worker.Options{Policies: policies, Memory: r.journal, Now: r.Now, Hooks: worker.NoHooks(), Log: written,
-		Expected: r.gates.Expected, Engine: r, Admit: r.gates.Admit, Letters: r.store, Answered: func() {}})
+		Expected: r.gates.Expected, Engine: r, Admit: r.admit, Letters: r.store, Answered: func() {}})
 	r.worker = r.handlers.Worker(worker.Config{}, worker.AnalyzeRetry)
 	r.sink = &worker.ReviewSink{Options: r.handlers.Options, Record: memory{r.journal, r}.Delivered}
 	runner := deadletter.NewRunner(r.store, r.decideInRun, memory{r.journal, r}, r, up, written)

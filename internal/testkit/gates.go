@@ -15,6 +15,7 @@ import (
 	"retry-worker/internal/guard"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit/wait"
+	"retry-worker/internal/worker"
 )
 
 // Gates returns the gates of the Fixture's journal. The first call starts them and waits until they have read the
@@ -28,7 +29,7 @@ func (f *Fixture) Gates() *gate.Gates {
 	otherwise := destination.Defaults()
 	otherwise.Calendar = f.Calendar
 	g := gate.New(gate.Options{
-		Store: f.Store, Memory: f.Journal, Clock: f.Clock, Zone: time.UTC, Hooks: gate.NoHooks(), Log: zap.NewNop(),
+		Store: f.Store, Memory: f.Journal, Clock: f.Clock, Zone: time.UTC, Hooks: worker.NoHooks(), Log: zap.NewNop(),
 		Settings: func() gate.Settings { return gate.Settings{Destinations: destination.Configured{Others: otherwise}} },
 	})
 	untilEnd(f.t, g.Run)

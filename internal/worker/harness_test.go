@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -202,7 +203,7 @@ type tally struct {
 	decided   []decision.Decision
 	took      time.Duration // of the last decision
 	replayed  int
-	ended     []decision.Decision
+	ended     []string // by policy
 	rejected  []decision.RejectionCode
 	answered  map[worker.Action]int
 	inFlight  int
@@ -217,24 +218,38 @@ type tally struct {
 
 func (c *tally) hooks() worker.Hooks {
 	note := func(f func()) { c.mu.Lock(); defer c.mu.Unlock(); f() }
-	return worker.Hooks{
-		Decided: func(_ string, d *decision.Decision, took time.Duration) {
-			note(func() { c.decided, c.took = append(c.decided, *d), took })
-		},
-		Ended:    func(d *decision.Decision) { note(func() { c.ended = append(c.ended, *d) }) },
-		Replayed: func() { note(func() { c.replayed++ }) },
-		Rejected: func(_ string, r decision.RejectionCode) { note(func() { c.rejected = append(c.rejected, r) }) },
-		Answered: func(jobType string, a worker.Action) {
-			note(func() { c.answered[a]++ })
-			if c.onAnswered != nil {
-				c.onAnswered(jobType)
-			}
-		},
-		InFlight:  func(n int) { note(func() { c.inFlight += n; c.highest = max(c.highest, c.inFlight) }) },
-		EngineUp:  func(up bool) { note(func() { c.ups = append(c.ups, up) }) },
-		Panicked:  func(string) { note(func() { c.panicked++ }) },
-		TimedOut:  func(jobType string) { note(func() { c.timedOut = append(c.timedOut, jobType) }) },
-		Oversized: func(string) { note(func() { c.oversized++ }) },
+	hooks := worker.NoHooks()
+	hooks.Decided = func(d *decision.Decision, took time.Duration) {
+		note(func() { c.decided, c.took = append(c.decided, *d), took })
+	}
+	hooks.Ended = func(policy string) { note(func() { c.ended = append(c.ended, policy) }) }
+	hooks.EngineUp = func(up bool) { note(func() { c.ups = append(c.ups, up) }) }
+	hooks.Add = func(metric string, n float64, values ...string) {
+		note(func() { c.add(metric, int(n), values) })
+		if metric == worker.Answered && c.onAnswered != nil {
+			c.onAnswered(values[0])
+		}
+	}
+	return hooks
+}
+
+func (c *tally) add(metric string, n int, values []string) {
+	switch strings.TrimPrefix(metric, "retry_worker_") {
+	case "decisions_replayed_total":
+		c.replayed += n
+	case "rejected_inputs_total":
+		c.rejected = append(c.rejected, decision.RejectionCode(values[1]))
+	case "jobs_total":
+		c.answered[worker.Action(values[1])] += n
+	case "jobs_in_flight":
+		c.inFlight += n
+		c.highest = max(c.highest, c.inFlight)
+	case "panics_total":
+		c.panicked += n
+	case "analysis_timeouts_total":
+		c.timedOut = append(c.timedOut, values[0])
+	case "oversized_total":
+		c.oversized += n
 	}
 }
 

@@ -13,43 +13,32 @@ import (
 // Hooks are called as things happen, to feed metrics. All must be set (see NoHooks). They are called from many
 // goroutines and must not block.
 type Hooks struct {
+	// Add adds n to a counter or a gauge of internal/metrics/metrics.yaml, with these values of its labels. Observe is the
+	// same for a histogram.
+	Add, Observe func(metric string, n float64, values ...string)
 	// Decided is called for every new decision, with the time the analysis took.
-	Decided func(jobType string, d *decision.Decision, took time.Duration)
-	// Ended is called for a scheduled retry that is given up because it came too late (R20).
-	Ended func(d *decision.Decision)
-	// Replayed is called for every recorded decision that is given again.
-	Replayed func()
-	// Rejected is called for every refused input (R11).
-	Rejected func(jobType string, code decision.RejectionCode)
-	// Answered is called once for every activated job.
-	Answered func(jobType string, a Action)
-	// InFlight is called with the number of jobs activated, and with −1 for each answer.
-	InFlight func(delta int)
+	Decided func(d *decision.Decision, took time.Duration)
+	// Ended is called for what is given up because it came too late (R20, R27).
+	Ended func(policy string)
 	// EngineUp is called when the engine begins or stops to answer.
 	EngineUp func(up bool)
-	// Panicked is called when a handler panics.
-	Panicked func(jobType string)
-	// TimedOut is called for an analysis that takes too long (R30).
-	TimedOut func(jobType string)
-	// Oversized is called for a job, or an activation, that is too large to read.
-	Oversized func(jobType string)
 }
 
 // NoHooks returns hooks that do nothing.
 func NoHooks() Hooks {
-	return Hooks{
-		Decided:   func(string, *decision.Decision, time.Duration) {},
-		Ended:     func(*decision.Decision) {},
-		Replayed:  func() {},
-		Rejected:  func(string, decision.RejectionCode) {},
-		Answered:  func(string, Action) {},
-		InFlight:  func(int) {},
-		EngineUp:  func(bool) {},
-		Panicked:  func(string) {},
-		TimedOut:  func(string) {},
-		Oversized: func(string) {},
-	}
+	count := func(string, float64, ...string) {}
+	return Hooks{Add: count, Observe: count, Decided: func(*decision.Decision, time.Duration) {}, Ended: func(string) {},
+		EngineUp: func(bool) {}}
 }
+
+// Metrics that are counted in several places.
+const (
+	inFlight  = "retry_worker_jobs_in_flight"
+	oversized = "retry_worker_oversized_total"
+	replayed  = "retry_worker_decisions_replayed_total"
+	// Answered counts the jobs that were answered, by their type and Action.
+	Answered = "retry_worker_jobs_total"
+)
 
 // heard takes the result of a loop's last poll. The engine is up while it serves any loop. Only changes are logged.
 func (w *Worker) heard(l *loop, err error) {

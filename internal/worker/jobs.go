@@ -134,8 +134,12 @@ func (h *Handlers) Worker(cfg Config, jobTypes ...string) *Worker {
 		subscriptions = append(subscriptions, Subscription{name, func() Activation { return h.Begin(name) }})
 		if kinds[name].waits {
 			cfg.JobTimeout, cfg.MaxJobsActive, cfg.Concurrency, cfg.Tracer = takingTime, takingPlaces, takingPlaces, nil
-			hooks.InFlight = func(int) {}  // these jobs take no capacity
 			hooks.EngineUp = func(bool) {} // the other loops report that
+			hooks.Add = func(metric string, n float64, values ...string) {
+				if metric != inFlight { // these jobs take no capacity
+					h.Hooks.Add(metric, n, values...)
+				}
+			}
 		}
 	}
 	return New(h.Engine, cfg, subscriptions, hooks, h.Log)
@@ -211,7 +215,7 @@ func (vs values) get(name string) decision.Value { return decision.Value(vs[name
 // readVariables reads the job's variables.
 func (t *task) readVariables() (vs values, err error) {
 	if len(t.Variables) > maxVariableBytes {
-		t.Hooks.Oversized(t.Type)
+		t.Hooks.Add(oversized, 1, t.Type)
 		return nil, invalid("the size of the job's variables", strconv.Itoa(len(t.Variables))+" bytes",
 			"at most "+strconv.Itoa(maxVariableBytes)+" bytes")
 	}
@@ -282,7 +286,7 @@ func (t *task) refuse(ctx context.Context, err error) Reply {
 		return t.reject(rejection)
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		t.Hooks.TimedOut(t.Type)
+		t.Hooks.Add("retry_worker_analysis_timeouts_total", 1, t.Type)
 		r := release(t.Job, tooSlow)
 		r.Failure.Backoff = slowBackoff
 		return r
@@ -307,7 +311,7 @@ func (t *task) reject(r *decision.Rejection) Reply {
 	default:
 		message += correctVariable
 	}
-	t.Hooks.Rejected(t.Type, r.Code)
+	t.Hooks.Add("retry_worker_rejected_inputs_total", 1, t.Type, string(r.Code))
 	t.Log.Warn("input rejected", zap.String("event", "input_rejected"), zap.String("rejection", string(r.Code)),
 		zap.String("detail", message), zap.String("jobType", t.Type), zap.Int64("jobKey", t.Key),
 		zap.Int64("processInstanceKey", t.ProcessInstanceKey), zap.String("tenantId", t.TenantID))

@@ -96,7 +96,7 @@ func (l *loop) poll(stop, kill context.Context, wait time.Duration, variables []
 func (l *loop) take(stop, kill context.Context, jobs []Job, sent time.Time, handler Handler) {
 	deadline := sent.Add(l.request.JobTimeout - min(deadlineMargin, l.request.JobTimeout/10))
 	l.count.Add(int64(len(jobs)))
-	l.w.hooks.InFlight(len(jobs))
+	l.w.hooks.Add(inFlight, float64(len(jobs)))
 	for i := range jobs {
 		jobs[i].Deadline = deadline
 		l.w.queue <- func() {
@@ -108,7 +108,7 @@ func (l *loop) take(stop, kill context.Context, jobs []Job, sent time.Time, hand
 
 func (l *loop) failed(err error) {
 	if kindOf(err) == TooLarge {
-		l.w.hooks.Oversized(l.request.JobType)
+		l.w.hooks.Add(oversized, 1, l.request.JobType)
 		l.ask, l.careful = max(l.ask/2, 1), time.Now().Add(2*l.request.JobTimeout)
 		l.w.log.Warn("jobs too large for one message; they come back after their time-out, asking for fewer at once",
 			zap.String("jobType", l.request.JobType), zap.Int("atMost", l.ask), zap.Error(err))
@@ -140,7 +140,7 @@ func (l *loop) threshold() int64 { return (int64(l.w.cfg.MaxJobsActive)*fullness
 
 // release frees the place of an answered job.
 func (l *loop) release() {
-	l.w.hooks.InFlight(-1)
+	l.w.hooks.Add(inFlight, -1)
 	if l.count.Add(-1) < l.threshold() {
 		l.freed.Send()
 	}

@@ -21,12 +21,12 @@ func (t *task) report(ctx context.Context, n *journal.Analysis, r *journal.Recor
 	event := d.Event(t.rule, n.Error).LogName
 	switch {
 	case r.How == journal.Fresh:
-		t.Hooks.Decided(t.Type, d, took)
+		t.Hooks.Decided(d, took)
 	case r.Ended:
-		t.Hooks.Replayed()
-		t.Hooks.Ended(d)
+		t.Hooks.Add(replayed, 1)
+		t.Hooks.Ended(d.Policy)
 	default:
-		t.Hooks.Replayed()
+		t.Hooks.Add(replayed, 1)
 		event = "decision_replayed"
 	}
 	warning := warningOf(n, r)

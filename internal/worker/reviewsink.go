@@ -62,7 +62,7 @@ func (s *ReviewSink) Publish(ctx context.Context, m *journal.Message) error {
 	s.mu.Lock()
 	delete(s.ends, m.ID)
 	s.mu.Unlock()
-	s.Hooks.Answered(RetryReview, end)
+	s.Hooks.Add(Answered, 1, RetryReview, string(end))
 	s.report(a, end)
 	return nil
 }

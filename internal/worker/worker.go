@@ -118,7 +118,7 @@ func (w *Worker) serve(stop, kill context.Context, j *Job, h Handler) {
 		action = w.deliver(kill, j, release(j, "handed back: worker "+w.cfg.Name+" stops"))
 	}
 	if action != held {
-		w.hooks.Answered(j.Type, action)
+		w.hooks.Add(Answered, 1, j.Type, string(action))
 	}
 }
 
@@ -138,7 +138,7 @@ func (w *Worker) Handle(kill context.Context, j *Job, h Handler) Action {
 func (w *Worker) reply(kill context.Context, j *Job, h Handler) (r Reply) {
 	defer func() {
 		if p := recover(); p != nil {
-			w.hooks.Panicked(j.Type)
+			w.hooks.Add("retry_worker_panics_total", 1, j.Type)
 			w.log.Error("handler panicked, job loses one retry",
 				zap.String("jobType", j.Type), zap.Int64("jobKey", j.Key),
 				zap.String("panic", fmt.Sprintf("%T", p)), // the text may hold the job's data

@@ -79,7 +79,7 @@ func testUnreadableGates(t *testing.T, d *Database) {
 	fast.Pace.Most = 60_000
 	core, told := observer.New(zap.ErrorLevel)
 	g := gate.New(gate.Options{Store: s, Memory: f.Journal, Engine: e, Clock: clock.Machine{}, Zone: time.UTC,
-		Hooks: gate.NoHooks(), Log: zap.New(core), Settings: func() gate.Settings {
+		Hooks: worker.NoHooks(), Log: zap.New(core), Settings: func() gate.Settings {
 			return gate.Settings{Destinations: destination.Configured{Others: fast}}
 		}})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -140,7 +140,14 @@ func (r *reader) follow(w *way, i int) int {
 			isListed = true
 		case is(c, ":=") || c == '>' && r.size(i) > 1:
 			w.sign, w.tight = c, w.words == 0
-			return r.assigned(w, i+1)
+			n := r.match(behindSign, i+1)
+			start := r.start(i + 1 + n)
+			if is(r.char(start-1), "\"'") {
+				w.quote = r.char(start - 1)
+			} else if bytes.IndexByte(r.classes[i+1:i+1+n], '\n') >= 0 {
+				w.words++ // on the next line it has to look like a secret
+			}
+			return start
 		case is(c, "\"'") && isSpaced:
 			w.quote = c
 			return r.end(i)
@@ -149,7 +156,7 @@ func (r *reader) follow(w *way, i int) int {
 			for i = r.end(i); is(r.char(i), " \n"); i++ {
 			}
 			return i
-		case w.words < near && !r.isMixed(r.start(i)) && (isMessage[c] || r.tokens[i].kind == id && is(c, strange) ||
+		case w.words < near && !digitized.Match(r.ahead(r.start(i), maxNoted)) && (isMessage[c] || r.tokens[i].kind == id && is(c, strange) ||
 			w.words > 0 && is(c, strange) && is(r.char(r.end(i)), ":=") && r.char(r.end(i)+1) != '/'):
 			// senha antiga …, password for user admin: …
 			if c != quoting {
@@ -172,39 +179,19 @@ func (r *reader) follow(w *way, i int) int {
 // behindSign is what stands between a sign and what it assigns.
 var behindSign = regexp.MustCompile("^[ \x03:=>[]*(?:\n[ \x03]*)?[\"'`]?")
 
-// assigned returns where the value begins that the sign before the token i assigns; 0 where the next line is another
-// key's.
-func (r *reader) assigned(w *way, i int) int {
-	behind := i + r.match(behindSign, i)
-	start := r.start(behind)
-	if is(r.char(start-1), "\"'") {
-		w.quote = r.char(start - 1)
-	} else if bytes.IndexByte(r.classes[min(i, behind):behind], '\n') >= 0 {
-		// On the next line it has to look like a secret.
-		if w.words++; r.isKeyAt(start) {
-			return 0
-		}
-	}
-	return start
-}
-
-// past returns where the letters, digits and signs at i end.
-func (r *reader) past(i int, signs string) int {
-	for most := i + maxNoted; i < most && (isAlnum(r.char(i)) || is(r.char(i), signs)); {
+// keyEnd returns where the letters, digits and signs of a key at i end.
+func (r *reader) keyEnd(i int) int {
+	for most := i + maxNoted; i < most && (isAlnum(r.char(i)) || is(r.char(i), "_-.")); {
 		i++
 	}
 	return i
 }
 
-func (r *reader) keyEnd(i int) int { return r.past(i, "_-.") }
-
 // isKeyAt reports whether a key and the sign that assigns its value stand at i.
 func (r *reader) isKeyAt(i int) bool { return is(r.char(r.keyEnd(i)), `=:"'`) }
 
-// isMixed reports whether the letters, digits and signs at i have a digit among them, so that they are no word.
-func (r *reader) isMixed(i int) bool {
-	return bytes.ContainsAny(r.Chars[i:r.past(i, "-_.=~+/")], "0123456789")
-}
+// digitized is letters and signs with a digit among them, so that they are no word.
+var digitized = regular(`[A-Za-z\x{fffd}_.=~+/-]*[0-9]`)
 
 // secretEnd returns the end of the secret that begins at i: its quotation mark, its line's end, or else a blank or a
 // sign behind which it does not go on.

@@ -222,16 +222,20 @@ func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read i
 		case "person", "people", "given", "owner":
 			n := r.nameWords(from, end)
 			end = n.end
-			if group == "given" {
-				if first, _ := r.lookup(from); first.class == given && first.kind == none {
-					k = name
-				}
-			} else if group == "owner" {
-				if _, to := r.lookup(from); n.count > 0 && to-from > maxShort && !endsAsMessage(r.Chars[from:to]) {
-					k = name
-				}
-			} else if n.isGiven || n.count > 1 && !endsAsMessage(r.Chars[from:end]) ||
-				group == "person" && n.count > 0 && r.isTitled(from) {
+			first, to := r.lookup(from)
+			isFirst := to-from > maxShort && !endsAsMessage(r.Chars[from:to])
+			switch group {
+			case "given":
+				n.isGiven = first.class == given && first.kind == none
+			case "owner":
+				n.isGiven = isFirst && n.count > 0
+			case "person":
+				n.isGiven = n.isGiven || isFirst && n.count > 0 && isSmall(r.Chars[to-1])
+				fallthrough
+			case "people":
+				n.isGiven = n.isGiven || n.count > 1 && !endsAsMessage(r.Chars[from:end])
+			}
+			if n.isGiven {
 				k = name
 			}
 		}
@@ -305,11 +309,4 @@ func (r *reader) nameWords(start, end int) (n nameWords) {
 		n.isShort = n.isShort || at.end-at.start <= maxShort && r.char(at.end) != '\''
 	}
 	return n
-}
-
-// isTitled reports whether the word at i looks like a name: no abbreviation, not all in capitals, and without the
-// ending of a message's word.
-func (r *reader) isTitled(i int) bool {
-	_, end := r.lookup(i)
-	return end-i > maxShort && isSmall(r.Chars[end-1]) && !endsAsMessage(r.Chars[i:end])
 }

@@ -273,7 +273,7 @@ var amount = regexp.MustCompile(`^\d+(?:[.,]+\d+)*`)
 // shapes. Labels of phone and id, which allow many lengths, and labels further away come last.
 func (n *cluster) judge(i int, c *context) (kind, int) {
 	r := n.r
-	isPersons := c.isPersons()
+	isPersons, isPath := c.isPersons(), r.tokens[i].path && !r.has(n.start-len("wa.me/"), "wa.me/")
 	ip := n.addressEnd(0)
 	_, ofCompany := r.shaped(companies, n.v, false)
 	switch {
@@ -289,8 +289,12 @@ func (n *cluster) judge(i int, c *context) (kind, int) {
 		return c.label, ofCompany
 	case ofCompany > 0:
 		return none, ofCompany
-	case r.tokens[i].path && !r.has(n.start-len("wa.me/"), "wa.me/"):
-		return n.inPath(c)
+	case isPath && !c.direct:
+		return none, 0
+	case isPath && c.label == id:
+		return verified(n.v[:n.first]), n.first
+	case isPath: // only a number right behind its label is taken: /cpf/123….
+		return c.label, n.labelled(c.label, true)
 	case c.kept == offset && c.label == none && n.first == 11:
 		return none, n.first
 	}
@@ -311,25 +315,10 @@ func (n *cluster) judge(i int, c *context) (kind, int) {
 	return c.label, n.labelled(c.label, c.direct)
 }
 
-// inPath is judge for a URL's path, where only a number right behind its label is taken: /cpf/123….
-func (n *cluster) inPath(c *context) (kind, int) {
-	if c.direct && c.label == id {
-		if k := verified(n.v[:n.first]); k == cpf || k == cns {
-			return k, n.first
-		}
-	} else if c.direct {
-		return c.label, n.labelled(c.label, true)
-	}
-	return none, 0
-}
-
 // labelled returns where the number ends that a label of kind k announces, right before it if direct. Blanks join
 // groups only where those before the blank are too short to be the number.
 func (n *cluster) labelled(k kind, direct bool) int {
 	info := &kinds[k]
-	if info.most == 0 {
-		return 0
-	}
 	v, joints := n.v[:n.limit()], joining
 	if !direct {
 		if k == card { // sem carteirinha, usar a da mãe 0 123 000456 78901 2

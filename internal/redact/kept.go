@@ -91,10 +91,13 @@ var writtenDate = regular(`(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th|o)?(?:[-/]| (?
 	`(?i:jan|feb|fev|ma[ryi]|apr|abr|ju[nl]|au?go?|sep|set|oct|out|nov|de[cz])<L>*[. ]{1,2}\d\d?(?:st|nd|rd|th)?,? ` +
 	`(?:19|20)\d\d\b`)
 
-// writtenDateEnd returns the end of the written date at i; 0 where there is none.
-func (r *reader) writtenDateEnd(i int) int {
-	if date := writtenDate.Find(r.ahead(i, maxInstant)); date != nil {
-		return i + len(date)
+// birthEnd returns the end of the date that begins with the token i, in figures or written; 0 where none does.
+func (r *reader) birthEnd(i int) int {
+	start := r.start(i)
+	if end := r.instantEnd(start); r.classes[i] == date && end > start {
+		return end
+	} else if v := writtenDate.Find(r.ahead(start, maxInstant)); v != nil {
+		return start + len(v)
 	}
 	return 0
 }

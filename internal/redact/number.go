@@ -221,17 +221,8 @@ func most(v []byte, least, most int, joints string) (end int) {
 // end.
 func (r *reader) readNumber(i int) edit {
 	start, c := r.start(i), r.context
-	isBirth, end := c.label == birth && c.direct, 0
 	if r.classes[i] == date {
-		end = r.instantEnd(start)
-	}
-	if end == 0 && isBirth {
-		end = r.writtenDateEnd(start)
-	}
-	if end > 0 && isBirth {
-		return edit{start, end, birth}
-	} else if end > 0 {
-		return edit{end: end}
+		return edit{end: r.instantEnd(start)}
 	}
 	n := r.clusterAt(i, c.direct)
 	if e := r.dialled(i, &n); e.kind != none {
@@ -239,7 +230,7 @@ func (r *reader) readNumber(i int) edit {
 	}
 	isPunctuated := r.isPunctuated(start)
 	if c.isKept() && !isPunctuated {
-		end = max(r.keptEnd(start, documentForm), r.end(i))
+		end := max(r.keptEnd(start, documentForm), r.end(i))
 		for ; r.start(i) < end; i++ {
 			if r.classes[i] == number {
 				r.tokens[i].kind = nobodys

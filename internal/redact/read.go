@@ -152,10 +152,10 @@ func (r *reader) readToken(i int) (e edit) {
 	isBorn := r.context.label == birth && r.context.direct
 	switch {
 	case e.end > 0:
+	case isBorn && r.birthEnd(i) > 0:
+		return edit{r.start(i), r.birthEnd(i), birth}
 	case c == number, c == date:
 		return r.readNumber(i)
-	case isBorn && r.writtenDateEnd(r.start(i)) > 0:
-		return edit{r.start(i), r.writtenDateEnd(r.start(i)), birth}
 	case is(c, "SDOJ"):
 		e = r.secretAt(i)
 	case r.context.label == address, is(c, streets):

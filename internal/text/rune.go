@@ -4,10 +4,12 @@ package text
 import (
 	_ "embed"
 	"html"
-	"slices"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/encoding/charmap"
 )
 
 // readRune returns the first character of s, which must not be empty, and its length in bytes. It decodes HTML entities
@@ -29,34 +31,20 @@ func readRune(s string) (rune, int) {
 }
 
 const (
-	maxNesting    = 4  // levels of escaping: %252522, &amp;amp;quot;
-	maxBackslash  = 64 // backslashes in a run that are read at once
-	longestEntity = 10 // bytes after the &, enough for all accented letters
+	maxNesting   = 4  // levels of escaping: %252522, &amp;amp;quot;
+	maxBackslash = 64 // backslashes in a run that are read at once
 )
 
-func readEntity(s string) (rune, int) {
-	i := 1
-	for range maxNesting {
-		if !strings.HasPrefix(s[i:], "amp;") {
-			break
-		}
-		i += len("amp;")
-	}
-	name, _, found := strings.Cut(s[i:min(len(s), i+longestEntity)], ";")
-	if r := entity(name); found && r != 0 {
-		return r, i + len(name) + 1
-	}
-	return '&', i
-}
+// entity is an HTML entity that is escaped again and again, or no entity.
+var entity = regexp.MustCompile(`^&(?:amp;){0,4}(#?[0-9A-Za-z]{1,9};)?`)
 
-// entity returns the character of an HTML entity, "eacute" or "#64"; 0 if there is none.
-func entity(name string) rune {
-	decoded := html.UnescapeString("&" + name + ";")
-	r, size := utf8.DecodeRuneInString(decoded)
-	if size != len(decoded) { // unknown, or only its beginning is known
-		return 0
+func readEntity(s string) (rune, int) {
+	m := entity.FindStringSubmatch(s)
+	decoded := html.UnescapeString("&" + m[1])
+	if r, size := utf8.DecodeRuneInString(decoded); size == len(decoded) {
+		return r, len(m[0])
 	}
-	return r
+	return '&', len(m[0]) - len(m[1]) // unknown, or only its beginning is known
 }
 
 // readEscape reads an escape of JSON, Go or Java.
@@ -99,9 +87,6 @@ func hex(s string, i, n int) (v rune, ok bool) {
 	return v, true
 }
 
-// windows1252 holds Windows-1252's characters from 0x80 on, where Latin-1 has controls.
-var windows1252 = []rune("€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ")
-
 // readDamaged guesses the letter behind a U+FFFD: ã or á, the most frequent in Portuguese, or ç before another one
 // (autoriza��o). It guesses only before a letter.
 func readDamaged(s string, size int) (rune, int) {
@@ -129,11 +114,10 @@ func readMojibake(s string) (rune, int) {
 	}
 	second, more := utf8.DecodeRuneInString(s[size:])
 	if second < 0x80 || second > 0xbf {
-		place := slices.Index(windows1252, second)
-		if place < 0 {
+		b, _ := charmap.Windows1252.EncodeRune(second)
+		if second = rune(b); second < 0x80 || second > 0xbf {
 			return r, size
 		}
-		second = 0x80 + rune(place)
 	}
 	if r == 'Ã' {
 		second += 0x40

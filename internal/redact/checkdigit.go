@@ -29,14 +29,14 @@ func verified(d []byte) kind {
 	return none
 }
 
-// isCPF checks the two check digits of 11 digits.
-func isCPF(d []byte) bool {
-	return checkDigit(d[:9], 11) == d[9] && checkDigit(d[:10], 11) == d[10]
-}
+// isCPF checks 11 digits, and isCNPJ 14, a company's number.
+func isCPF(d []byte) bool  { return endsInChecks(d, 11) }
+func isCNPJ(d []byte) bool { return endsInChecks(d, 9) }
 
-// isCNPJ checks the two check digits of 14 digits, a company's number.
-func isCNPJ(d []byte) bool {
-	return checkDigit(d[:12], 9) == d[12] && checkDigit(d[:13], 9) == d[13]
+// endsInChecks reports whether the last two digits of d are its check digits, modulo 11 with weights up to most.
+func endsInChecks(d []byte, most int) bool {
+	n := len(d) - 2
+	return checkDigit(d[:n], most) == d[n] && checkDigit(d[:n+1], most) == d[n+1]
 }
 
 // checkDigit returns the check digit of d, modulo 11. The weights go from 2 to most, from the right, over and over.
@@ -64,14 +64,8 @@ func startsCNS(d []byte) bool { return d[0] == '1' || d[0] == '2' || d[0] >= '7'
 func isLuhn(d []byte) bool {
 	sum, all := 0, 0
 	for i := range d {
-		v := int(d[len(d)-1-i] - '0')
-		all |= v
-		if i%2 == 1 {
-			if v *= 2; v > 9 {
-				v -= 9
-			}
-		}
-		sum += v
+		v := int(d[len(d)-1-i]-'0') << (i % 2)
+		sum, all = sum+v/10+v%10, all|v
 	}
 	return all != 0 && sum%10 == 0
 }

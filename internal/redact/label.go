@@ -142,6 +142,6 @@ func (r *reader) isPrefix(i int) bool {
 // recebimento: 1.
 func (r *reader) isPurpose(i int) bool {
 	v, w := r.Chars[r.start(i):r.end(i)], r.entry(r.start(i), r.end(i))
-	return (w.class == stop || w.class == unknown && (isSmall(v[0]) || endsAsMessage(v))) &&
-		r.class(i+1) == ':' && r.class(r.before(i)) == article
+	return r.class(i+1) == ':' && r.class(r.before(i)) == article &&
+		(w.class == stop || w.class == unknown && (isSmall(v[0]) || endsAsMessage(v)))
 }

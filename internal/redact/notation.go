@@ -78,9 +78,9 @@ var checks = map[string]func(v []byte) bool{
 
 // isPersons reports whether v looks like a person's user name, and not like the name of a host, file or program.
 func isPersons(v []byte) bool {
-	v = bytes.ToLower(v[bytes.LastIndexByte(v, '\\')+1:])
+	v = v[bytes.LastIndexByte(v, '\\')+1:]
 	hasName, likeNames := bytes.IndexByte(v, '.') > 0, len(v) > maxShort
-	for _, part := range bytes.FieldsFunc(v, func(c rune) bool { return is(byte(c), "._- ") }) {
+	for _, part := range partsOf(v) {
 		c := lexicon[string(part)].class
 		if c != 0 && !is(c, lowered+"a") || bytes.HasPrefix(part, []byte("svc")) || bytes.HasSuffix(part, []byte("web")) {
 			return false
@@ -91,16 +91,14 @@ func isPersons(v []byte) bool {
 	return hasName || likeNames
 }
 
-// isGiven reports whether v has a given name among its parts, and no word that names do not have.
-func isGiven(v []byte) (found bool) {
-	for _, part := range bytes.FieldsFunc(bytes.ToLower(v), func(c rune) bool { return is(byte(c), "^ _-") }) {
-		c := lexicon[string(part)].class
-		if c != 0 && !isName[c] {
-			return false
-		}
-		found = found || c == given
-	}
-	return found
+// isGiven reports whether v has a given name among its parts.
+func isGiven(v []byte) bool {
+	return slices.ContainsFunc(partsOf(v), func(part []byte) bool { return lexicon[string(part)].class == given })
+}
+
+// partsOf returns the words, in small letters, that the signs of logins and file names join in v.
+func partsOf(v []byte) [][]byte {
+	return bytes.FieldsFunc(bytes.ToLower(v), func(c rune) bool { return is(byte(c), "^._- ") })
 }
 
 // isRandom reports whether digits, small letters and capitals alternate in v more than in a word, version or date.

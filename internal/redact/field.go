@@ -2,24 +2,18 @@ package redact
 
 import "bytes"
 
-const (
-	leastQuoted = 4 // the fewest digits of a quoted number
-)
+const leastQuoted = 4 // the fewest digits of a quoted number
 
-// fieldBefore returns the kind of the nearest label some words before the token i, for the value from start to end. It
-// is none if the label has a value of its own.
-func (r *reader) fieldBefore(i, start, end int) kind {
+// fieldBefore returns the kind of the nearest label some words before the token i.
+func (r *reader) fieldBefore(i int) kind {
 	for j, words := i-1, 0; j >= 0 && words <= 2*near; j-- {
 		switch c := r.classes[j]; {
 		case is(c, marks+"QAZ"):
 			return none
-		case is(c, labels+persons), c == kin && r.class(j+1) == '_':
+		case is(c, labels+persons+"K"):
 			from, to := r.start(r.nameStart(j)), r.keyEnd(r.end(j))
-			if r.char(to) == '=' && is(r.char(to+1), `"'`) { // a value of its own
-				return none
-			}
 			k := r.fieldKind(from, to)
-			if k == id && !r.suits(start, end, k) && bytes.IndexByte(r.Chars[from:to], '_') >= 0 { // nm_paciente
+			if k == id && bytes.IndexByte(r.Chars[from:to], '_') >= 0 { // nm_paciente
 				return name
 			}
 			return k

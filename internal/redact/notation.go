@@ -201,7 +201,7 @@ func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read i
 		case "quoted":
 			end = from + len(bytes.TrimRight(r.Chars[from:end], "%"))
 			if field == none {
-				field = r.fieldBefore(i, from, end)
+				field = r.fieldBefore(i)
 			}
 			if k = r.suited(from, end, field); field == nobodys && r.run(from, isDigit) == end {
 				read = end
@@ -214,7 +214,7 @@ func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read i
 				read = end
 			}
 		case "row":
-			read = r.takeList(from, end, r.fieldBefore(i, from, from))
+			read = r.takeList(from, end, r.fieldBefore(i))
 		case "items":
 			read = r.takeList(from, end, none)
 		case "person", "people", "given", "owner":

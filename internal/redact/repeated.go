@@ -23,22 +23,17 @@ func (r *reader) readRepeated() {
 	for k, e := range found {
 		v := r.Chars[e.start:e.end]
 		isPlain := e.kind == name && bytes.IndexByte(v, ' ') < 0 || e.kind == secret && !looksSecret(v, false, false)
-		if len(v) >= leastRepeated && !isPlain && e.kind != address && e.kind != user && e.kind != mail {
+		if len(v) >= leastRepeated && !isPlain && e.kind != user {
 			begins[lower(v[0])] |= 1 << k
 		}
 	}
 	for i := range r.classes {
 		start := r.start(i)
-		known := begins[lower(r.Chars[start])]
-		isKept := r.tokens[i].kind == nobodys || is(r.classes[i], "23") // behind "protocolo", a claim's id, a host
-		if known == 0 || isKept || !r.isRead(i) || isAlnum(r.char(start-1)) {
-			continue
+		if r.tokens[i].kind == nobodys || is(r.classes[i], "23") || isAlnum(r.char(start-1)) {
+			continue // behind "protocolo", a claim's id, a host
 		}
-		for ; known != 0; known &= known - 1 {
+		for known := begins[lower(r.Chars[start])]; known != 0; known &= known - 1 {
 			e := found[bits.TrailingZeros32(known)]
-			if start >= e.start && start < e.end {
-				continue
-			}
 			if r.repeats(start, e) {
 				r.redact(edit{start, start + e.end - e.start, e.kind})
 			} else if e.kind == name {

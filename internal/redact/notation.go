@@ -67,6 +67,7 @@ func beginsOf(form *regexp.Regexp) *set {
 var checks = map[string]func(v []byte) bool{
 	"mixes":      mixed.Match,
 	"looksMixed": func(v []byte) bool { return looksSecret(v, false, false) },
+	"looksTold":  func(v []byte) bool { return looksSecret(v, true, false) },
 	// a password behind the letter of its option: -pSecret
 	"isGlued":   func(v []byte) bool { return looksSecret(v, false, false) || 'A' <= v[0] && v[0] <= 'Z' },
 	"isGiven":   isGiven,

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"regexp"
 	"slices"
-	"strings"
 )
 
 // A secret (R32) stands behind a word that names it (senha=…, <senhaPrestador>…, Authorization: Bearer …). One that
@@ -24,7 +23,6 @@ type way struct {
 	sign   class // ':', '=' or '<', which assigns it; 0 for none
 	tight  bool  // the sign stands right behind the word
 	words  int
-	told   bool   // the last word is one of verbs
 	far    bool   // some of the words do more than connect
 	quote  byte   // opens the secret; 0 for none
 	quoted bool   // the word itself is quoted: a key of JSON
@@ -121,10 +119,6 @@ func (r *reader) textAt(i int) edit {
 	return edit{i, i + len(v), secret}
 }
 
-// verbs announce a secret: "a senha é …".
-var verbs = strings.Fields("e es is sendo foi era was ser alterada trocada resetada definida redefinida mudada " +
-	"atualizada changed reset como as mudou trocou passou virou ficou agora")
-
 // follow goes from the token i, behind a secret's name, over words of messages, and notes them in w. It returns where
 // the secret would begin; 0 where there can be none.
 func (r *reader) follow(w *way, i int) int {
@@ -156,14 +150,12 @@ func (r *reader) follow(w *way, i int) int {
 			for i = r.end(i); is(r.char(i), " \n"); i++ {
 			}
 			return i
-		case w.words < near && !digitized.Match(r.ahead(r.start(i), maxNoted)) && (isMessage[c] || r.tokens[i].kind == id && is(c, strange) ||
-			w.words > 0 && is(c, strange) && is(r.char(r.end(i)), ":=") && r.char(r.end(i)+1) != '/'):
-			// senha antiga …, password for user admin: …
+		case w.words < near && !digitized.Match(r.ahead(r.start(i), maxNoted)) && (isMessage[c] ||
+			is(c, strange) && (r.tokens[i].kind == id || // senha antiga …, password for user admin: …
+				w.words > 0 && is(r.char(r.end(i)), ":=") && r.char(r.end(i)+1) != '/')):
 			if c != quoting {
 				w.words++
-				said := string(r.Chars[r.start(i):r.end(i)])
-				w.told = slices.Contains(verbs, said) || w.told && (said == "para" || said == "pra" || said == "to")
-				w.far = (w.far || !connects[c] && r.tokens[i].kind != id) && !w.told
+				w.far = w.far || !connects[c] && r.tokens[i].kind != id
 			}
 			isSpaced, isListed = false, false
 		case w.far && (c == fixed || w.class != opaque || !isRandom(r.Chars[r.start(i):r.keyEnd(r.start(i))])),
@@ -237,7 +229,7 @@ func (r *reader) isSecret(start, end int, w *way) bool {
 	known := !is(first.class, "ughryat") && to > start && (to == end || is(r.char(to), " .!?"))
 	switch {
 	case w.sign == 0 && w.quote == 0:
-		return looksSecret(v, (w.words == 0 || w.told) && w.class == secretive, w.class == opaque)
+		return looksSecret(v, w.words == 0 && w.class == secretive, w.class == opaque)
 	case known && (w.sign == 0 || w.quote == 0 && (w.sign != '=' || !w.tight) || bytes.IndexByte(v, ' ') >= 0):
 		return false
 	case w.words > 0:

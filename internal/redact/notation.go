@@ -275,7 +275,8 @@ var fullName = regular(`<N>$`)
 // several words of which none is short or ends as words of messages do. Otherwise it returns none.
 func (r *reader) guessed(start, end int) kind {
 	n := r.nameWords(start, end)
-	if n.end == end && (n.isGiven || n.count > 1 && n.messages == 0 && !n.isShort && n.isSpaced) && fullName.Match(r.Chars[start:end]) {
+	isLikely := n.isGiven || n.count > 1 && n.messages == 0 && !n.isShort && n.isSpaced
+	if n.end == end && isLikely && fullName.Match(r.Chars[start:end]) {
 		return name
 	}
 	return none

@@ -33,8 +33,8 @@ type way struct {
 // secretAt returns the secret that the word i announces.
 func (r *reader) secretAt(i int) edit {
 	w := way{class: r.classes[i], ends: " \"'<>|\n"}
-	if w.class == engineKey && r.has(r.start(i), "key") && (is(r.class(i-1), "wS") || is(r.class(i-2), "wS")) { // API key
-		w.class = secretive
+	if w.class == engineKey && r.has(r.start(i), "key") && (is(r.class(i-1), "wS") || is(r.class(i-2), "wS")) {
+		w.class = secretive // API key
 	}
 	first := r.nameStart(i)
 	last := i + r.match(identifierRest, i+1)

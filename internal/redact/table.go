@@ -225,7 +225,8 @@ func (r *reader) rowAt(at, from int) int {
 		closer = ']'
 	}
 	row, end := r.cells(start, separator, closer)
-	if len(row) >= leastCells && (closer != '\n' || separator != ',' || !bytes.Contains(r.Chars[start:end], []byte(", "))) {
+	isSentence := closer == '\n' && separator == ',' && bytes.Contains(r.Chars[start:end], []byte(", "))
+	if len(row) >= leastCells && !isSentence {
 		r.readRow(row)
 	}
 	return end

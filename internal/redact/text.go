@@ -3,8 +3,8 @@
 // to the text, safe for concurrent use.
 //
 // A text is read through text.Reading, so that escapes, entities and other scripts' digits hide nothing, and split into
-// tokens: words, digits, signs. words.txt says what a word tells of its neighbours, numbers.txt how numbers are
-// written, and notations.txt how other data are that show by themselves.
+// tokens: words, digits, signs. words.txt says what a word tells of its neighbours, signs.txt which signs are read as
+// others, numbers.txt how numbers are written, and notations.txt how other data are that show by what stands there.
 //
 // Taken are numbers that their check digits or form prove, and numbers of the length that the label before them allows;
 // e-mail addresses; users and passwords in URLs; names behind a label; dates behind "nascimento"; addresses; values

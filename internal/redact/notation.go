@@ -126,7 +126,7 @@ const (
 	brief      = "SDOwoNK7LT1Im"                    // those of them whose notation is short
 	privateKey = "BEGIN "
 	// Characters of a notation that are read, though a secret may go on. maxUnknown is for brief and unknown words.
-	maxNoted, maxUnknown = 640, 96
+	maxNoted, maxUnknown = 320, 96
 )
 
 // notedAt takes the data of a notation that begins with the token i, and returns where they end; 0 for none.

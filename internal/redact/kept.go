@@ -47,11 +47,13 @@ var (
 	documentForm = regular(`(?:\d|<L>|[-./_]\d)*`)
 )
 
-// keptEnd returns the end of what has that form at i. A CPF with its punctuation ends it; other digits do not.
+// keptEnd returns the end of what has that form at i. A CPF with its punctuation ends it, other digits do not; a sign
+// that resembles no ASCII character, which a form takes for a letter, ends it too.
 func (r *reader) keptEnd(i int, form *regexp.Regexp) int {
 	end := i + len(form.Find(r.ahead(i, maxNoted)))
 	for at := i; at < end; at++ {
-		if is(r.Chars[at], "-./_") && r.isPunctuated(at+1) {
+		c := r.Chars[at]
+		if is(c, "-./_") && r.isPunctuated(at+1) || c >= 0x80 && looks[c] != isLetter {
 			return at
 		}
 	}

@@ -32,10 +32,10 @@ func (r *reader) readColumns() {
 // looks back no further than from, and returns where the last list ends.
 func (r *reader) columnsAt(at, from int) int {
 	start, end := at, at
-	for end-at < maxHeader && isOfHeader[r.char(end)] {
+	for end-at < maxHeader && isOfHeader(r.char(end)) {
 		end++
 	}
-	for start > from && isOfHeader[r.Chars[start-1]] {
+	for start > from && isOfHeader(r.Chars[start-1]) {
 		start--
 	}
 	closer, separator := byte('\n'), columnar
@@ -102,7 +102,7 @@ func (r *reader) isText(c *edit) bool {
 // one column counts only with an equals sign, as in a key: (nome)=(Ana).
 var leadsToRow = regular(`\n|\)[A-Za-z \n,]{0,20}(=? ?)\(|" ?(?:[=-]>|:) ?"`)
 
-var isOfHeader = setOf("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ\xfe\xff _.,;|\"`")
+func isOfHeader(c byte) bool { return isAlnum(c) || is(c, " _.,;|\"`") }
 
 // cells returns the cells of the list at i, their kinds unset, and where the list ends. A value may be quoted.
 func (r *reader) cells(i int, separator, closer byte) ([]edit, int) {

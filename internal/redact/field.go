@@ -4,7 +4,8 @@ import "bytes"
 
 const leastQuoted = 4 // the fewest digits of a quoted number
 
-// fieldBefore returns the kind of the nearest label some words before the token i.
+// fieldBefore returns the kind of the nearest label some words before the token i; none if the label has a value of its
+// own.
 func (r *reader) fieldBefore(i int) kind {
 	for j, words := i-1, 0; j >= 0 && words <= 2*near; j-- {
 		switch c := r.classes[j]; {
@@ -13,6 +14,9 @@ func (r *reader) fieldBefore(i int) kind {
 		case is(c, labels+persons+"K"):
 			from, to := r.start(r.nameStart(j)), r.keyEnd(r.end(j))
 			k := r.fieldKind(from, to)
+			if r.char(to) == '=' && is(r.char(to+1), `"'`) {
+				return none
+			}
 			if k == id && bytes.IndexByte(r.Chars[from:to], '_') >= 0 { // nm_paciente
 				return name
 			}

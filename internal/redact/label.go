@@ -60,7 +60,9 @@ func (r *reader) meets(i int) {
 	case r.isWord(i):
 		r.meetsWord(c, i)
 	case is(class, numberish):
-		c.direct = false
+		if c.direct = false; kinds[c.label].nearMost == 0 {
+			c.label = none
+		}
 		if c.kept != keepAll {
 			c.kept = 0
 		}

@@ -3,6 +3,7 @@ package redact
 import (
 	"bytes"
 	"regexp"
+	"slices"
 )
 
 const maxLead = 40 // tokens between a label and its name, and of a name
@@ -49,13 +50,14 @@ func (r *reader) nameAt(i int) edit {
 				return e
 			}
 			l.foreign = true
+		case c == '\n' && l.sign:
 		case c == '\n':
 			next := j + 1
 			if is(r.class(next), " \x03") {
 				next++
 			}
 			l.below = (next > j+1 || r.isNameLine(next)) && isName[r.class(next)]
-			l.line = !l.sign && !l.below
+			l.line = !l.below
 			if l.below && !r.beginsLine(i) {
 				return edit{}
 			}
@@ -99,7 +101,7 @@ func (r *reader) nameFrom(i int, l *lead) edit {
 		l.foreign && !(isEnclosed && isGiven) || l.filled && !isEnclosed && !(l.sign && isCapital) {
 		return edit{}
 	}
-	least, isAny, t := 2, l.sign, l.trigger
+	least, isAny, t := 2, l.sign || l.trigger == nameMark, l.trigger
 	isPerson := is(t, persons) || is(t, workers) && l.below || t == kin && (l.tight || l.below)
 	switch {
 	case isPerson && !l.dash, is(t, workers) && isGiven && l.sign,
@@ -200,7 +202,7 @@ var lowerName = regexp.MustCompile("^(?:[gG]|[ugUG] (?:a )*[ugUG])")
 func (r *reader) isLowerName(i int) bool {
 	end := r.start(i + r.match(lowerName, i))
 	n := r.nameWords(r.start(i), end)
-	return n.end == end && (n.isGiven || n.count > 1 && !n.isShort)
+	return n.end == end && (n.isGiven || n.count > 1 && n.shortest >= maxShort)
 }
 
 // endsAsMessage reports whether words.txt has an ending of word among those of words of messages.
@@ -267,7 +269,7 @@ func (r *reader) isStreetAndNumber(i int) bool {
 // enclosed is an address up to what closes it. More than that stands there if it has a line's end, a colon or an at
 // sign, or was read before.
 var enclosed = func() *regexp.Regexp {
-	const on = `\n:@\[\x{fffd}]{0,200}`
+	const on = `\n:@\[]{0,200}`
 	return regular(`[>\[][^<\]` + on + `[<\]]|'[^'` + on + `'|"[^"` + on + `"`)
 }()
 
@@ -283,7 +285,7 @@ func (r *reader) addressAt(i int) edit {
 		return edit{}
 	}
 	if isOpened {
-		if v := enclosed.Find(r.Chars[start-1:]); v != nil {
+		if v := enclosed.Find(r.Chars[start-1:]); v != nil && !slices.ContainsFunc(v, isMark) {
 			return edit{start, start + len(v) - len("<>"), address}
 		} else if !isNumbered {
 			return edit{}

@@ -210,6 +210,9 @@ func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read i
 		case "value":
 			switch k = r.suited(from, end, field); field {
 			case none:
+				if n := r.nameWords(from, end); n.isGiven {
+					end = n.end
+				}
 				k = r.guessed(from, end)
 			case nobodys:
 				read = end
@@ -275,7 +278,7 @@ var fullName = regular(`<N>$`)
 // several words of which none is short or ends as words of messages do. Otherwise it returns none.
 func (r *reader) guessed(start, end int) kind {
 	n := r.nameWords(start, end)
-	isLikely := n.isGiven || n.count > 1 && n.messages == 0 && !n.isShort && n.isSpaced
+	isLikely := n.isGiven || n.count > 1 && n.messages == 0 && n.shortest > maxShort && n.isSpaced
 	if n.end == end && isLikely && fullName.Match(r.Chars[start:end]) {
 		return name
 	}
@@ -284,14 +287,15 @@ func (r *reader) guessed(start, end int) kind {
 
 // nameWords are words that may be a name's.
 type nameWords struct {
-	end                        int
-	count, messages            int  // words, articles aside; those of them that end as words of messages do
-	isGiven, isShort, isSpaced bool // a given name is among them, a short word, a blank
+	end               int
+	count, messages   int  // words, articles aside; those of them that end as words of messages do
+	shortest          int  // letters of a word
+	isGiven, isSpaced bool // a given name is among them, a blank
 }
 
 // nameWords returns the words from start on that may be a name's, before the first word of a message.
 func (r *reader) nameWords(start, end int) (n nameWords) {
-	n.isSpaced = bytes.IndexByte(r.Chars[start:end], ' ') >= 0
+	n.shortest, n.isSpaced = end-start, bytes.IndexByte(r.Chars[start:end], ' ') >= 0
 	for w, at := range r.words(start, end) {
 		isMessages := endsAsMessage(r.Chars[at.start:at.end])
 		isPart := isName[w.class] || at.end-at.start == 1 && r.char(at.end) == '\''     // O'Hara
@@ -306,7 +310,9 @@ func (r *reader) nameWords(start, end int) (n nameWords) {
 			n.messages++
 		}
 		n.isGiven = n.isGiven || w.class == given
-		n.isShort = n.isShort || at.end-at.start <= maxShort && r.char(at.end) != '\''
+		if r.char(at.end) != '\'' {
+			n.shortest = min(n.shortest, at.end-at.start)
+		}
 	}
 	return n
 }

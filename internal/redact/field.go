@@ -11,7 +11,7 @@ func (r *reader) fieldBefore(i int) kind {
 		switch c := r.classes[j]; {
 		case is(c, marks+"QAZ"):
 			return none
-		case is(c, labels+persons+"K"):
+		case is(c, labels+persons), c == kin && r.class(j+1) == '_':
 			from, to := r.start(r.nameStart(j)), r.keyEnd(r.end(j))
 			k := r.fieldKind(from, to)
 			if r.char(to) == '=' && is(r.char(to+1), `"'`) {
@@ -92,7 +92,7 @@ func (r *reader) suits(start, end int, k kind) bool {
 	case none, nobodys:
 		return false
 	case secret:
-		return !bytes.Contains(v, []byte("://"))
+		return len(v) >= shortSecret && !bytes.Contains(v, []byte("://"))
 	case mail, address, user:
 		return letters || k == address && digits == kinds[k].least // a CEP
 	case name:

@@ -154,7 +154,9 @@ func (r *reader) nameEnd(i int, isAny, isSurname bool) int {
 		if is(r.class(next), " +") {
 			next++
 		}
-		isBefore := isSurname && (r.class(next) == 'G' || isAny && r.class(next) == 'U')
+		isGiven := r.class(next) == 'G' || isAny && r.class(next) == 'U' &&
+			!(isSmall(r.Chars[r.end(next)-1]) && endsAsMessage(r.Chars[r.start(next):r.end(next)]))
+		isBefore := isSurname && isGiven && !(r.classes[i] == 'G' && r.countParts(i, end) > 1)
 		more := r.match(form, next)
 		if !isListed && !isBefore || more == 0 {
 			break

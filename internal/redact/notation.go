@@ -92,9 +92,16 @@ func isPersons(v []byte) bool {
 	return hasName || likeNames
 }
 
-// isGiven reports whether v has a given name among its parts.
-func isGiven(v []byte) bool {
-	return slices.ContainsFunc(partsOf(v), func(part []byte) bool { return lexicon[string(part)].class == given })
+// isGiven reports whether v has a given name among its parts, and no word that names do not have.
+func isGiven(v []byte) (found bool) {
+	for _, part := range partsOf(v) {
+		c := lexicon[string(part)].class
+		if c != 0 && !isName[c] {
+			return false
+		}
+		found = found || c == given
+	}
+	return found
 }
 
 // partsOf returns the words, in small letters, that the signs of logins and file names join in v.
@@ -204,7 +211,9 @@ func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read i
 			if field == none {
 				field = r.fieldBefore(i)
 			}
-			if k = r.suited(from, end, field); field == nobodys && r.run(from, isDigit) == end {
+			if r.suits(from, end, field) {
+				k = field
+			} else if field == nobodys && r.run(from, isDigit) == end {
 				read = end
 			}
 		case "value":

@@ -68,13 +68,18 @@ var checks = map[string]func(v []byte) bool{
 	"mixes":      mixed.Match,
 	"looksMixed": func(v []byte) bool { return looksSecret(v, false, false) },
 	"looksTold":  func(v []byte) bool { return looksSecret(v, true, false) },
+	// small letters and digits, which no error's code mixes
+	"isOpaque": func(v []byte) bool {
+		return bytes.ContainsAny(v, "0123456789") && bytes.ContainsFunc(v, isSmallRune)
+	},
 	// a password behind the letter of its option: -pSecret
 	"isGlued":   func(v []byte) bool { return looksSecret(v, false, false) || 'A' <= v[0] && v[0] <= 'Z' },
 	"isGiven":   isGiven,
 	"isPersons": isPersons,
 	"isRandom":  isRandom,
-	// the placeholder of a person's number
-	"isPersonal": func(v []byte) bool { return isMark(v[0]) && kind(v[0]&0xf) < mail },
+	// the placeholder of a person's number, of one or a telephone's
+	"isPersonal": func(v []byte) bool { return isMark(v[0]) && kind(v[0]&0xf) <= card },
+	"isNumber":   func(v []byte) bool { return isMark(v[0]) && kind(v[0]&0xf) <= phone },
 }
 
 // isPersons reports whether v looks like a person's user name, and not like the name of a host, file or program.
@@ -133,7 +138,7 @@ const (
 	brief      = "SDOwoNK7LT1Im"                    // those of them whose notation is short
 	privateKey = "BEGIN "
 	// Characters of a notation that are read, though a secret may go on. maxUnknown is for brief and unknown words.
-	maxNoted, maxUnknown = 320, 96
+	maxNoted, maxUnknown = 640, 96
 )
 
 // notedAt takes the data of a notation that begins with the token i, and returns where they end; 0 for none.
@@ -213,7 +218,7 @@ func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read i
 			}
 			if r.suits(from, end, field) {
 				k = field
-			} else if field == nobodys && r.run(from, isDigit) == end {
+			} else if field == nobodys {
 				read = end
 			}
 		case "value":

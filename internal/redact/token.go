@@ -325,8 +325,8 @@ func (r *reader) pastBlanks(i int) int { return r.run(i, isBlank) }
 func regular(s string) *regexp.Regexp {
 	const letter, small = `[A-Za-z\x{fffd}]`, `[A-Za-z\x{fffd}'-]*`
 	const words = `[A-Z\x{fffd}]` + small + `(?:[ +]+(?:(?:d[aeo]s?|e)[ +]+)?[A-Z\x{fffd}]` + small + `){0,5}`
-	const quoted = `(?:[^'\n]|'?'[A-Z\x{fffd}]` + letter + `)+`
-	const value = `(?:'%?(?P<quoted>` + quoted + `)'|"(?P<quoted2>[^"\n]+)"|\[(?P<quoted3>[^\]\n]+)\])`
-	in := strings.NewReplacer("<N>", words, "<L>", letter, "<Q>", quoted, "<V>", value)
+	const quoted = `(?:[^'\n]|'?'[A-Z\x{fffd}]` + letter + `)`
+	const value = `(?:'%?(?P<quoted>[^':,\n]` + quoted + `*)'|"(?P<quoted2>[^":,\n][^"\n]*)"|\[(?P<quoted3>[^\]\n]+)\])`
+	in := strings.NewReplacer("<N>", words, "<L>", letter, "<Q>", quoted+"+", "<V>", value)
 	return regexp.MustCompile(`^(?:` + in.Replace(s) + `)`)
 }

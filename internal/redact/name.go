@@ -287,7 +287,7 @@ func (r *reader) addressAt(i int) edit {
 		return edit{}
 	}
 	if isOpened {
-		if v := enclosed.Find(r.Chars[start-1:]); v != nil && !slices.ContainsFunc(v, isMark) {
+		if v := enclosed.Find(r.ahead(start-1, maxNoted)); v != nil && !slices.ContainsFunc(v, isMark) {
 			return edit{start, start + len(v) - len("<>"), address}
 		} else if !isNumbered {
 			return edit{}

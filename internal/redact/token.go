@@ -107,7 +107,8 @@ func (r *reader) run(i int, l look) int {
 // tokenise splits the characters into tokens. What readSigns found is a mark already.
 func (r *reader) tokenise() {
 	r.tokens, r.classes, r.hostEnd, r.pathEnd, r.dateEnd = r.tokens[:0], r.classes[:0], 0, 0, 0
-	told := append(r.edits, edit{start: len(r.Chars)})
+	r.edits = append(r.edits, edit{start: len(r.Chars)})
+	told := r.edits
 	for i := 0; i < len(r.Chars); {
 		if next := told[0]; i < next.start {
 			i = min(r.tokenAt(i), next.start)
@@ -116,6 +117,7 @@ func (r *reader) tokenise() {
 		}
 	}
 	r.tokens = append(r.tokens, token{at: int32(len(r.Chars))})
+	r.edits = r.edits[:len(r.edits)-1]
 }
 
 // add adds a token and returns where it ends.

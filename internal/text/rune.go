@@ -5,11 +5,10 @@ import (
 	_ "embed"
 	"html"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"golang.org/x/text/encoding/charmap"
 )
 
 // readRune returns the first character of s, which must not be empty, and its length in bytes. It decodes HTML entities
@@ -31,15 +30,16 @@ func readRune(s string) (rune, int) {
 }
 
 const (
-	maxNesting   = 4  // levels of escaping: %252522, &amp;amp;quot;
-	maxBackslash = 64 // backslashes in a run that are read at once
+	maxNesting    = 4  // levels of escaping: %252522, &amp;amp;quot;
+	maxBackslash  = 64 // backslashes in a run that are read at once
+	longestEntity = 28 // bytes, with its levels
 )
 
 // entity is an HTML entity that is escaped again and again, or no entity.
 var entity = regexp.MustCompile(`^&(?:amp;){0,4}(#?[0-9A-Za-z]{1,9};)?`)
 
 func readEntity(s string) (rune, int) {
-	m := entity.FindStringSubmatch(s)
+	m := entity.FindStringSubmatch(s[:min(len(s), longestEntity)])
 	decoded := html.UnescapeString("&" + m[1])
 	if r, size := utf8.DecodeRuneInString(decoded); size == len(decoded) {
 		return r, len(m[0])
@@ -87,6 +87,9 @@ func hex(s string, i, n int) (v rune, ok bool) {
 	return v, true
 }
 
+// windows1252 holds Windows-1252's characters from 0x80 on, where Latin-1 has controls.
+var windows1252 = []rune("€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ")
+
 // readDamaged guesses the letter behind a U+FFFD: ã or á, the most frequent in Portuguese, or ç before another one
 // (autoriza��o). It guesses only before a letter.
 func readDamaged(s string, size int) (rune, int) {
@@ -114,10 +117,11 @@ func readMojibake(s string) (rune, int) {
 	}
 	second, more := utf8.DecodeRuneInString(s[size:])
 	if second < 0x80 || second > 0xbf {
-		b, _ := charmap.Windows1252.EncodeRune(second)
-		if second = rune(b); second < 0x80 || second > 0xbf {
+		place := slices.Index(windows1252, second)
+		if place < 0 {
 			return r, size
 		}
+		second = 0x80 + rune(place)
 	}
 	if r == 'Ã' {
 		second += 0x40

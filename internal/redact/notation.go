@@ -213,12 +213,14 @@ func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read i
 		switch group {
 		case "quoted":
 			end = from + len(bytes.TrimRight(r.Chars[from:end], "%"))
-			if field == none {
+			if !r.suits(from, end, field) && field != nobodys {
 				field = r.fieldBefore(i)
 			}
 			if r.suits(from, end, field) {
 				k = field
-			} else if field == nobodys {
+			} else if n := r.nameWords(from, end); field == none && n.isGiven && n.count > 1 && n.end == end {
+				k = name
+			} else if field == nobodys && r.run(from, isDigit) == end {
 				read = end
 			}
 		case "value":
@@ -276,10 +278,11 @@ func (r *reader) takeList(start, end int, label kind) (read int) {
 		if label == none && !slices.ContainsFunc(items, isNamed) {
 			break
 		}
-		if v.kind = r.suited(v.start, v.end, label); v.kind == none {
-			v.kind = r.cellKind(v)
+		k := r.suited(v.start, v.end, label)
+		if guess := r.cellKind(v); k == birth || k == none && guess != birth { // a date without a label may be another's
+			k = guess
 		}
-		if v.kind != none && v.kind != birth && r.redact(v) { // a date may be another's
+		if v.kind = k; k != none && r.redact(v) {
 			read = v.end
 		}
 	}

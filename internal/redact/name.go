@@ -102,7 +102,7 @@ func (r *reader) nameFrom(i int, l *lead) edit {
 		return edit{}
 	}
 	least, isAny, t := 2, l.sign || l.trigger == nameMark, l.trigger
-	isPerson := is(t, persons) || is(t, workers) && l.below || t == kin && (l.tight || l.below)
+	isPerson := is(t, persons) || is(t, workers) && l.below || t == kin && (l.tight || l.below) && !l.filled
 	switch {
 	case isPerson && !l.dash, is(t, workers) && isGiven && l.sign,
 		t == nameMark && isEnclosed: // informado [NAME], cadastrado 'Maria'

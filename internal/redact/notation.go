@@ -157,7 +157,7 @@ func (r *reader) notedAt(i int) int {
 	within := maxUnknown
 	switch {
 	case class == number && !is(next, "ei'=N$>") && !isAlnum(next), // 482917 é sua senha, :1='Ana Souza'
-		r.class(i-2) == house: // Maternidade Dona Francisca
+		class == staff && r.class(i-2) == house: // Maternidade Dona Francisca
 		return 0
 	case isNoted[class]:
 		if !is(class, brief) {
@@ -226,7 +226,7 @@ func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read i
 		case "value":
 			switch k = r.suited(from, end, field); field {
 			case none:
-				if n := r.nameWords(from, end); n.isGiven {
+				if n := r.nameWords(from, end); n.count > 1 || n.isGiven {
 					end = n.end
 				}
 				k = r.guessed(from, end)

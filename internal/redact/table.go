@@ -270,6 +270,8 @@ func (r *reader) readRow(row []edit) {
 }
 
 var (
+	listedName = regular(`<N>(?:, <N>)?$`) // the surname first, perhaps
+
 	spaced = regular(`\d+(?:[ .-]\d+)+$`)
 	// born is a birth date in a cell, perhaps without signs.
 	born = regular(`(?:(?:19|20)\d\d[-/.]?(?:1[0-2]|0[1-9])[-/.]?(?:[12]\d|3[01]|0[1-9])|` +
@@ -291,7 +293,7 @@ func (r *reader) cellKind(v edit) kind {
 		return birth
 	case kinds[card].nearLeast <= digits && digits <= kinds[card].nearMost && spaced.Match(text):
 		return card
-	case n.end == v.end && (n.isGiven || n.isSpaced && n.count > 2*n.messages) && fullName.Match(text):
+	case n.end == v.end && (n.isGiven || n.isSpaced && n.count > 2*n.messages) && listedName.Match(text):
 		return name
 	}
 	return none

@@ -326,7 +326,7 @@ func (r *reader) pastBlanks(i int) int { return r.run(i, isBlank) }
 // <Q> for what stands within single quotation marks, <V> for a quoted value.
 func regular(s string) *regexp.Regexp {
 	const letter, small = `[A-Za-z\x{fffd}]`, `[A-Za-z\x{fffd}'-]*`
-	const words = `[A-Z\x{fffd}]` + small + `(?:[ +]+(?:(?:d[aeo]s?|e)[ +]+)?[A-Z\x{fffd}]` + small + `){0,5}`
+	const words = `[A-Z\x{fffd}]` + small + `(?:[ +]+(?:(?:d[aeo]s?|e)[ +]+)?[A-Z\x{fffd}]` + small + `){0,7}`
 	const quoted = `(?:[^'\n]|'?'[A-Z\x{fffd}]` + letter + `)`
 	const value = `(?:'%?(?P<quoted>[^':,\n]` + quoted + `*)'|"(?P<quoted2>[^":,\n][^"\n]*)"|\[(?P<quoted3>[^\]\n]+)\])`
 	in := strings.NewReplacer("<N>", words, "<L>", letter, "<Q>", quoted+"+", "<V>", value)

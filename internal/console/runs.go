@@ -18,11 +18,8 @@ import (
 type planForm struct {
 	Action, How, When, PerMinute string
 	Reason                       string
-	// Asked reports whether the form asked to confirm that all is meant, Ticked whether the person confirmed it.
-	Asked, Ticked bool
-	// Sealed is the token of the plan to start; empty before the first.
-	Sealed string
-	filter journal.DeadLetterFilter
+	Ticked                       bool // that all open ones are meant
+	filter                       journal.DeadLetterFilter
 }
 
 // replan answers POST /bulk-runs/new with the plan for other settings. It leads to the plan's own address, which can be
@@ -125,8 +122,7 @@ func (v *visit) planForm(q url.Values) (f *planForm, wrong string) {
 		How:       choice("how", "next", "force", "fresh"),
 		When:      choice("when", deadletter.Backoff, deadletter.Now),
 		PerMinute: cmp.Or(plain(q.Get("perMinute"), maxQueryBytes), strconv.Itoa(deadletter.DefaultPerMinute)),
-		Reason:    reasonOf(q.Get("why")), Asked: q.Get("all") == "yes", Ticked: q.Get("everything") == "yes",
-		Sealed: q.Get("token"),
+		Reason:    reasonOf(q.Get("why")), Ticked: q.Get("everything") == "yes",
 	}
 	if f.filter, wrong = v.filterOf(q); wrong == "state" {
 		wrong = "" // a plan is always of open ones
@@ -161,14 +157,15 @@ func (v *visit) mayNotStart(f *planForm) string {
 
 // startRun answers POST /bulk-runs: it starts what was planned, or shows a new plan that says what is wrong.
 func (p *Pages) startRun(v *visit) *page {
-	f, wrong := v.planForm(v.r.PostForm)
+	form := v.r.PostForm
+	f, wrong := v.planForm(form)
 	if wrong != "" {
 		check(&problem{status: http.StatusBadRequest, key: "refused.invalid_form"})
 	}
-	if (f.Asked || !narrowed(f.filter)) && !f.Ticked {
+	if (form.Get("all") == "yes" || !narrowed(f.filter)) && !f.Ticked {
 		return v.again(sent{Wrong: v.T("plan.wrong.everything"), Field: "everything"}, p.planRun)
 	}
-	run, _, err := v.o.Start(v.r.Context(), f.command(), f.Sealed)
+	run, _, err := v.o.Start(v.r.Context(), f.command(), form.Get("token"))
 	if journal.CodeOf(err) == deadletter.PlanOutdated {
 		return v.again(sent{status: http.StatusConflict}, p.planRun)
 	}

@@ -46,8 +46,8 @@ type health struct {
 func (h *health) set(s *console.Signal, up bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !s.Known || s.Up != up {
-		*s = console.Signal{Known: true, Up: up, Since: h.now()}
+	if s.Since.IsZero() || s.Up != up {
+		*s = console.Signal{Up: up, Since: h.now()}
 	}
 }
 

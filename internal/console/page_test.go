@@ -63,7 +63,7 @@ func (s *site) links(operate, grafana string) {
 		return waiting
 	}
 	s.pages = console.New(console.Options{Now: w.Now, Zone: brasilia, Catalogue: func() *catalogue.Catalogue { return s.catalogue }, Log: zap.NewNop(), Operate: operate, Grafana: grafana, Claim: s.claim, Health: func() console.Health {
-		return console.Health{Journal: console.Signal{Known: true, Up: true}, Engine: console.Signal{Known: true, Up: !s.down, Since: since}, Notices: s.untold, Backlog: backlog(), KPIs: figures()}
+		return console.Health{Journal: console.Signal{Up: true, Since: since}, Engine: console.Signal{Up: !s.down, Since: since}, Notices: s.untold, Backlog: backlog(), KPIs: figures()}
 	}})
 	s.pages.Open(w.Memory, guard.New(w.Services()))
 }

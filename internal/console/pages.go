@@ -240,17 +240,16 @@ type Health struct {
 	KPIs    []statistics.KPI
 }
 
-// Signal says whether something works. The zero value means that this is not known yet.
+// Signal says whether something works, and since when. The zero value means that this is not known yet.
 type Signal struct {
-	Known, Up bool
-	// Since is when that began; the zero time if it is not known.
+	Up    bool
 	Since time.Time
 }
 
 // State returns unknown, up or down.
 func (s Signal) State() string {
 	switch {
-	case !s.Known:
+	case s.Since.IsZero():
 		return "unknown"
 	case s.Up:
 		return "up"

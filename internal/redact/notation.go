@@ -239,21 +239,7 @@ func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read i
 			read = r.takeList(from, end, none)
 		case "person", "people", "given", "owner":
 			n := r.nameWords(from, end)
-			end = n.end
-			first, to := r.lookup(from)
-			isFirst := to-from > maxShort && !endsAsMessage(r.Chars[from:to])
-			switch group {
-			case "given":
-				n.isGiven = first.class == given && first.kind == none
-			case "owner":
-				n.isGiven = isFirst && n.count > 0
-			case "person":
-				n.isGiven = n.isGiven || isFirst && n.count > 0 && isSmall(r.Chars[to-1])
-				fallthrough
-			case "people":
-				n.isGiven = n.isGiven || n.count > 1 && !endsAsMessage(r.Chars[from:end])
-			}
-			if n.isGiven {
+			if end = n.end; r.isNamed(group, from, n) {
 				k = name
 			}
 		}
@@ -262,6 +248,20 @@ func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read i
 		}
 	}
 	return read
+}
+
+// isNamed reports whether the words n, which begin at start, are a name as the group of a notation has to hold one.
+func (r *reader) isNamed(group string, start int, n nameWords) bool {
+	first, end := r.lookup(start)
+	isLikely := n.count > 0 && end-start > maxShort && !endsAsMessage(r.Chars[start:end])
+	switch group {
+	case "given":
+		return first.class == given && first.kind == none
+	case "owner":
+		return isLikely
+	}
+	return n.isGiven || n.count > 1 && !endsAsMessage(r.Chars[start:n.end]) ||
+		group == "person" && isLikely && isSmall(r.Chars[end-1])
 }
 
 // takeList takes from a list what suits its label's kind, names, and numbers as long as a CPF; a list without a label

@@ -167,6 +167,23 @@ func TestCommitsAreDurable(t *testing.T) {
 	}
 }
 
+// TestLogStartsOver: once the write-ahead log is long it is copied, and starts over long before commits have to copy it.
+func TestLogStartsOver(t *testing.T) {
+	db, next := opened(t, filepath.Join(t.TempDir(), "journal.db")), 0
+	for longest := 0; ; {
+		testkit.Must(t, fail(t.Context(), db, 50, &next))
+		var busy, pages, copied int
+		testkit.Must(t, db.pool.QueryRowContext(t.Context(), "PRAGMA wal_checkpoint(NOOP)").Scan(&busy, &pages, &copied))
+		if pages < longest {
+			break
+		}
+		if longest = pages; pages >= mostPages {
+			t.Fatalf("the log has %d pages, %d of them copied", pages, copied)
+		}
+	}
+	storetest.Verify(t, db)
+}
+
 // TestPurgesKeepFewStatements: the connection that writes keeps its statements, and each purge is of other claims.
 func TestPurgesKeepFewStatements(t *testing.T) {
 	db, next, kept := opened(t, filepath.Join(t.TempDir(), "journal.db")), 0, 0

@@ -23,6 +23,10 @@ const (
 	readers = 4
 	// pageCache is the writer's cache in KiB: it holds the upper levels of the indexes.
 	pageCache = 4 << 10
+	// checkpointPages is how far the write-ahead log grows before it is copied into the database: more means fewer
+	// pages written twice. At mostPages commits wait for the copy.
+	checkpointPages = 4000
+	mostPages       = 4 * checkpointPages
 	// applicationID tells a journal from other programs' SQLite files: "RetW" in the file's header.
 	applicationID = 0x52657457
 )
@@ -45,6 +49,8 @@ type DB struct {
 	turn   chan struct{}
 	pool   *sql.DB
 	writer *sqlstore.Conn
+	// grown is sent to after commits until the database is closed; copied is closed when copyLog has ended.
+	grown, copied chan struct{}
 }
 
 // Open opens the journal in the file at path for this process alone, and creates it if there is none. Its errors are
@@ -64,13 +70,14 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{file: f, held: held, turn: make(chan struct{}, 1)}
-	if db.pool, err = f.pool(forWriting, 1); err == nil {
+	db := &DB{file: f, held: held, turn: make(chan struct{}, 1), grown: make(chan struct{}, 1), copied: make(chan struct{})}
+	if db.pool, err = f.pool(forWriting, 2); err == nil {
 		if err = db.begin(ctx); err != nil {
 			_ = db.pool.Close() // the first error is the one that tells
 		}
 	}
 	if err == nil {
+		go db.copyLog()
 		return db, nil
 	}
 	_ = unlock(held)
@@ -130,8 +137,44 @@ func (db *DB) acquire(ctx context.Context) (*sqlstore.Conn, func(bool), error) {
 		if !ended { // fails if SQLite rolled back itself
 			_, _ = db.writer.ExecContext(context.Background(), "ROLLBACK")
 		}
+		select {
+		case db.grown <- struct{}{}:
+		default:
+		}
 		<-db.turn
 	}, nil
+}
+
+// copyLog copies the write-ahead log into the database when it has grown. It copies while others commit, as long as
+// that halves what is left, then holds the turn to copy the rest, so that the log can start over. Failures are tried
+// again after the next commit.
+func (db *DB) copyLog() {
+	defer close(db.copied)
+	ctx := context.Background()
+	for range db.grown {
+		left := db.uncopied(ctx)
+		if left < checkpointPages {
+			continue
+		}
+		for was := 2 * left; left > 0 && left <= was/2; {
+			_, _ = db.pool.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
+			was, left = left, db.uncopied(ctx)
+		}
+		db.turn <- struct{}{}
+		if db.writer != nil {
+			_, _ = db.writer.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
+		}
+		<-db.turn
+	}
+}
+
+// uncopied returns how many pages of the write-ahead log are not copied yet; 0 if that is unknown.
+func (db *DB) uncopied(ctx context.Context) int {
+	var busy, pages, copied int
+	if db.pool.QueryRowContext(ctx, "PRAGMA wal_checkpoint(NOOP)").Scan(&busy, &pages, &copied) != nil {
+		return 0
+	}
+	return pages - copied
 }
 
 // Close waits for the running transaction, copies the write-ahead log into the database and unlocks it. Later calls
@@ -139,8 +182,11 @@ func (db *DB) acquire(ctx context.Context) (*sqlstore.Conn, func(bool), error) {
 func (db *DB) Close() error {
 	db.turn <- struct{}{}
 	writer := db.writer
-	db.writer = nil
-	if <-db.turn; writer == nil {
+	if db.writer = nil; writer != nil {
+		close(db.grown)
+	}
+	<-db.turn
+	if <-db.copied; writer == nil {
 		return nil
 	}
 	err := db.Reader.Close() // before the writer, which copies the log
@@ -190,7 +236,7 @@ var (
 	forWriting = url.Values{"_txlock": {"immediate"}, "_pragma": {
 		fmt.Sprintf("busy_timeout(%d)", busyTime.Milliseconds()),
 		"journal_mode(WAL)", "synchronous(FULL)", "temp_store(MEMORY)", "foreign_keys(1)", "trusted_schema(0)",
-		fmt.Sprintf("cache_size(-%d)", pageCache),
+		fmt.Sprintf("cache_size(-%d)", pageCache), fmt.Sprintf("wal_autocheckpoint(%d)", mostPages),
 	}}
 	forReading = url.Values{"mode": {"ro"}, "_pragma": {
 		fmt.Sprintf("busy_timeout(%d)", busyTime.Milliseconds()), "trusted_schema(0)",

@@ -50,6 +50,7 @@ func (r *reader) read(s string) {
 	r.readTokens()
 	if len(r.edits) == 0 {
 		r.readRows()
+		r.readMarkup()
 	}
 	r.readRepeated()
 }

@@ -91,8 +91,12 @@ func (r *reader) mailAt(i, local, end, from int) edit {
 	return edit{start, end + m[1], mail}
 }
 
+// userInfo is a user and a password, which may hold a sign that ends an authority.
+var userInfo = regular(`[^\s/@:"'<>?,;|&]+:[^\s/@"'<>?,;|&]+@`)
+
 // authorityEnd returns the end of the URL's authority that begins at i: user, host and port.
 func (r *reader) authorityEnd(i int) int {
+	i += len(userInfo.Find(r.ahead(i, maxNoted)))
 	for i < len(r.Chars) && (r.Chars[i] != '/' && !endsPath(r.Chars[i]) || r.in[r.From[i]] == '%') {
 		i++
 	}

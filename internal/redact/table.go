@@ -88,6 +88,46 @@ func (r *reader) columnsAt(at, from int) int {
 	return end
 }
 
+// readMarkup reads the rows of HTML's tables, whose first may name the columns.
+func (r *reader) readMarkup() {
+	var columns, row []edit
+	for i, c := range r.Chars {
+		if c != '<' || lower(r.char(i+1)) != 't' && r.char(i+1) != '/' {
+			continue
+		}
+		if m := markedCell.FindSubmatchIndex(r.ahead(i, maxHeader)); m != nil {
+			row = append(row, r.trimmed(i+m[2], i+m[3]))
+		} else if r.has(i, "</table") {
+			columns = nil
+		} else if r.has(i, "</tr") {
+			columns, row = r.readMarkedRow(columns, row), nil
+		}
+	}
+}
+
+// readMarkedRow reads a row below these columns, and returns them; without any the row names them itself, perhaps.
+func (r *reader) readMarkedRow(columns, row []edit) []edit {
+	isHeader := false
+	for j := range row {
+		if columns == nil {
+			row[j].kind = r.fieldKind(row[j].start, row[j].end)
+			isHeader = isHeader || row[j].kind != none
+		} else if len(columns) == len(row) {
+			r.readCell(row[j], columns[j].kind)
+		}
+	}
+	if isHeader {
+		return row
+	}
+	if len(row) >= leastCells && len(r.edits) == 0 {
+		r.readRow(row)
+	}
+	return columns
+}
+
+// markedCell is a cell of a table in HTML.
+var markedCell = regular(`(?i:<t[hd][^<>]*>)([^<>]*)(?i:</t[hd]>)`)
+
 // isText reports whether the cell c holds a word that no column's name has: paciente desconhecida.
 func (r *reader) isText(c *edit) bool {
 	for w, at := range r.words(c.start, c.end) {

@@ -104,7 +104,7 @@ func (g *Gates) configure() (seen int64, open bool) {
 	return g.seen, true
 }
 
-// read makes the gates anew from the journal, and begins to lead if this process has got the lease.
+// read makes the gates anew from the journal.
 func (g *Gates) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -115,9 +115,7 @@ func (g *Gates) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if k.seen, k.head = head.Record, head.Record; g.term != nil {
-		k.lead(now)
-	}
+	k.seen, k.head = head.Record, head.Record
 	err = g.unanswered(ctx, func(page []unanswered) error {
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -191,7 +189,8 @@ func (g *Gates) Recorded(records []journal.Happening) {
 }
 
 // takeAll follows the records of a page that are new, and reports whether more may follow. After an unreadable one the
-// journal is read anew, unless it has been since.
+// journal is read anew, unless it has been since. Once none follow, this process begins to lead if it has the lease: before
+// that, it would count outcomes which a later State includes.
 func (g *Gates) takeAll(page []journal.Record, unreadable error) (more bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -204,7 +203,11 @@ func (g *Gates) takeAll(page []journal.Record, unreadable error) (more bool) {
 		g.once(unread, unreadable)
 		g.anew = g.anew || g.seen > g.head
 	}
-	return g.anew || unreadable != nil || len(page) == pageRecords
+	if more = g.anew || unreadable != nil || len(page) == pageRecords; !more && g.term != nil && !g.leads {
+		g.lead(g.Clock.Now())
+		more = g.seen < g.head
+	}
+	return more
 }
 
 // take follows the next record. An unreadable body is ignored.

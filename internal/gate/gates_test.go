@@ -11,6 +11,7 @@ import (
 	"retry-worker/internal/calendar"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
+	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
@@ -121,21 +122,33 @@ func TestGivenUpInTime(t *testing.T) {
 	})
 }
 
-// TestCanaryOfAnotherGoesAtOnce: a replica recorded a canary and ended before it let it go. The next one does.
+// TestCanaryOfAnotherGoesAtOnce: a replica recorded a canary and ended before it let it go. The next one does, whether it
+// starts then or leads before it has heard of that.
 func TestCanaryOfAnotherGoesAtOnce(t *testing.T) {
-	inBubble(t, nothing, func(w *world) {
-		key, told := w.waiting()
-		p := w.portal()
-		p.Hold(t, "CLM-gate-1", key, time.Time{})
-		p.Fails(t, time.Now())
-		time.Sleep(time.Minute)
-		p.Happens(t, time.Now(), destination.Turn{Waiting: 1, Canary: key})
-		w.start()
-		time.Sleep(time.Minute)
-		if len(told) == 0 {
-			t.Error("the canary has not gone within a minute")
-		}
-	})
+	for _, follows := range []bool{false, true} {
+		inBubble(t, nothing, func(w *world) {
+			key, told := w.waiting()
+			p := w.portal()
+			p.Hold(t, "CLM-gate-1", key, time.Time{})
+			p.Fails(t, time.Now().Add(-time.Minute))
+			if follows {
+				_, _ = w.memory.Lease(t.Context(), gate.Lease, "another", 15*time.Second)
+				w.start()
+				time.Sleep(5 * time.Second)
+			}
+			p.Happens(t, time.Now(), destination.Turn{Waiting: 1, Canary: key})
+			if follows {
+				r := w.replicas[0]
+				r.running.Go(func() { r.gates.Lead(r.ctx, r.ctx) })
+			} else {
+				w.start()
+			}
+			time.Sleep(5 * time.Second)
+			if len(told) == 0 {
+				t.Errorf("the canary has not gone within 5 s; its replica followed before: %t", follows)
+			}
+		})
+	}
 }
 
 // TestInstantsOfAWrongClock: a leader whose clock was a day ahead recorded a state, and ended. Nobody waits for that day.

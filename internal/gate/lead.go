@@ -49,13 +49,8 @@ func (g *Gates) Run(stop context.Context) {
 }
 
 // Lead makes this process lead until stop ends; calls under way then go on until hard ends. The caller holds the lease.
-// A leader begins with what this process has followed.
 func (g *Gates) Lead(stop, hard context.Context) {
-	g.betweenTurns(func() {
-		if g.term = hard; g.known != nil {
-			g.lead(g.Clock.Now())
-		}
-	})
+	g.betweenTurns(func() { g.term = hard })
 	<-stop.Done()
 	g.betweenTurns(func() {
 		if g.term, g.anew = nil, true; g.known != nil {

@@ -68,6 +68,8 @@ func TestSettings(t *testing.T) {
 	settingsFile := private(t)
 	testkit.Must(t, os.WriteFile("testdata/large", []byte(strings.Repeat("canary", 20_000)), 0o600))
 	tlstest.NewAuthority(t).Issue(t, "testdata/mtls.pem", "testdata/mtls.key", "worker")
+	// crypto/tls quotes the types of the blocks that it skips.
+	testkit.Must(t, os.WriteFile("testdata/quoted.key", []byte("-----BEGIN canary-----\nAA==\n-----END canary-----\n"), 0o600))
 	script := testkit.Read(t, settingsFile)
 	testkit.Environment(t, nil)
 	defaults := fields(load(t))

@@ -4,14 +4,12 @@ package smallfile
 
 import (
 	"cmp"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 )
@@ -101,36 +99,6 @@ func Create(name string, write func(part string) error) (err error) {
 		return err
 	}
 	return errors.Join(os.Rename(part, name), Sync(filepath.Dir(name)))
-}
-
-// maxAuthorities is the longest file of certificates; all public authorities take a fifth of it.
-const maxAuthorities = 1 << 20
-
-// Authorities returns the certificates of the PEM file at path, to trust instead of the system's; nil, meaning the
-// system's, if path is empty. Its error is one line with setting and path.
-func Authorities(setting, path string) (*x509.CertPool, error) {
-	if path == "" {
-		return nil, nil
-	}
-	const expected = "expected a PEM file with the certificates of the authorities to trust"
-	content, err := Read(path, maxAuthorities)
-	if err != nil {
-		return nil, fmt.Errorf("%s is %q, which cannot be read (%w), %s", setting, path, err, expected)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(content) {
-		return nil, fmt.Errorf("%s is %q, which holds no certificate, %s", setting, path, expected)
-	}
-	return pool, nil
-}
-
-// NamesOf returns a certificate's host names, then its addresses.
-func NamesOf(c *x509.Certificate) []string {
-	names := slices.Clone(c.DNSNames)
-	for _, ip := range c.IPAddresses {
-		names = append(names, ip.String())
-	}
-	return names
 }
 
 // ErrExposed says that others can read or replace the file of a secret.

@@ -5,8 +5,6 @@ package web
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -86,8 +84,10 @@ type Certificate = func() *tls.Certificate
 // file.
 func OpenCertificate(certFile, keyFile string) (*smallfile.Watcher[tls.Certificate], error) {
 	return smallfile.Watch(certFile,
-		func(path string) ([]byte, error) { return readPair(path, keyFile) },
-		func(path string, pair []byte) (*tls.Certificate, error) { return parsePair(path, keyFile, pair) })
+		func(path string) ([]byte, error) { return smallfile.ReadPair(path, keyFile) },
+		func(path string, pair []byte) (*tls.Certificate, error) {
+			return smallfile.ParsePair(path, keyFile, pair)
+		})
 }
 
 // authenticated lists the TLS 1.2 cipher suites with authenticated encryption (AEAD) and forward secrecy. All suites of
@@ -106,44 +106,6 @@ func configOf(c Certificate) *tls.Config {
 		CipherSuites:   authenticated,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c(), nil },
 	}
-}
-
-// readPair returns the certificate's text followed by the key's, so that the watcher takes up both or neither.
-func readPair(certFile, keyFile string) ([]byte, error) {
-	cert, err := smallfile.Read(certFile, maxPEMBytes)
-	if err != nil {
-		return nil, fmt.Errorf("read the certificate: %s: %w, expected a PEM file", certFile, err)
-	}
-	key, err := smallfile.ReadSecret(keyFile, maxPEMBytes)
-	if err != nil {
-		return nil, fmt.Errorf("read the certificate's key: %s: %w, expected a PEM file", keyFile, err)
-	}
-	return slices.Concat(cert, []byte("\n"), key), nil
-}
-
-// maxPEMBytes bounds each of the two files.
-const maxPEMBytes = 1 << 20
-
-func parsePair(certFile, keyFile string, pair []byte) (*tls.Certificate, error) {
-	c, err := tls.X509KeyPair(pair, pair)
-	if err != nil {
-		return nil, fmt.Errorf("the certificate %s and the key %s: %w; expected two PEM files that belong together", certFile,
-			keyFile, plain(err))
-	}
-	return &c, nil
-}
-
-// plain returns err without any part of a key that it may quote.
-func plain(err error) error {
-	if _, of := errors.AsType[x509.CertificateInvalidError](err); of {
-		return err
-	}
-	// crypto/tls says what is wrong first; what it found follows a quote or a line break.
-	words := err.Error()
-	if end := strings.IndexAny(words, "\"\n"); end >= 0 {
-		words = words[:end]
-	}
-	return errors.New(words)
 }
 
 const (

@@ -131,23 +131,15 @@ func (o *Options) tlsConfig() (*tls.Config, error) {
 	return config, err
 }
 
-// maxPEM is the longest file of a certificate or key, in bytes.
-const maxPEM = 1 << 20
-
-// ClientCertificate reads the certificate by which the engine knows this client. Its error names the wrong setting.
+// ClientCertificate reads the certificate by which the engine knows this client. Its error names the settings.
 func (o *Options) ClientCertificate() (*tls.Certificate, error) {
-	certificate, err := smallfile.Read(o.CertificatePath, maxPEM)
-	if err != nil {
-		return nil, fmt.Errorf("CAMUNDA_MTLS_CERT_PATH is %q, expected a readable PEM file: %w", o.CertificatePath, err)
+	var certificate *tls.Certificate
+	pair, err := smallfile.ReadPair(o.CertificatePath, o.KeyPath)
+	if err == nil {
+		certificate, err = smallfile.ParsePair(o.CertificatePath, o.KeyPath, pair)
 	}
-	key, err := smallfile.ReadSecret(o.KeyPath, maxPEM)
 	if err != nil {
-		return nil, fmt.Errorf("CAMUNDA_MTLS_KEY_PATH is %q, expected a readable PEM file: %w", o.KeyPath, err)
+		return nil, fmt.Errorf("CAMUNDA_MTLS_CERT_PATH, CAMUNDA_MTLS_KEY_PATH: %w", err)
 	}
-	pair, err := tls.X509KeyPair(certificate, key)
-	if err != nil {
-		return nil, fmt.Errorf("CAMUNDA_MTLS_CERT_PATH is %q and CAMUNDA_MTLS_KEY_PATH %q, expected a certificate and its key: %w",
-			o.CertificatePath, o.KeyPath, err)
-	}
-	return &pair, nil
+	return certificate, nil
 }

@@ -32,8 +32,9 @@ type Error struct {
 	More int
 }
 
-// secretForm matches the credentials in an address, tokens, and webhook secrets.
-var secretForm = regexp.MustCompile(`(://)\S*(@)|((?i:rwt_|whsec_))[A-Za-z0-9+/=]+`)
+// secretForm matches an address with the credentials before its host and what stands behind it, which may be a chat's
+// token; tokens and webhook secrets.
+var secretForm = regexp.MustCompile(`(://)(?:\S*(@))?([^\s/?#@]*[/?#])\S+|(://)\S*(@)|((?i:rwt_|whsec_))[A-Za-z0-9+/=]+`)
 
 // maxProblems is how many problems are listed. More than that usually have one cause.
 const maxProblems = 20
@@ -98,11 +99,10 @@ func (r *reader) err() error {
 	return &Error{r.source, slices.Clone(listed), len(all) - len(listed)}
 }
 
-// quote returns a text for messages: one line, not too long, without credentials in addresses and without what
-// secretForm matches.
+// quote returns a text for messages: one line, not too long, without what secretForm matches.
 func quote(s string) string {
 	const most = 60
-	s = secretForm.ReplaceAllString(s, "$1$3…$2")
+	s = secretForm.ReplaceAllString(s, "$1$2$3$4$6…$5")
 	if utf8.RuneCountInString(s) > most {
 		return strconv.Quote(string([]rune(s)[:most])) + "…"
 	}

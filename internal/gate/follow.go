@@ -106,7 +106,7 @@ func (g *Gates) configure() (seen int64, open bool) {
 
 // read makes the gates anew from the journal.
 func (g *Gates) read(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
+	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
 	s, now := g.Settings(), g.Clock.Now()
 	k := &known{registry: destination.NewRegistry(s.Destinations, now), version: s.Version,

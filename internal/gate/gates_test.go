@@ -151,7 +151,8 @@ func TestCanaryOfAnotherGoesAtOnce(t *testing.T) {
 	}
 }
 
-// TestInstantsOfAWrongClock: a leader whose clock was a day ahead recorded a state, and ended. Nobody waits for that day.
+// TestInstantsOfAWrongClock: a leader whose clock was a day ahead recorded a state, and ended. Nobody waits for that day,
+// though the next leader has so many claims to read that it takes 20 s.
 func TestInstantsOfAWrongClock(t *testing.T) {
 	test, order := destination.Turn{Waiting: 1, Canary: 9}, destination.Order{Verb: destination.SendCanary}
 	down := testkit.Failures()
@@ -162,6 +163,7 @@ func TestInstantsOfAWrongClock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, nothing, func(w *world) {
+				w.listing = 20 * time.Second
 				key, told := w.waiting()
 				p := w.portal()
 				p.Hold(t, "CLM-gate-1", key, time.Time{})

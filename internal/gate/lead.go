@@ -26,6 +26,8 @@ const (
 	shortestRest = 20 * time.Millisecond
 	// callTime bounds one call of the journal or the engine.
 	callTime = 5 * time.Second
+	// readTime bounds reading all held claims, which takes a second or two for 100,000 and far longer for more.
+	readTime = time.Minute
 	// mostFlying is the most calls on their way at once.
 	mostFlying = 32
 )

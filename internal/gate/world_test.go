@@ -45,7 +45,9 @@ type world struct {
 	recorded func(records []journal.Happening)
 	// never is a job whose answer the engine never takes; 0 for none.
 	never int64
-	began time.Time
+	// listing is how long the store takes to list held claims.
+	listing time.Duration
+	began   time.Time
 
 	mu       sync.Mutex
 	settings destination.Settings
@@ -85,15 +87,18 @@ type replica struct {
 }
 
 // slowlyHeld is a Memory that takes a while to list held claims.
-type slowlyHeld struct{ *testkit.Memory }
+type slowlyHeld struct {
+	*testkit.Memory
+	listing time.Duration
+}
 
 func (s slowlyHeld) Held(ctx context.Context, take func(*journal.KeyedState)) (journal.Head, error) {
-	time.Sleep(50 * time.Millisecond)
+	time.Sleep(s.listing)
 	return s.Memory.Held(ctx, take)
 }
 
 func newWorld(t *testing.T, fails func(w *world) string) *world {
-	return &world{t: t, memory: testkit.NewMemory(), fails: fails, recorded: func([]journal.Happening) {}, began: time.Now(), settings: destination.Defaults(), waits: map[int64]chan answer{},
+	return &world{t: t, memory: testkit.NewMemory(), fails: fails, recorded: func([]journal.Happening) {}, listing: 50 * time.Millisecond, began: time.Now(), settings: destination.Defaults(), waits: map[int64]chan answer{},
 		failed: map[string]int{}, ended: map[string]string{}, draw: rand.New(rand.NewPCG(1, 2))}
 }
 
@@ -106,7 +111,7 @@ func (w *world) start() *replica {
 	hooks := journal.NoHooks()
 	hooks.Committed = func(records []journal.Happening, _ time.Duration) { w.recorded(records); r.gates.Recorded(records) }
 	memory := journal.New(w.memory, time.Now, nil, hooks)
-	r.gates = gate.New(gate.Options{Store: slowlyHeld{w.memory}, Memory: memory, Engine: r, Clock: clock.Machine{}, Zone: time.UTC, Hooks: worker.NoHooks(),
+	r.gates = gate.New(gate.Options{Store: slowlyHeld{w.memory, w.listing}, Memory: memory, Engine: r, Clock: clock.Machine{}, Zone: time.UTC, Hooks: worker.NoHooks(),
 		Log: zap.NewNop(), Probe: func(context.Context, string, []int) bool { return w.probe != nil && w.probe() },
 		Settings: func() gate.Settings {
 			return gate.Settings{Version: fmt.Sprint(w.version.Load()), Destinations: destination.Configured{

@@ -88,9 +88,9 @@ func (f *tokenFlags) make(now time.Time) (string, access.Token, error) {
 	if err != nil {
 		return "", access.Token{}, err
 	}
-	secret, t, err := access.NewToken(f.Name, role, expires)
+	secret, t := access.NewToken(f.Name, role, expires)
 	t.Teams = teams
-	return secret, t, err
+	return secret, t, nil
 }
 
 // addToken adds a token to a file, if one is named. A name in use, and an invalid file, are usage errors.

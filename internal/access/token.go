@@ -52,19 +52,12 @@ type Token struct {
 	hash [sha256.Size]byte
 }
 
-// NewToken returns a new token: the secret for its owner, and what the file keeps. The error says what is wrong with
-// the name or the role.
-func NewToken(name string, role Role, expires time.Time) (secret string, t Token, err error) {
-	if err := CheckName(name); err != nil {
-		return "", Token{}, fmt.Errorf("name is %w", err)
-	}
-	if role < Viewer || role > Admin {
-		return "", Token{}, fmt.Errorf("role is %v, expected viewer, operator or admin", role)
-	}
+// NewToken returns a new token: the secret for its owner, and what the file keeps. CheckName must take the name.
+func NewToken(name string, role Role, expires time.Time) (secret string, t Token) {
 	b := make([]byte, tokenBytes)
 	_, _ = rand.Read(b) // never fails: the program ends where there is no randomness
 	secret = tokenPrefix + tokenText.EncodeToString(b)
-	return secret, Token{Name: name, Role: role, Expires: expires, hash: sha256.Sum256([]byte(secret))}, nil
+	return secret, Token{Name: name, Role: role, Expires: expires, hash: sha256.Sum256([]byte(secret))}
 }
 
 // CheckName returns what is wrong with an account's name, in words that follow "name is".

@@ -11,8 +11,11 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	realserver "retry-worker/e2e/harness/postgres"
+	"retry-worker/internal/deadletter"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/store/storetest"
 	"retry-worker/internal/testkit"
+	"retry-worker/internal/testkit/wait"
 )
 
 func TestStore(t *testing.T) {
@@ -40,6 +43,25 @@ func TestUpgrade(t *testing.T) {
 	address := realserver.Database(t)
 	storetest.RunUpgrade(t, &dialect, poolOf(t, address),
 		func(ctx context.Context) (storetest.Store, error) { return Open(ctx, address) })
+}
+
+// TestASearchReadsNoWholeTable: the beginning of an id is looked up in the index of 20,000 subjects.
+func TestASearchReadsNoWholeTable(t *testing.T) {
+	address := realserver.Database(t)
+	c, db := connect(t, address), open(t, address)
+	do(t, c, "INSERT INTO subjects SELECT n, 'default', 'tiss', 'CLM-' || n, 0, '', '', '{}' FROM generate_series(1, 20000) n")
+	do(t, c, `INSERT INTO dead_letters SELECT n, 'id-' || n, n, 'open', 'tiss', 'ti', 'TIMEOUT', '', 0, 0, 0, 0, '', 0, '{}'
+		FROM generate_series(1, 20000) n`)
+	do(t, c, "ANALYZE")
+	_, _, err := db.DeadLetterPage(t.Context(), journal.DeadLetterFilter{Query: "clm-1999", Sort: deadletter.ByAge}, "", 9)
+	testkit.Must(t, err)
+	testkit.Must(t, db.Close())
+	wait.Until(t, "the store's connections have told what they read", func() bool {
+		return one[int64](t, c, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()") == 1
+	})
+	if n := one[int64](t, c, "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'subjects'"); n != 0 {
+		t.Errorf("%d subjects were read one by one", n)
+	}
 }
 
 func poolOf(t *testing.T, address string) *sql.DB {

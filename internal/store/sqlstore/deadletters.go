@@ -107,8 +107,10 @@ func (d *Dialect) searched(p *deadletter.Query) (w where) {
 		one.and("d.fingerprint IN (SELECT id FROM fingerprints"+words.String()+")", words.args...)
 	}
 	one.and("d.record IN (SELECT record FROM dead_letters WHERE id = ?)", strings.ToLower(p.Search))
-	one.and("EXISTS (SELECT 1 FROM subjects s WHERE s.key = d.subject AND ("+d.Contains+"(s.id, ?) = 1 OR "+d.Contains+
-		"(s.id, ?) = 1))", p.Search, strings.ToUpper(p.Search))
+	const last = "\U0010FFFF" // sorts behind every character of an id
+	upper := strings.ToUpper(p.Search)
+	one.and("EXISTS (SELECT 1 FROM subjects s WHERE s.key = d.subject AND (s.id BETWEEN ? AND ? OR s.id BETWEEN ? AND ?))",
+		p.Search, p.Search+last, upper, upper+last)
 	w.and("("+strings.Join(one.conditions, " OR ")+")", one.args...)
 	return w
 }

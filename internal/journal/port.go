@@ -138,7 +138,7 @@ type Outbox interface {
 	// Backlog returns how many messages wait, by queue.
 	Backlog(ctx context.Context) (map[string]int64, error)
 	// Lease takes or renews the lease of that name for holder, by the store's clock, and reports whether holder has it.
-	// A lease that ends further ahead than span is of a wrong clock, and counts as ended. A span of 0 gives it back.
+	// A lease that ends more than twice span ahead is of a wrong clock, and counts as ended. A span of 0 gives it back.
 	Lease(ctx context.Context, name, holder string, span time.Duration) (bool, error)
 	// AddAdmissions adds to the admissions, and removes those older than AdmissionsKept. Like leases they are no part
 	// of the audit.

@@ -151,7 +151,7 @@ func (m *Memory) Lease(ctx context.Context, name, holder string, span time.Durat
 	return ask(ctx, m, func() bool {
 		now := time.Now()
 		l, held := m.leases[name]
-		if held && l.holder != holder && l.expires.After(now) && (span <= 0 || !l.expires.After(now.Add(span))) {
+		if held && l.holder != holder && l.expires.After(now) && (span <= 0 || !l.expires.After(now.Add(2*span))) {
 			return false
 		}
 		m.leases[name] = lease{holder, now.Add(span)}

@@ -157,6 +157,32 @@ func TestAWaitingReplicaSeesWhatItWaitedFor(t *testing.T) {
 	verify(t, url, 1, 1)
 }
 
+// TestALateAskerLeavesTheLeaseToItsHolder: a replica's question waits, after it has read the clock, until another has
+// taken the lease.
+func TestALateAskerLeavesTheLeaseToItsHolder(t *testing.T) {
+	url := realserver.Database(t)
+	c, db := connect(t, url), open(t, url)
+	do(t, c, `CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS
+		'BEGIN IF NEW.holder = ''late'' THEN PERFORM pg_advisory_xact_lock(1); END IF; RETURN NEW; END';
+		CREATE TRIGGER wait BEFORE INSERT ON leases FOR EACH ROW EXECUTE FUNCTION wait(); SELECT pg_advisory_lock(1)`)
+	late := make(chan bool)
+	go func() {
+		held, err := db.Lease(wait.Context(t), "relay", "late", time.Minute)
+		late <- held || err != nil
+	}()
+	wait.Until(t, "the late one has read the clock", func() bool {
+		return one[int64](t, c, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") == 1
+	})
+	asked := time.Now()
+	wait.Until(t, "the clock goes on", func() bool { return time.Since(asked) > 2*time.Millisecond })
+	held, err := db.Lease(wait.Context(t), "relay", "holder", time.Minute)
+	testkit.Must(t, err)
+	do(t, c, "SELECT pg_advisory_unlock(1)")
+	if !held || <-late {
+		t.Errorf("the first replica has the lease: %t; or the late one took it", held)
+	}
+}
+
 // TestCommitBesideARebuild: a commit that waits for the head while a rebuild makes it anew finds the new one.
 func TestCommitBesideARebuild(t *testing.T) {
 	url := realserver.Database(t)

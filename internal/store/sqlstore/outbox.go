@@ -55,14 +55,14 @@ func (s *Store) Lease(ctx context.Context, name, holder string, span time.Durati
 			held = !held
 			return true, err
 		}
-		now, args := w.Now, []any{name, holder, ms, ms}
+		now, args := w.Now, []any{name, holder, ms, ms, ms}
 		if now == "" {
-			now, args = "?", []any{name, holder, time.Now().UnixMilli(), ms, ms}
+			now, args = "?", slices.Insert(args, 2, any(time.Now().UnixMilli()))
 		}
 		n, err := w.exec("INSERT INTO leases (name, holder, expires_at) VALUES (?, ?, "+now+` + ?)
 			ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at
 			WHERE leases.holder = excluded.holder OR leases.expires_at <= excluded.expires_at - ?
-				OR leases.expires_at > excluded.expires_at`, args...)
+				OR leases.expires_at > excluded.expires_at + ?`, args...) // this clock may have been read before another's
 		held = n > 0
 		return held, err
 	})

@@ -151,6 +151,25 @@ func TestCanaryOfAnotherGoesAtOnce(t *testing.T) {
 	}
 }
 
+// TestOutcomesCountOnce: a new leader reads again what came of a canary, but counts no other outcome that the recorded
+// State includes.
+func TestOutcomesCountOnce(t *testing.T) {
+	inBubble(t, nothing, func(w *world) {
+		r := w.start()
+		w.job(worker.AnalyzeRetry, "CLM-1-1", w.newKey(nil), map[string]any{"submissionError": "HTTP 429 Too Many Requests"})
+		r.kill()
+		r.running.Wait()
+		p := w.portal()
+		p.Fails(t, time.Now().Add(-time.Minute))
+		p.Happens(t, time.Now(), destination.Turn{Waiting: 1, Canary: 9})
+		r = w.start()
+		time.Sleep(20 * time.Second) // for the lease
+		if d, _, err := r.gates.Destination(portal); err != nil || d.State.Phase != destination.Testing || !d.State.Flow.LimitAt.IsZero() {
+			t.Errorf("it is %s, with a limit at %s (%v)", d.State.Phase, d.State.Flow.LimitAt, err)
+		}
+	})
+}
+
 // TestInstantsOfAWrongClock: a leader whose clock was a day ahead recorded a state, and ended. Nobody waits for that day,
 // though the next leader has so many claims to read that it takes 20 s.
 func TestInstantsOfAWrongClock(t *testing.T) {

@@ -82,7 +82,7 @@ func planOf(p *deadletter.Plan) BulkPlan {
 		Token: p.Token, BulkCommand: commandOf(&p.Command),
 		Total: p.Total, Ready: p.Ready, Amount: decision.Amount(p.Cents), Refused: p.Refused, Tallies: p.Tallies,
 		Oldest: journal.InstantOrNull(p.Oldest), Newest: journal.InstantOrNull(p.Newest),
-		Causes: viewsOf(p.Causes, groupOf), Seconds: int64(math.Ceil(p.Takes.Seconds())),
+		Causes: journal.Views(p.Causes, groupOf), Seconds: int64(math.Ceil(p.Takes.Seconds())),
 	}
 }
 

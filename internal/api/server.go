@@ -304,14 +304,5 @@ type Page[T any] struct {
 }
 
 func pageOf[T, V any](all []T, next string, of func(*T) V) Page[V] {
-	return Page[V]{viewsOf(all, of), journal.OrNull(next)}
-}
-
-// viewsOf returns the view of each element. It is never nil, which would be null in JSON.
-func viewsOf[T, V any](all []T, of func(*T) V) []V {
-	views := make([]V, len(all))
-	for i := range all {
-		views[i] = of(&all[i])
-	}
-	return views
+	return Page[V]{journal.Views(all, of), journal.OrNull(next)}
 }

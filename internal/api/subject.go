@@ -73,7 +73,7 @@ type AttemptView struct {
 func ViewOf(s *journal.Story, now time.Time) View {
 	v := View{
 		Tenant: s.Subject.Tenant, Standing: Standing{Status: journal.StatusPending}, // until it fails
-		Episodes: viewsOf(s.Episodes, func(e *journal.Episode) EpisodeView {
+		Episodes: journal.Views(s.Episodes, func(e *journal.Episode) EpisodeView {
 			return EpisodeView{
 				Number: e.Number, State: e.StateAt(now), RetryCount: e.Retries, ProcessInstanceKey: e.ProcessInstanceKey,
 				FirstFailure: decision.Instant(e.FirstFailure), OpenedAt: decision.Instant(e.OpenedAt),
@@ -81,7 +81,7 @@ func ViewOf(s *journal.Story, now time.Time) View {
 				DeadLetterID: journal.OrNull(e.DeadLetter),
 			}
 		}),
-		Attempts: viewsOf(s.Attempts, func(a *journal.Attempt) AttemptView {
+		Attempts: journal.Views(s.Attempts, func(a *journal.Attempt) AttemptView {
 			return AttemptView{audit.AttemptOf(a), decision.Instant(a.Decision.AnalysedAt), a.Error}
 		}),
 	}

@@ -42,7 +42,7 @@ func (p *Pages) audit(v *visit) *page {
 	} else {
 		records, d["Next"] = v.latest(head.Record)
 	}
-	d["Rows"], pg.summary = each(records, v.auditRow), v.T("audit.summary", v.Number(head.Record))
+	d["Rows"], pg.summary = journal.Views(records, v.auditRow), v.T("audit.summary", v.Number(head.Record))
 	return pg
 }
 

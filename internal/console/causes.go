@@ -82,7 +82,7 @@ func (v *visit) pattern(fingerprint string) string {
 // causeRows returns the rows of groups. Their links keep f, the filter that found them.
 func (v *visit) causeRows(groups []deadletter.Group, f journal.DeadLetterFilter) []causeRow {
 	may := v.who.May(access.Bulk, string(f.Team))
-	return each(groups, func(g *deadletter.Group) causeRow {
+	return journal.Views(groups, func(g *deadletter.Group) causeRow {
 		f.Fingerprint = g.Cause.ID
 		row := causeRow{Group: g, Name: v.causeName(g), Show: listURL(f)}
 		if may {
@@ -112,7 +112,7 @@ func (p *Pages) causePage(v *visit) *page {
 	if done := v.r.URL.Query().Get("done"); done == "teach" && c.Taught != nil || done == "forget" && c.Taught == nil {
 		did = v.T("cause.done." + done)
 	}
-	teams := each(v.o.Teams(), func(team *decision.Team) option {
+	teams := journal.Views(v.o.Teams(), func(team *decision.Team) option {
 		return option{string(*team), v.team(*team), string(*team) == v.Sent.Value("teach", "team")}
 	})
 	name := v.reason(c.Reason)

@@ -54,7 +54,7 @@ func (v *visit) otherContext(of decision.Context) decision.Context {
 
 // context returns a claim's context as facts, labelled by the catalogue in force.
 func (v *visit) context(policy string, of decision.Context) []field {
-	return each(v.otherContext(of), func(c *decision.ContextValue) field { return v.contextFact(policy, c) })
+	return journal.Views(v.otherContext(of), func(c *decision.ContextValue) field { return v.contextFact(policy, c) })
 }
 
 func (v *visit) contextFact(policy string, c *decision.ContextValue) field {

@@ -139,7 +139,7 @@ func planURL(f journal.DeadLetterFilter) string { return address("/bulk-runs/new
 
 // filterFacts returns the parts of a filter in words.
 func (v *visit) filterFacts(f *journal.DeadLetterFilter) []field {
-	return each(v.chips(f), func(c *factLink) field { return c.field })
+	return journal.Views(v.chips(f), func(c *factLink) field { return c.field })
 }
 
 // factLink is a fact that leads to a list.

@@ -51,7 +51,7 @@ func (p *Pages) overview(v *visit) *page {
 			"Teams": teams, "Own": len(teams) > 0 && teams[0].Team == v.mine,
 			"Mine":   options(mine, string(v.mine), func(s string) string { return v.team(decision.Team(s)) }),
 			"Causes": v.causeRows(biggest, own), "Groups": groupsURL(own), "News": news, "Shortcuts": v.shortcuts(own),
-			"Runs": each(active(recent), v.runRow), "Health": p.health(v)}}
+			"Runs": journal.Views(active(recent), v.runRow), "Health": p.health(v)}}
 }
 
 // success returns the default policy's success rate of 24 hours (R19), or else the first policy's that has one; nil if
@@ -116,16 +116,7 @@ func rowOf[T any](rows *[]T, wanted func(*T) bool) *T {
 
 // Teams returns the names of teams.
 func (v *visit) Teams(teams []decision.Team) string {
-	return strings.Join(each(teams, func(t *decision.Team) string { return v.team(*t) }), ", ")
-}
-
-// each returns what of returns for each element.
-func each[T, V any](all []T, of func(*T) V) []V {
-	views := make([]V, len(all))
-	for i := range all {
-		views[i] = of(&all[i])
-	}
-	return views
+	return strings.Join(journal.Views(teams, func(t *decision.Team) string { return v.team(*t) }), ", ")
 }
 
 // mostUntold bounds the failed notices that the overview names.

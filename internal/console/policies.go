@@ -8,6 +8,7 @@ import (
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/classify"
 	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/text"
 )
 
@@ -17,7 +18,7 @@ func (p *Pages) policies(v *visit) *page {
 	slices.SortStableFunc(names, func(a, b string) int {
 		return falseFirst(a != decision.DefaultPolicy, b != decision.DefaultPolicy)
 	})
-	all := each(names, func(name *string) *decision.Policy { return v.Catalogue.Policies[*name] })
+	all := journal.Views(names, func(name *string) *decision.Policy { return v.Catalogue.Policies[*name] })
 	return &page{name: "policies", section: "policies", title: v.T("policies.title"),
 		data: map[string]any{"V": v, "Policies": all}, summary: v.T("policies.summary", v.Catalogue.Version)}
 }
@@ -27,7 +28,7 @@ func (v *visit) Backoff(r *decision.BackoffRule) string {
 	var s string
 	switch {
 	case len(r.List) > 0:
-		s = strings.Join(each(r.List, func(d *time.Duration) string { return v.exact(*d) }), ", ")
+		s = strings.Join(journal.Views(r.List, func(d *time.Duration) string { return v.exact(*d) }), ", ")
 	case r.Factor > 1:
 		s = v.T("backoff.exponential", v.exact(r.Base), v.short(r.Factor, 2), v.exact(r.Max))
 	default:

@@ -10,6 +10,7 @@ import (
 	"retry-worker/internal/access"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/gate"
+	"retry-worker/internal/journal"
 )
 
 // portalRow is one destination as people see it.
@@ -34,7 +35,7 @@ func (p *Pages) portals(v *visit) *page {
 		}
 	}
 	return &page{name: "portals", section: "portals", title: v.T("portals.title"), summary: v.Count("portals.not_up", bad),
-		data: view{"V": v, "Rows": each(all, v.portalRow)}}
+		data: view{"V": v, "Rows": journal.Views(all, v.portalRow)}}
 }
 
 func (v *visit) portalRow(d *gate.Destination) portalRow {

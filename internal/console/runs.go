@@ -193,7 +193,7 @@ func (p *Pages) runs(v *visit) *page {
 	all, next, err := v.o.Runs(v.r.Context(), v.r.URL.Query().Get("cursor"), runPage)
 	check(err)
 	return &page{name: "bulk-runs", section: "bulk-runs", title: v.T("runs.title"),
-		data:    view{"V": v, "Rows": each(all, v.runRow), "Pages": v.pager("cursor", next, "")},
+		data:    view{"V": v, "Rows": journal.Views(all, v.runRow), "Pages": v.pager("cursor", next, "")},
 		summary: v.Count("runs.active", int64(len(active(all))))}
 }
 
@@ -209,7 +209,7 @@ func (v *visit) runRow(r *journal.BulkRun) runRow {
 	if r.Held {
 		row.State = Badge{"warn", v.T("run.state.held")}
 	}
-	words := each(v.filterFacts(&r.Filter), func(f *field) string { return f.Name + ": " + f.Value })
+	words := journal.Views(v.filterFacts(&r.Filter), func(f *field) string { return f.Name + ": " + f.Value })
 	row.Filter = cmp.Or(strings.Join(words, " · "), v.T("runs.everything"))
 	return row
 }

@@ -74,7 +74,7 @@ func (v *visit) Role() string { return v.Or("role."+v.who.Role.String(), v.who.R
 // ownTeams names the teams that the reader is bound to.
 func (v *visit) ownTeams() string {
 	names := strings.Split(string(v.who.Teams), ",")
-	return strings.Join(each(names, func(name *string) string { return v.team(decision.Team(*name)) }), ", ")
+	return strings.Join(journal.Views(names, func(name *string) string { return v.team(decision.Team(*name)) }), ", ")
 }
 
 // page is what an address shows.

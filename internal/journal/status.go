@@ -45,6 +45,15 @@ func (s State) Status() Status {
 	}
 }
 
+// Views returns the view of each element. It is never nil, which would be null in JSON.
+func Views[T, V any](all []T, of func(*T) V) []V {
+	views := make([]V, len(all))
+	for i := range all {
+		views[i] = of(&all[i])
+	}
+	return views
+}
+
 // OrNull returns nil, which is null in JSON, for an empty string.
 func OrNull(s string) *string {
 	if s == "" {

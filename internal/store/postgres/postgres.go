@@ -7,8 +7,12 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"net"
+	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"retry-worker/internal/store/sqlstore"
@@ -98,4 +102,102 @@ func batch(ctx context.Context, conn *sql.Conn, all []sqlstore.Statement) error 
 		}
 		return c.Conn().SendBatch(ctx, &b).Close()
 	})
+}
+
+const (
+	// connections is the size of a pool. The writer's: one commits, others probe, purge, take leases, or replace a
+	// broken one.
+	connections = 4
+	connectTime = 2 * time.Second
+)
+
+// Settings of the sessions; those in the address win. The server's time-outs are below the 2.5 s that the journal gives
+// a transaction, so that a process that hangs loses the head while others still wait for it.
+var (
+	allSessions = map[string]string{
+		"application_name":        "retry-worker",
+		"client_encoding":         "UTF8",
+		"tcp_keepalives_idle":     "1s",
+		"tcp_keepalives_interval": "1s",
+		"tcp_keepalives_count":    "2",
+		"tcp_user_timeout":        "2s", // a peer that acknowledges nothing is gone
+	}
+	writerSessions = map[string]string{
+		"lock_timeout":                        "2s",
+		"statement_timeout":                   "2200ms",
+		"idle_in_transaction_session_timeout": "1500ms",
+		// Do not keep a plan made while a table was empty.
+		"plan_cache_mode": "force_custom_plan",
+	}
+	readerSessions = map[string]string{
+		"lock_timeout":                        "2s",
+		"statement_timeout":                   "10s",
+		"idle_in_transaction_session_timeout": "10s",
+		"plan_cache_mode":                     "force_custom_plan",
+	}
+)
+
+// parse parses the address. Its error does not quote it, as a password may be anywhere in a wrong one.
+func parse(url string) (*pgx.ConnConfig, error) {
+	c, err := pgx.ParseConfig(url)
+	if err != nil {
+		return nil, refuse("its address is not of the form postgres://user:password@host:port/database?sslmode=require;" +
+			" in a password, characters other than letters and digits must be percent-encoded")
+	}
+	if c.ConnectTimeout == 0 {
+		c.ConnectTimeout = connectTime
+	}
+	// Our side notices a vanished server, too.
+	dialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: time.Second,
+		Count: 3}}
+	c.DialFunc = dialer.DialContext
+	set(c, allSessions)
+	return c, nil
+}
+
+func set(c *pgx.ConnConfig, settings map[string]string) {
+	for name, value := range settings {
+		if _, given := c.RuntimeParams[name]; !given {
+			c.RuntimeParams[name] = value
+		}
+	}
+}
+
+// readerPool returns a pool for reading, which connects when it is first used.
+func readerPool(base *pgx.ConnConfig) *sql.DB {
+	c := base.Copy()
+	set(c, readerSessions)
+	return pool(c)
+}
+
+// writerPool returns a pool for writing, which connects when it is first used.
+func writerPool(base *pgx.ConnConfig) *sql.DB {
+	c := base.Copy()
+	set(c, writerSessions)
+	if c.ValidateConnect == nil && severalHosts(&c.Config) {
+		c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+	return pool(c, stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, durabilityText)
+		return err
+	}))
+}
+
+func pool(c *pgx.ConnConfig, options ...stdlib.OptionOpenDB) *sql.DB {
+	db := stdlib.OpenDB(*c, options...)
+	db.SetMaxOpenConns(connections)
+	db.SetMaxIdleConns(connections)
+	return db
+}
+
+// durabilityText sets what depends on the server: commits wait for the disk and, from PostgreSQL 17 on, a transaction
+// is bounded as a whole.
+const durabilityText = `SELECT set_config(name, value, false)
+	FROM (VALUES ('synchronous_commit', 'on', current_setting('synchronous_commit') = 'off'),
+		('transaction_timeout', '2500ms', current_setting('server_version_num')::int >= 170000)) AS s (name, value, wanted)
+	WHERE wanted`
+
+func severalHosts(c *pgconn.Config) bool {
+	return slices.ContainsFunc(c.Fallbacks,
+		func(f *pgconn.FallbackConfig) bool { return f.Host != c.Host || f.Port != c.Port })
 }

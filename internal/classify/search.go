@@ -279,7 +279,8 @@ type use struct {
 // add puts in a needle with its use.
 func (n *needles) add(needle string, u use) {
 	for i := range needle {
-		n.uses[needle[:i]] = n.uses[needle[:i]]
+		before := n.uses[needle[:i]]
+		n.uses[needle[:i]] = before // there, if only as a beginning
 	}
 	n.uses[needle] = append(n.uses[needle], u)
 	n.pairs[pair(needle[0], needle[1])] = true

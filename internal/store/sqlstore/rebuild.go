@@ -152,6 +152,10 @@ func (r *rebuild) ledger() error {
 
 // subjects rebuilds subjects and dead letters. It keeps the subjects' names, as the records were signed with them.
 func (r *rebuild) subjects(last int64) error {
+	if _, err := r.exec("UPDATE dead_letters SET subject = r.subject FROM records r " + // or they would be met too late
+		"WHERE r.record = dead_letters.record AND r.subject <> dead_letters.subject"); err != nil {
+		return err
+	}
 	made := int64(0)
 	for after := int64(math.MinInt64); ; { // keys below 1 were put in
 		page, err := r.Subjects(after, rebuildPage)

@@ -312,7 +312,7 @@ func (s *sim) taken(j *job, told map[string]any) {
 				told["shouldRetry"] == false && told["possiblyAccepted"] == s.letters[b.DeadLetter].PossiblyAccepted && told["deadLetterId"] == b.DeadLetter && told["responsibleTeam"] == string(b.Team)
 			break
 		}
-		atOnce := told["gateHeld"] == "PT0S" && told["gateReason"] == j.portal+" up" && told["gateCanary"] == false && (!held || j.two) // at once, unrecorded
+		atOnce := told["gateHeld"] == "PT0S" && told["gateReason"] == j.portal+" up" && told["gateCanary"] == false && (!held || j.two || time.Since(b.at) >= leftFor) // at once, unrecorded
 		recorded = atOnce || b.Action != journal.GateGivenUp && (held && told["gateReason"] == b.Reason && told["gateCanary"] == b.Kind.Wanted() &&
 			told["gateHeld"] == text.ISODuration(b.recorded.Sub(b.Since)))
 	case worker.RetryReview:

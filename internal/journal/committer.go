@@ -12,6 +12,11 @@ import (
 const (
 	// maxBatch is the most items of one transaction: so many share the cost of a commit without waiting longer for it.
 	maxBatch = 256
+	// sharePause is the least time between the begins of two commits, so that more items share one. It applies while
+	// fewer than enough items wait, for sharedFor commits after the last shared one.
+	sharePause = 10 * time.Millisecond
+	enough     = 16
+	sharedFor  = 16
 	// tries is how often a transaction is tried before the journal counts as down (RN-BIL-005 §8.2). The pauses between
 	// grow from firstPause.
 	tries      = 3
@@ -50,6 +55,9 @@ type committer struct {
 	*Journal
 	// carry are items left for the next transaction, as each has a subject only once.
 	carry []*item
+	// began is when the last commit began, shared how many more commits wait for others.
+	began  time.Time
+	shared int
 	// answeredAt is when a call of the store last succeeded.
 	answeredAt time.Time
 	// reopened is when the journal last came back, pause the time between probes then.
@@ -74,6 +82,7 @@ func (j *Journal) Run(stop, kill context.Context) {
 			select {
 			case i := <-j.queue:
 				c.carry = append(c.carry, i)
+				c.awaitOthers(stop)
 			case <-marks.C:
 				c.mark(kill)
 				c.ask(stop, kill)
@@ -89,6 +98,14 @@ func (j *Journal) Run(stop, kill context.Context) {
 		c.commit(stop, kill, batch)
 	}
 	c.mark(kill)
+}
+
+// awaitOthers waits a moment for more items to share a commit, unless the last commits had one item each.
+func (c *committer) awaitOthers(stop context.Context) {
+	if c.shared > 0 && len(c.queue) < enough {
+		clock.Machine{}.Rest(stop, time.Until(c.began.Add(sharePause)))
+	}
+	c.began = time.Now()
 }
 
 // of returns what no two items of a transaction may share: the subject, or else the bulk run.
@@ -139,6 +156,10 @@ func (c *committer) commit(stop, kill context.Context, items []*item) {
 		err := c.try(kill, func() error { return c.transact(kill, t) })
 		switch {
 		case err == nil:
+			c.shared = max(c.shared-1, 0)
+			if len(items) > 1 || len(c.queue) > 0 { // measured before answered callers ask again
+				c.shared = sharedFor
+			}
 			for _, i := range items {
 				i.done <- i.refused
 			}

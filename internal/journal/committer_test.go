@@ -252,6 +252,33 @@ func TestMarksOfWhatAFailoverLost(t *testing.T) {
 	})
 }
 
+// TestCommitsAreShared by those that come close together, for a moment's wait; who comes alone waits for nobody.
+func TestCommitsAreShared(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		const took = 3 * time.Millisecond
+		b.memory.Delay(took)
+		for n := range 20 {
+			if a := b.recorded(b.ask(t.Context(), failure(claim(n), int64(n)))[0]); a.after != took {
+				t.Fatalf("one that comes alone takes %s, want %s", a.after, took)
+			}
+		}
+		var answers []chan answer
+		before := len(b.memory.Transactions())
+		for n := range 200 {
+			answers = append(answers, b.ask(t.Context(), failure(claim(100+n), int64(100+n)))...)
+			time.Sleep(2 * time.Millisecond)
+		}
+		for _, c := range answers {
+			if a := b.recorded(c); a.after > 20*time.Millisecond {
+				t.Errorf("one of many takes %s, want 20 ms at most", a.after)
+			}
+		}
+		if n := len(b.memory.Transactions()) - before; n > 60 {
+			t.Errorf("200 decisions in %d commits, want some five in each", n)
+		}
+	})
+}
+
 func TestRejectionsShareACommit(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.memory.Delay(10 * time.Millisecond)

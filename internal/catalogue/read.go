@@ -257,8 +257,8 @@ type Error struct {
 	More int
 }
 
-// secretForm matches an address with the credentials before its host and what stands behind it, which may be a chat's
-// token; tokens and webhook secrets.
+// secretForm matches what no message shows: the credentials before an address's host, what stands behind the host, which
+// may be a chat's token, and the secrets of tokens and webhooks.
 var secretForm = regexp.MustCompile(`(://)(?:\S*(@))?([^\s/?#@]*[/?#])\S+|(://)\S*(@)|((?i:rwt_|whsec_))[A-Za-z0-9+/=]+`)
 
 // maxProblems is how many problems are listed. More than that usually have one cause.

@@ -88,24 +88,26 @@ func (r *reader) columnsAt(at, from int) int {
 	return end
 }
 
-// readMarkup reads the rows of HTML's tables, whose first may name the columns.
+// readMarkup reads the tables of HTML. A table's first row may name its columns.
 func (r *reader) readMarkup() {
 	var columns, row []edit
 	for i, c := range r.Chars {
 		if c != '<' || lower(r.char(i+1)) != 't' && r.char(i+1) != '/' {
 			continue
 		}
-		if m := markedCell.FindSubmatchIndex(r.ahead(i, maxHeader)); m != nil {
+		switch m := markedCell.FindSubmatchIndex(r.ahead(i, maxHeader)); {
+		case m != nil:
 			row = append(row, r.trimmed(i+m[2], i+m[3]))
-		} else if r.has(i, "</table") {
+		case r.has(i, "</table"):
 			columns = nil
-		} else if r.has(i, "</tr") {
+		case r.has(i, "</tr"):
 			columns, row = r.readMarkedRow(columns, row), nil
 		}
 	}
 }
 
-// readMarkedRow reads a row below these columns, and returns them; without any the row names them itself, perhaps.
+// readMarkedRow reads a row of a table and returns the table's columns: those given or, while there are none, the row's
+// cells if one of them names a column.
 func (r *reader) readMarkedRow(columns, row []edit) []edit {
 	isHeader := false
 	for j := range row {

@@ -99,7 +99,7 @@ func addToken(file string, t *access.Token) error {
 		return nil
 	}
 	err := access.Append(file, t)
-	if wrong, is := errors.AsType[*access.FileError](err); is {
+	if wrong, is := errors.AsType[access.FileError](err); is {
 		return &usageError{wrong}
 	}
 	return err

@@ -48,20 +48,20 @@ func (r *Role) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Action is what somebody wants to do.
-type Action int8
+// Action is what somebody wants to do, in words that follow "may not".
+type Action string
 
 // The actions.
 const (
-	Read     Action = iota + 1 // look at anything
-	Report                     // tell how a retried claim ended
-	Order                      // hold, test or release the claims of a destination, which belongs to no team
-	Review                     // retry one dead letter, even at the limit, or discard it
-	Bulk                       // retry or discard many at once
-	Restart                    // begin the whole ladder again (fresh), for one or many
-	Erase                      // erase a subject (LGPD)
-	Teach                      // say what is done about a cause (R26)
-	Handover                   // give all that one account has to another (R35)
+	Read     Action = "read"
+	Report   Action = "tell how a claim ended"
+	Order    Action = "hold or release the claims of a destination" // which belongs to no team
+	Review   Action = "retry or discard"                            // one dead letter, even at the limit
+	Bulk     Action = "retry or discard many at once"
+	Restart  Action = "begin the whole ladder again" // (fresh), for one or many
+	Erase    Action = "erase a subject"              // LGPD
+	Teach    Action = "teach what is done about a cause"
+	Handover Action = "give away all that somebody has" // to another (R35)
 )
 
 // Anew returns Restart if the whole ladder begins again, and otherwise a.
@@ -83,19 +83,18 @@ const (
 
 // permissions is the whole table of who may do what (R31).
 var permissions = map[Action]struct {
-	words string // that follow "may not"
 	least Role
 	reach reach
 }{
-	Read:     {"read", Viewer, everybodys},
-	Report:   {"tell how a claim ended", Operator, everybodys},
-	Order:    {"hold or release the claims of a destination", Operator, everybodys},
-	Review:   {"retry or discard", Operator, unbound},
-	Bulk:     {"retry or discard many at once", Operator, named},
-	Restart:  {"begin the whole ladder again", Admin, unbound},
-	Erase:    {"erase a subject", Admin, everybodys},
-	Teach:    {"teach what is done about a cause", Admin, everybodys},
-	Handover: {"give away all that somebody has", Admin, everybodys},
+	Read:     {Viewer, everybodys},
+	Report:   {Operator, everybodys},
+	Order:    {Operator, everybodys},
+	Review:   {Operator, unbound},
+	Bulk:     {Operator, named},
+	Restart:  {Admin, unbound},
+	Erase:    {Admin, everybodys},
+	Teach:    {Admin, everybodys},
+	Handover: {Admin, everybodys},
 }
 
 // May reports whether the role allows the action, at least for some team. No role allows an unknown action.
@@ -106,14 +105,6 @@ func (r Role) May(a Action) bool {
 
 // Least returns the lowest role that may do the action.
 func (a Action) Least() Role { return permissions[a].least }
-
-// String returns the action in words that follow "may not".
-func (a Action) String() string {
-	if p, known := permissions[a]; known {
-		return p.words
-	}
-	return fmt.Sprintf("Action(%d)", int8(a))
-}
 
 // Teams lists the teams that an account is bound to, as the tokens file has them: a,b. An empty list reaches all teams.
 type Teams string
@@ -138,7 +129,7 @@ func (t Teams) names(team string) bool {
 
 // Identity is an account that sends requests.
 type Identity struct {
-	// Name is that of a token or a person, or LocalName; empty for nobody.
+	// Name is that of a token or a person, or local if there are no tokens; empty for nobody.
 	Name  string
 	Role  Role
 	Teams Teams
@@ -180,29 +171,27 @@ func CheckTeam(ctx context.Context, action Action, team string) error {
 	if err := Check(ctx, action); err != nil || id.May(action, team) {
 		return err
 	}
-	refusal := &Refusal{Status: http.StatusForbidden, Code: CodeForbiddenTeam}
+	code, message := CodeForbiddenTeam, ""
 	switch {
 	case id.Teams == "":
-		refusal.Code = CodeForbiddenRole
-		refusal.Message = fmt.Sprintf("%s is %s of no team and may not %s, which needs the role admin, or a token that "+
-			"names its teams", id.Name, id.Role, action)
+		code, message = CodeForbiddenRole, fmt.Sprintf("%s is %s of no team and may not %s, which needs the role admin, "+
+			"or a token that names its teams", id.Name, id.Role, action)
 	case id.Teams == NoTeam:
-		refusal.Message = fmt.Sprintf("%s is %s of no team and may not %s; ask an admin", id.Name, id.Role, action)
+		message = fmt.Sprintf("%s is %s of no team and may not %s; ask an admin", id.Name, id.Role, action)
 	case team == "":
-		refusal.Message = fmt.Sprintf("%s may %s of its own teams alone; name one of them in the filter: %s", id.Name, action,
-			id.Teams)
+		message = fmt.Sprintf("%s may %s of its own teams alone; name one of them in the filter: %s", id.Name, action, id.Teams)
 	default:
-		refusal.Message = fmt.Sprintf("%s is bound to %s and may not %s for another team; ask somebody of %.60q, or an admin",
+		message = fmt.Sprintf("%s is bound to %s and may not %s for another team; ask somebody of %.60q, or an admin",
 			id.Name, id.Teams, action, team)
 	}
-	return refusal
+	return &Refusal{Status: http.StatusForbidden, Code: code, Message: message}
 }
 
-// LocalName is everybody's name if there are no tokens. No token can have it.
-const LocalName = "local"
+// localName is everybody's name if there are no tokens. No token can have it.
+const localName = "local"
 
-// Local returns the identity of everybody on this machine if there are no tokens.
-func Local() Identity { return Identity{Name: LocalName, Role: Admin} }
+// everybody is the identity of all people on this machine if there are no tokens.
+var everybody = Identity{Name: localName, Role: Admin}
 
 type contextKey struct{}
 

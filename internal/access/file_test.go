@@ -47,7 +47,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content []byte) {
 		tokens, err := access.Parse("tokens", content)
 		if err != nil {
-			if wrong, is := errors.AsType[*access.FileError](err); !is || wrong.Error() == "" || tokens != nil {
+			if wrong, is := errors.AsType[access.FileError](err); !is || wrong.Error() == "" || tokens != nil {
 				t.Fatalf("refused by %v", err)
 			}
 			if strings.Contains(err.Error(), secret) {

@@ -60,7 +60,7 @@ const (
 
 // Options configure a Gate.
 type Options struct {
-	// Tokens returns the tokens in force (smallfile.Watcher.Current). If it and Provider are nil, everybody is Local,
+	// Tokens returns the tokens in force (smallfile.Watcher.Current). If it and Provider are nil, everybody is admin,
 	// and only requests to a loopback name are answered.
 	Tokens func() *Tokens
 	// Provider lets people log in, too; nil: none.
@@ -114,15 +114,15 @@ func New(o Options) *Gate {
 	return g
 }
 
-// Accounts returns the accounts with a valid token, and those that came by the provider since the start; Local if there
-// are no tokens. others reports whether the provider may know more.
+// Accounts returns the accounts with a valid token, and those that came by the provider since the start; everybody's if
+// there are no tokens. others reports whether the provider may know more.
 func (g *Gate) Accounts() (known []Identity, others bool) {
 	if g.Tokens == nil {
-		return []Identity{Local()}, false
+		return []Identity{everybody}, false
 	}
 	for _, t := range g.Tokens().all {
 		if !t.Expired(g.Now()) {
-			known = append(known, t.identity())
+			known = append(known, t.Identity)
 		}
 	}
 	if g.openID == nil {
@@ -146,7 +146,7 @@ type asker struct {
 // FormToken returns what each form of a page must post as `form_token`; empty if forms need none.
 func FormToken(ctx context.Context) string { return askerIn(ctx).form }
 
-// SessionEnds returns when the session in ctx ends; the zero time if there is none (Local, a bearer).
+// SessionEnds returns when the session in ctx ends; the zero time if there is none (no tokens, a bearer).
 func SessionEnds(ctx context.Context) time.Time {
 	if s := askerIn(ctx).session; s != nil {
 		return s.ends()
@@ -277,7 +277,7 @@ func (g *Gate) Deny(w http.ResponseWriter, r *http.Request, err error) {
 // identify returns who sends a request; an asker without a role is nobody.
 func (g *Gate) identify(w http.ResponseWriter, r *http.Request) (*asker, *Refusal) {
 	if g.Tokens == nil {
-		return &asker{Identity: Local(), form: g.localForm}, nil
+		return &asker{Identity: everybody, form: g.localForm}, nil
 	}
 	if headers := r.Header.Values("Authorization"); len(headers) > 0 {
 		return g.bearer(w, r, headers)
@@ -297,9 +297,11 @@ func (g *Gate) identify(w http.ResponseWriter, r *http.Request) (*asker, *Refusa
 	case s.value != value: // the provider has said something else since
 		sessionCookie.set(w, r, s.value, s.ends().Sub(g.Now()))
 	}
-	return &asker{Identity: s.identity(), session: s, form: s.form(), again: func() Identity {
-		s, _ := g.session(r.Context(), value) // nil, for nobody, if that is not known
-		return s.identity()
+	return &asker{Identity: s.account.Identity, session: s, form: s.form(), again: func() (now Identity) {
+		if s, _ := g.session(r.Context(), value); s != nil { // otherwise nobody, or not known
+			now = s.account.Identity
+		}
+		return now
 	}}, nil
 }
 
@@ -317,20 +319,10 @@ func (g *Gate) session(ctx context.Context, value string) (*session, error) {
 	}
 	now, err := g.openID.current(ctx, s)
 	if now != nil {
-		g.openID.people.Store(now.account.Name, now.identity())
+		g.openID.people.Store(now.account.Name, now.account.Identity)
 	}
 	return now, err
 }
-
-// identity returns who logged in, with the role they have now; nobody for a nil session.
-func (s *session) identity() Identity {
-	if s == nil {
-		return Identity{}
-	}
-	return s.account.identity()
-}
-
-func (t *Token) identity() Identity { return Identity{t.Name, t.Role, t.Teams} }
 
 // bearer returns the program whose token the header has.
 func (g *Gate) bearer(w http.ResponseWriter, r *http.Request, headers []string) (*asker, *Refusal) {
@@ -347,11 +339,11 @@ func (g *Gate) bearer(w http.ResponseWriter, r *http.Request, headers []string) 
 		}
 		return nil, refusal
 	}
-	return &asker{Identity: t.identity(), again: func() Identity {
+	return &asker{Identity: t.Identity, again: func() (now Identity) {
 		if t := g.Tokens().find(secret); t != nil && !t.Expired(g.Now()) {
-			return t.identity()
+			now = t.Identity
 		}
-		return Identity{}
+		return now
 	}}, nil
 }
 

@@ -90,9 +90,8 @@ func (g *Gate) welcome(w http.ResponseWriter, r *http.Request, s *session, next 
 		return g.unkept(err, "so the log-in before this one could not be ended")
 	}
 	sessionCookie.set(w, r, s.value, s.ends().Sub(g.Now()))
-	who := s.identity()
-	g.Log.Info("somebody logged in", zap.String("event", "logged_in"), zap.String("token", who.Name),
-		zap.Stringer("role", who.Role))
+	g.Log.Info("somebody logged in", zap.String("event", "logged_in"), zap.String("token", s.account.Name),
+		zap.Stringer("role", s.account.Role))
 	http.Redirect(w, r, next, http.StatusSeeOther)
 	return nil
 }
@@ -231,32 +230,19 @@ func (g *Gate) comeBack(w http.ResponseWriter, r *http.Request) *Refusal {
 	if q.Get("code") == "" {
 		return g.notLoggedIn(r, fmt.Errorf("the provider answers %.60q", q.Get("error")))
 	}
-	s, err := g.openID.logIn(r.Context(), callbackOf(r), q.Get("code"), &p)
+	granted, err := g.openID.granting(r.Context(), callbackOf(r),
+		func(ctx context.Context, c *oauth2.Config) (*oauth2.Token, error) {
+			return c.Exchange(ctx, q.Get("code"), oauth2.VerifierOption(p.Verifier))
+		}, func(t *oidc.IDToken, _ grant) error {
+			if subtle.ConstantTimeCompare([]byte(t.Nonce), []byte(p.Nonce)) != 1 {
+				return errors.New("the token belongs to another log-in: its nonce is not the one that was sent")
+			}
+			return nil
+		})
 	if err != nil {
 		return g.notLoggedIn(r, err)
 	}
-	return g.welcome(w, r, s, p.Next)
-}
-
-// logIn exchanges the provider's code for a grant, and returns its session.
-func (o *openID) logIn(ctx context.Context, redirect, code string, begun *pending) (s *session, err error) {
-	err = o.ask(ctx, func(ctx context.Context, p *oidc.Provider) error {
-		t, err := o.oauth(p, redirect).Exchange(ctx, code, oauth2.VerifierOption(begun.Verifier))
-		if err != nil {
-			return fmt.Errorf("exchange the code: %w", err)
-		}
-		raw, _ := t.Extra("id_token").(string)
-		verified, g, err := o.person(ctx, p, raw, t.RefreshToken)
-		switch {
-		case err != nil:
-			return err
-		case subtle.ConstantTimeCompare([]byte(verified.Nonce), []byte(begun.Nonce)) != 1:
-			return errors.New("the token belongs to another log-in: its nonce is not the one that was sent")
-		}
-		s = o.granted(newSession(o.now()), g)
-		return nil
-	})
-	return s, err
+	return g.welcome(w, r, g.openID.granted(newSession(g.Now()), granted), p.Next)
 }
 
 // notLoggedIn returns the refusal of a log-in that failed with err; nil for a nil err.

@@ -45,8 +45,7 @@ type Provider struct {
 
 // Check reads the provider's description.
 func (p *Provider) Check(ctx context.Context) error {
-	o := newOpenID(*p, time.Now, func(error) {})
-	_, err := oidc.NewProvider(oidc.ClientContext(ctx, o.client), p.Issuer)
+	_, err := oidc.NewProvider(oidc.ClientContext(ctx, newOpenID(*p, time.Now, nil).client), p.Issuer)
 	return err
 }
 
@@ -81,16 +80,13 @@ type renewal struct {
 
 // grant is what the provider said about a person. The browser keeps it, sealed.
 type grant struct {
-	Subject, Name string
-	Role          Role
-	Teams         Teams
+	Identity
+	Subject string
 	// Refresh is the token to ask the provider again; if it is empty, the grant ends for good.
 	Refresh string
 	// Asked is when the provider answered last, Until when that answer ends.
 	Asked, Until time.Time
 }
-
-func (g *grant) account() *Token { return &Token{Name: g.Name, Role: g.Role, Teams: g.Teams} }
 
 func newOpenID(p Provider, now func() time.Time, failed func(error)) *openID {
 	o := &openID{Provider: p, now: now, failed: failed, newest: map[string]*renewal{},
@@ -159,26 +155,40 @@ func (o *openID) oauth(p *oidc.Provider, redirect string) *oauth2.Config {
 	return c
 }
 
-// person verifies an ID token for this client, and returns it with the grant of the person whom it names.
-func (o *openID) person(ctx context.Context, p *oidc.Provider, raw, refresh string) (*oidc.IDToken, grant, error) {
-	t, err := p.Verifier(&oidc.Config{ClientID: o.ClientID, Now: o.now}).Verify(ctx, raw)
-	if err != nil {
-		return nil, grant{}, fmt.Errorf("verify the token: %w", err)
-	}
-	claims := map[string]any{}
-	if err := t.Claims(&claims); err != nil {
-		return nil, grant{}, fmt.Errorf("read the token's claims: %w", err)
-	}
-	g := grant{Subject: t.Subject, Refresh: refresh, Asked: o.now(), Until: o.now().Add(askAgain)}
-	if t.Expiry.Before(g.Until) {
-		g.Until = t.Expiry
-	}
-	err = o.grants(&g, claims)
-	if err == nil && len(o.granted(newSession(o.now()), g).value) > maxCookieBytes {
-		err = fmt.Errorf("%s has so many teams that no cookie holds them: let the claim %s name the catalogue's teams alone",
-			g.Name, o.TeamClaim)
-	}
-	return t, g, err
+// granting gets tokens from the provider, verifies the ID token for this client, and returns the grant of the person
+// whom it names, unless refuse objects.
+func (o *openID) granting(
+	ctx context.Context, redirect string, get func(context.Context, *oauth2.Config) (*oauth2.Token, error),
+	refuse func(*oidc.IDToken, grant) error,
+) (g grant, err error) {
+	err = o.ask(ctx, func(ctx context.Context, p *oidc.Provider) error {
+		tokens, err := get(ctx, o.oauth(p, redirect))
+		if err != nil {
+			return fmt.Errorf("get tokens: %w", err)
+		}
+		raw, _ := tokens.Extra("id_token").(string)
+		t, err := p.Verifier(&oidc.Config{ClientID: o.ClientID, Now: o.now}).Verify(ctx, raw)
+		if err != nil {
+			return fmt.Errorf("verify the token: %w", err)
+		}
+		claims := map[string]any{}
+		if err := t.Claims(&claims); err != nil {
+			return fmt.Errorf("read the token's claims: %w", err)
+		}
+		g = grant{Subject: t.Subject, Refresh: tokens.RefreshToken, Asked: o.now(), Until: o.now().Add(askAgain)}
+		if t.Expiry.Before(g.Until) {
+			g.Until = t.Expiry
+		}
+		if err := o.grants(&g, claims); err != nil {
+			return err
+		}
+		if len(o.granted(newSession(o.now()), g).value) > maxCookieBytes {
+			return fmt.Errorf("%s has so many teams that no cookie holds them: let the claim %s name the catalogue's teams alone",
+				g.Name, o.TeamClaim)
+		}
+		return refuse(t, g)
+	})
+	return g, err
 }
 
 // grants reads name, role and teams from verified claims.
@@ -234,7 +244,7 @@ func claimed(claims map[string]any, path string) (texts []string) {
 
 // granted returns s with a grant.
 func (o *openID) granted(s session, g grant) *session {
-	s.Grant, s.account = &g, g.account()
+	s.Grant, s.account = &g, &Token{Identity: g.Identity}
 	if s.value = "." + seal(o.seals, "session", s); len(s.value) > maxCookieBytes && g.Refresh != "" {
 		g.Refresh = "" // too long for a cookie: the person is sent to the provider again when the grant ends
 		s.value = "." + seal(o.seals, "session", s)
@@ -293,20 +303,15 @@ func (o *openID) renewal(s *session) *renewal {
 }
 
 // renew asks the provider for the person's newest grant.
-func (o *openID) renew(ctx context.Context, old grant) (fresh grant, err error) {
+func (o *openID) renew(ctx context.Context, old grant) (grant, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*providerTime) // its answer is for later requests too
 	defer cancel()
-	err = o.ask(ctx, func(ctx context.Context, p *oidc.Provider) error {
-		t, err := o.oauth(p, "").TokenSource(ctx, &oauth2.Token{RefreshToken: old.Refresh}).Token()
-		if err != nil {
-			return fmt.Errorf("renew the log-in: %w", err)
-		}
-		raw, _ := t.Extra("id_token").(string)
-		_, fresh, err = o.person(ctx, p, raw, t.RefreshToken)
-		if err == nil && fresh.Subject != old.Subject {
+	return o.granting(ctx, "", func(ctx context.Context, c *oauth2.Config) (*oauth2.Token, error) {
+		return c.TokenSource(ctx, &oauth2.Token{RefreshToken: old.Refresh}).Token()
+	}, func(_ *oidc.IDToken, fresh grant) error {
+		if fresh.Subject != old.Subject {
 			return errors.New("renew the log-in: the provider names another person")
 		}
-		return err
+		return nil
 	})
-	return fresh, err
 }

@@ -290,7 +290,7 @@ func TestProviderLogInRefused(t *testing.T) {
 	}{
 		"another state":   {change: func(q url.Values) { q.Set("state", "x") }, code: "login_stale"},
 		"no state":        {change: func(q url.Values) { q.Del("state") }, code: "login_stale"},
-		"another code":    {change: func(q url.Values) { q.Set("code", "x") }, code: "login_refused", told: "exchange the code: "},
+		"another code":    {change: func(q url.Values) { q.Set("code", "x") }, code: "login_refused", told: "get tokens: "},
 		"no code":         {change: func(q url.Values) { q.Del("code"); q.Set("error", "access_denied") }, code: "login_refused", told: `the provider answers "access_denied"`},
 		"too late":        {change: func(url.Values) { w.now = w.now.Add(10 * time.Minute) }, code: "login_stale"},
 		"another nonce":   {token: func() string { return h.signed(w.now, map[string]any{"nonce": "x"}) }, code: "login_refused", told: "its nonce is not the one that was sent"},

@@ -70,7 +70,7 @@ func (g *Gate) sessionOf(value string) *session {
 	case t != nil && open(t.seals(), "session", sealed, s):
 		s.account = t
 	case name == "" && g.openID != nil && open(g.openID.seals, "session", sealed, s):
-		s.account = s.Grant.account()
+		s.account = &Token{Identity: s.Grant.Identity}
 	default:
 		return nil
 	}
@@ -91,30 +91,23 @@ func (t *Token) seals() cipher.AEAD { return sealer(t.hash[:], nil, "session") }
 
 // sealer returns what seals and opens values for cookies, with a key made of a secret.
 func sealer(secret, salt []byte, purpose string) cipher.AEAD {
-	var block cipher.Block
-	var seals cipher.AEAD
-	key, err := hkdf.Key(sha256.New, secret, salt, "retry-worker "+purpose+" v2", sha256.Size)
-	if err == nil {
-		block, err = aes.NewCipher(key)
-	}
-	if err == nil {
-		seals, err = cipher.NewGCMWithRandomNonce(block)
-	}
+	key := must(hkdf.Key(sha256.New, secret, salt, "retry-worker "+purpose+" v2", sha256.Size))
+	return must(cipher.NewGCMWithRandomNonce(must(aes.NewCipher(key))))
+}
+
+// must returns the value of what cannot fail: a key of the right length, JSON of texts and instants.
+func must[T any](value T, err error) T {
 	if err != nil {
-		panic("access: " + err.Error()) // only for a wrong length
+		panic("access: " + err.Error())
 	}
-	return seals
+	return value
 }
 
 var cookieText = base64.RawURLEncoding
 
 // seal encrypts a value, so that only who has the secret can read or make it.
 func seal(by cipher.AEAD, purpose string, v any) string {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic("access: " + err.Error()) // of texts and instants, which cannot fail
-	}
-	return cookieText.EncodeToString(by.Seal(nil, nil, text, []byte(purpose)))
+	return cookieText.EncodeToString(by.Seal(nil, nil, must(json.Marshal(v)), []byte(purpose)))
 }
 
 // open reads what seal made for the purpose into v, and reports whether it could. There is only one way to write it.

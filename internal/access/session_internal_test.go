@@ -17,8 +17,8 @@ var monday = time.Date(2026, 11, 2, 10, 30, 0, 0, time.UTC)
 // that fuzzes.
 func twoPeople(now func() time.Time) (*Gate, []*session) {
 	all := &Tokens{all: []Token{
-		{Name: "maria", Role: Operator, hash: sha256.Sum256([]byte("hers"))},
-		{Name: "ana", Role: Operator, Expires: monday.Add(time.Hour), hash: sha256.Sum256([]byte("the other"))},
+		{Identity: Identity{Name: "maria", Role: Operator}, hash: sha256.Sum256([]byte("hers"))},
+		{Identity: Identity{Name: "ana", Role: Operator}, Expires: monday.Add(time.Hour), hash: sha256.Sum256([]byte("the other"))},
 	}}
 	var sessions []*session
 	for i := range all.all {

@@ -42,10 +42,7 @@ const nameWords = "1 to 64 letters (without accents), digits and . _ @ -, a lett
 // A plain SHA-256 is right here. A slow, salted hash protects what people choose, because that can be guessed. A token
 // has 256 random bits, which nobody can try out, and is checked with every request.
 type Token struct {
-	Name string
-	Role Role
-	// Teams are those that it is bound to; empty: none.
-	Teams Teams
+	Identity
 	// Expires is the first instant at which it is no longer valid; the zero time: never.
 	Expires time.Time
 
@@ -57,7 +54,7 @@ func NewToken(name string, role Role, expires time.Time) (secret string, t Token
 	b := make([]byte, tokenBytes)
 	_, _ = rand.Read(b) // never fails: the program ends where there is no randomness
 	secret = tokenPrefix + tokenText.EncodeToString(b)
-	return secret, Token{Name: name, Role: role, Expires: expires, hash: sha256.Sum256([]byte(secret))}
+	return secret, Token{Identity{Name: name, Role: role}, expires, sha256.Sum256([]byte(secret))}
 }
 
 // CheckName returns what is wrong with an account's name, in words that follow "name is".
@@ -65,7 +62,7 @@ func CheckName(name string) error {
 	switch {
 	case !nameForm.MatchString(name):
 		return fmt.Errorf("%s, expected %s", shown(name), nameWords)
-	case strings.EqualFold(name, LocalName):
+	case strings.EqualFold(name, localName):
 		return fmt.Errorf("%q, which everybody is called where there are no tokens, expected another", name)
 	case strings.EqualFold(name, "me"), strings.EqualFold(name, "nobody"):
 		return fmt.Errorf("%q, which lists of dead letters take for another word, expected another", name)
@@ -165,12 +162,12 @@ const maxFileBytes = 256 << 10
 
 // FileError lists what is wrong with a tokens file, in its order: each `FILE:LINE: what is found, expected …, what to
 // do`. It never shows a token or a hash.
-type FileError struct{ problems []string }
+type FileError []string
 
 // Error returns the problems, one a line.
-func (e *FileError) Error() string { return strings.Join(e.problems, "\n") }
+func (e FileError) Error() string { return strings.Join(e, "\n") }
 
-// Load reads the tokens file at path. The error is a *FileError if the content is wrong, and otherwise one line: the
+// Load reads the tokens file at path. The error is a FileError if the content is wrong, and otherwise one line: the
 // file cannot be read, others can read or replace it, or it has more than 256 KiB.
 //
 // Whoever can read the file can seal sessions with its hashes (see session), so it is as secret as the tokens.
@@ -199,26 +196,33 @@ func readFile(path string) ([]byte, error) {
 
 // Parse reads a tokens file's content. Each line has a token's name, role, last day (2027-01-31, by UTC; or -), SHA-256
 // in lower-case hex and, if it is bound to any, teams (faturamento,ti), separated by white space. A # begins a comment.
-// source names the file in problems. The error is a *FileError with all problems. To have no token is one: nobody could
+// source names the file in problems. The error is a FileError with all problems. To have no token is one: nobody could
 // log in.
 func Parse(source string, content []byte) (*Tokens, error) {
-	p := parse(source, content)
-	if len(p.tokens) == 0 && len(p.wrong.problems) == 0 {
-		p.line = max(p.line, 1)
+	p := &parser{source: source, line: 1, names: map[string]int{}, hashes: map[string]int{}}
+	for i, line := range slices.Collect(strings.Lines(string(content))) {
+		p.line = i + 1
+		fields := strings.Fields(line)
+		if end := slices.IndexFunc(fields, func(field string) bool { return field[0] == '#' }); end >= 0 {
+			fields = fields[:end]
+		}
+		switch len(fields) {
+		case 0:
+		case 4, 5:
+			p.entry(fields)
+		default:
+			p.problem("the number of fields is %d, expected four, name, role, last day (or -) and SHA-256 of the token, and the teams it "+
+				"is bound to if any; `retry-worker token new` prints such a line", len(fields))
+		}
+	}
+	if len(p.tokens) == 0 && p.wrong == nil {
 		p.problem("there is no token, expected at least one, or nobody could log in; `retry-worker token new --file %s` "+
 			"adds one", source)
 	}
-	if len(p.wrong.problems) > 0 {
-		return nil, &p.wrong
+	if p.wrong != nil {
+		return nil, p.wrong
 	}
 	return &Tokens{p.tokens}, nil
-}
-
-// parse is Parse for a file that may have no tokens.
-func parse(source string, content []byte) *parser {
-	p := &parser{source: source, names: map[string]int{}, hashes: map[string]int{}}
-	p.lines(content)
-	return p
 }
 
 type parser struct {
@@ -231,37 +235,16 @@ type parser struct {
 }
 
 func (p *parser) problem(format string, args ...any) {
-	p.wrong.problems = append(p.wrong.problems, fmt.Sprintf("%s:%d: ", p.source, p.line)+fmt.Sprintf(format, args...))
-}
-
-func (p *parser) lines(content []byte) {
-	for line := range strings.Lines(string(content)) {
-		p.line++
-		fields := strings.Fields(line)
-		for i, field := range fields {
-			if field[0] == '#' {
-				fields = fields[:i]
-				break
-			}
-		}
-		switch len(fields) {
-		case 0:
-		case 4, 5:
-			p.entry(fields)
-		default:
-			p.problem("the number of fields is %d, expected four, name, role, last day (or -) and SHA-256 of the token, and the teams it "+
-				"is bound to if any; `retry-worker token new` prints such a line", len(fields))
-		}
-	}
+	p.wrong = append(p.wrong, fmt.Sprintf("%s:%d: ", p.source, p.line)+fmt.Sprintf(format, args...))
 }
 
 // entry reads one token's fields. It checks each of them, so that all problems are told at once.
 func (p *parser) entry(fields []string) {
-	t := Token{Name: fields[0]}
+	t := Token{Identity: Identity{Name: fields[0]}}
 	if err := CheckName(t.Name); err != nil {
 		p.problem("name is %v", err)
 	} else if at, twice := p.names[strings.ToLower(t.Name)]; twice {
-		p.problem("name %s stands on line %d already, expected one token a name; take one of them out", shown(t.Name), at)
+		p.problem("name %s stands on line %d already, expected another name, or that line taken out", shown(t.Name), at)
 	} else {
 		p.names[strings.ToLower(t.Name)] = p.line
 	}
@@ -303,52 +286,38 @@ func (p *parser) entry(fields []string) {
 // emptyHash is the SHA-256 of the empty text.
 const emptyHash = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-// Append adds a token to the file at path, or creates the file, readable by its owner only. The error is a *FileError
-// if the name is taken or the file has problems already, and otherwise one line. A file that exists is not replaced, so
-// that it keeps its owner.
-func Append(path string, t *Token) error {
-	content, err := readFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return appendTo(path, fileHead+t.Line()+"\n")
-	}
-	if err != nil {
-		return err
-	}
-	line := t.Line() + "\n"
-	if len(content) > 0 && !bytes.HasSuffix(content, []byte("\n")) {
-		line = "\n" + line
-	}
-	old := parse(path, content)
-	if old.line = old.names[strings.ToLower(t.Name)]; old.line > 0 {
-		old.problem("there is a token named %q, expected another name; to replace that token, take its line out first", t.Name)
-	}
-	if len(old.wrong.problems) > 0 {
-		return &old.wrong
-	}
-	return appendTo(path, line)
-}
-
 const fileHead = "# Who may use retry-worker's console and API, a token each: name, role (viewer, operator, admin), " +
 	"last day, SHA-256, teams.\n" +
 	"# `retry-worker token new --file` adds one; a line taken out ends that token and its sessions.\n"
 
-// appendTo writes text in one piece and then checks the whole file, to which others may have written at the same time.
-func appendTo(path, text string) error {
+// Append adds a token to the file at path, or creates the file, readable by its owner only. The error is a FileError if
+// the name is taken or the file has problems already, and otherwise one line. A file that exists is not replaced, so
+// that it keeps its owner.
+func Append(path string, t *Token) error {
+	added := t.Line() + "\n"
+	content, err := readFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		added = fileHead + added
+	case err != nil:
+		return err
+	case len(content) > 0 && !bytes.HasSuffix(content, []byte("\n")):
+		added = "\n" + added
+	}
+	if _, err := Parse(path, append(content, added...)); err != nil {
+		return err
+	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err == nil {
+		_, err = f.WriteString(added)
+		err = cmp.Or(err, f.Sync(), f.Close())
+	}
 	if err != nil {
-		return unwritable(path, err)
+		return fmt.Errorf("tokens file %s cannot be written: %w; name a file in a directory that is there and that you may "+
+			"write", path, smallfile.Cause(err))
 	}
-	_, err = f.WriteString(text)
-	if err = cmp.Or(err, f.Sync(), f.Close()); err != nil {
-		return unwritable(path, err)
-	}
-	_, err = Load(path)
+	_, err = Load(path) // others may have written at the same time
 	return err
-}
-
-func unwritable(path string, err error) error {
-	return fmt.Errorf("tokens file %s cannot be written: %w; name a file in a directory that is there and that you may "+
-		"write", path, smallfile.Cause(err))
 }
 
 // Open loads the tokens file and watches it. A change takes effect as a whole or not at all, within 10 s, for open

@@ -280,7 +280,7 @@ func (f *Field) set(v reflect.Value, raw json.RawMessage) error {
 	}
 	most, _ := strconv.Atoi(cmp.Or(f.tag.Get("bytes"), strconv.Itoa(maxParameterBytes)))
 	short := v.Kind() == reflect.String && f.In != inPath && f.tag.Get("long")+f.tag.Get("length") == ""
-	if short && (len(v.String()) > most || !printable(v.String())) {
+	if short && (len(v.String()) > most || !text.Printable(v.String())) {
 		return f.invalid(notName, f.Name, most)
 	}
 	return nil
@@ -375,8 +375,3 @@ func snake(name string) string {
 
 // notName is the message about a text that is too long, or cannot be printed.
 const notName = "%s is no printable text of at most %d bytes"
-
-// printable reports whether s can be an id or a name: stores take no other text.
-func printable(s string) bool {
-	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
-}

@@ -110,7 +110,7 @@ type subjectInput struct {
 // subject returns the subject that the path names. It refuses a name that no subject can have.
 func (in *subjectInput) subject() (journal.Subject, error) {
 	s := journal.Subject{Tenant: in.Tenant, Policy: in.Policy, ID: in.ID}
-	if !printable(s.Policy) || !printable(s.ID) {
+	if !text.Printable(s.Policy) || !text.Printable(s.ID) {
 		return s, unknown()
 	}
 	return s, nil

@@ -20,12 +20,13 @@ func FuzzPage(f *testing.F) {
 	addresses := []string{
 		"GET /", "GET /dead-letters", "GET /dead-letters/groups", "GET /dead-letters/{id}", "GET /subjects/tiss-submission/{id}", "GET /bulk-runs",
 		"GET /bulk-runs/new", "GET /bulk-runs/{id}", "GET /policies", "GET /audit", "GET /audit/export", "GET /assets/{id}",
-		"POST /dead-letters/{id}/retry", "POST /dead-letters/{id}/discard", "POST /bulk-runs", "POST /bulk-runs/{id}/pause",
+		"POST /dead-letters/{id}/retry", "POST /dead-letters/{id}/discard", "POST /bulk-runs", "POST /bulk-runs/{id}/pause", "POST /assignees/{id}",
 	}
 	for i := range addresses {
 		f.Add(uint8(i), "CLM-1-1", "q=CLM&state=open&since=2026-03-01T08:00&cursor=AAAAAAAAAAE&lang=en", "classification=PERMANENT&team=ti&until=2026-03-02")
 		f.Add(uint8(i), letter, "format=csv&before=5&after=-1&tenant=%00", "reason=portal+voltou&how=next&when=now")
 		f.Add(uint8(i), "<script>", "q=%3Cscript%3E&policy=%ff&id=%22%3E&until=yesterday&limit=x", "action=retry&why=x&token=AAAA&perMinute=0&total=1e9&everything=yes")
+		f.Add(uint8(i), "\x00", "policy=%00&list=policy%3D%2500", "reason=%00&assignee=%00")
 	}
 	f.Fuzz(func(t *testing.T, n uint8, id, query, form string) {
 		method, path, _ := strings.Cut(addresses[int(n)%len(addresses)], " ")

@@ -48,12 +48,9 @@ func (v *visit) pager(name, next, fragment string) (p pager) {
 
 // here returns this page's address with other values of those fields; an empty value removes its field.
 func (v *visit) here(others ...field) string {
-	to, q := *v.r.URL, v.r.URL.Query()
+	to, q := *v.at, v.at.Query()
 	q.Del("lang")
 	q.Del("done")
-	if v.r.Method == http.MethodPost { // of a form, whose page is above its address
-		to = *to.JoinPath("..")
-	}
 	for _, x := range others {
 		if q.Set(x.Name, x.Value); x.Value == "" {
 			q.Del(x.Name)

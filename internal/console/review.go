@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -220,11 +221,13 @@ func (p *Pages) assign(v *visit) *page {
 // handover answers POST /assignees/{name}: it gives what that person has to assignee, and lists what is left.
 func (p *Pages) handover(v *visit) *page {
 	of := v.r.PathValue("name")
+	list := listURL(journal.DeadLetterFilter{Assignee: of})
+	v.at, _ = url.Parse(list) // it can be parsed
 	_, err := v.o.Handover(v.r.Context(), of, v.r.PostForm.Get("assignee"))
 	if err != nil && journal.RefusalOf(err) == nil {
 		check(&problem{http.StatusServiceUnavailable, "undecided", err})
 	}
-	return v.to(listURL(journal.DeadLetterFilter{Assignee: of}))
+	return v.to(list)
 }
 
 // shortcuts returns links to the filter's open dead letters that the reader has, that nobody has, and whose follow-up

@@ -29,8 +29,13 @@ func (p *Pages) replan(v *visit) *page {
 	if f.Reason != "" || f.Ticked || wrong != "" {
 		return p.planRun(v)
 	}
+	return v.to(f.address() + "#result")
+}
+
+// address returns the address of the plan.
+func (f *planForm) address() string {
 	settings := []field{{"action", f.Action}, {"how", f.How}, {"when", f.When}, {"perMinute", f.PerMinute}}
-	return v.to(address("/bulk-runs/new", append(fieldsOf(&f.filter), settings...)...) + "#result")
+	return address("/bulk-runs/new", append(fieldsOf(&f.filter), settings...)...)
 }
 
 // planRun answers GET /bulk-runs/new with a plan, which changes nothing.
@@ -128,6 +133,9 @@ func (v *visit) planForm(q url.Values) (f *planForm, wrong string) {
 		wrong = "" // a plan is always of open ones
 	}
 	f.filter.State = ""
+	if v.r.Method == http.MethodPost {
+		v.at, _ = url.Parse(f.address()) // it can be parsed
+	}
 	return f, wrong
 }
 

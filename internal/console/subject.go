@@ -15,6 +15,7 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/text"
 )
 
 func (p *Pages) subject(v *visit) *page {
@@ -24,9 +25,14 @@ func (p *Pages) subject(v *visit) *page {
 
 // claim returns the page of a subject: its story, and what can be done now.
 func (p *Pages) claim(v *visit, s journal.Subject) *page {
-	story, found, err := v.o.Story(v.r.Context(), s)
-	check(err)
-	if !found {
+	var story journal.Story
+	known := text.Printable(s.Tenant) && text.Printable(s.Policy) && text.Printable(s.ID)
+	if known {
+		var err error
+		story, known, err = v.o.Story(v.r.Context(), s)
+		check(err)
+	}
+	if !known {
 		check(&problem{status: http.StatusNotFound, key: "subject_unknown"})
 	}
 	chapters, shown := v.chapters(&story)

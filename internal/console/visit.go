@@ -33,6 +33,8 @@ type visit struct {
 	r   *http.Request
 	who access.Identity
 	Lang
+	// at is the page's own address. That of a form's page is above the form's, unless the page says otherwise.
+	at        *url.URL
 	zone      *time.Location
 	Now       time.Time
 	Catalogue *catalogue.Catalogue
@@ -46,8 +48,11 @@ type visit struct {
 
 func (p *Pages) visit(w http.ResponseWriter, r *http.Request) *visit {
 	lang, chosen := langOf(r)
-	v := &visit{w: w, r: r, who: access.From(r.Context()), Lang: lang, zone: p.Zone, Now: p.Now().UTC(),
+	v := &visit{w: w, r: r, who: access.From(r.Context()), Lang: lang, at: r.URL, zone: p.Zone, Now: p.Now().UTC(),
 		Catalogue: p.Catalogue(), o: p.open.Load()}
+	if r.Method == http.MethodPost {
+		v.at = r.URL.JoinPath("..")
+	}
 	w.Header().Set("Date", v.Now.Format(http.TimeFormat)) // ages in the browser go by it
 	if chosen {
 		v.keep(langCookie, string(lang), aYear)

@@ -52,7 +52,7 @@ func (m *Memory) item(d *journal.KeyedDeadLetter) deadletter.Item {
 // DeadLetterPage implements deadletter.Reader: it looks at every dead letter there is.
 func (m *Memory) DeadLetterPage(ctx context.Context, f journal.DeadLetterFilter, cursor string, limit int) ([]deadletter.Item, string, error) {
 	p, err := deadletter.NewQuery(f, cursor, limit)
-	if err == nil {
+	if err = cmp.Or(err, askable(f.Assignee)); err == nil {
 		err = m.enter(ctx)
 	}
 	if err != nil {

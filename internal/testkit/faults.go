@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"retry-worker/internal/clock"
 	"retry-worker/internal/journal"
@@ -204,6 +205,14 @@ func (m *Memory) refuseKeys(c *journal.Changes) error {
 
 func invalid(format string, args ...any) error {
 	return &journal.StoreError{Kind: journal.Invalid, Err: fmt.Errorf(format, args...)}
+}
+
+// askable refuses text that PostgreSQL does not take.
+func askable(s string) error {
+	if !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
+		return invalid("%q is no text", s)
+	}
+	return nil
 }
 
 // distinct refuses lookups that name a subject twice.

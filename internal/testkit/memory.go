@@ -240,7 +240,11 @@ func (m *Memory) letterOf(key int64, id string) *journal.DeadLetter {
 
 // Story implements journal.Reader.
 func (m *Memory) Story(ctx context.Context, s journal.Subject) (journal.Story, bool, error) {
-	if err := m.enter(ctx); err != nil {
+	err := askable(s.Tenant + s.Policy + s.ID)
+	if err == nil {
+		err = m.enter(ctx)
+	}
+	if err != nil {
 		return journal.Story{}, false, err
 	}
 	defer m.mu.Unlock()

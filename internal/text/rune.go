@@ -210,6 +210,11 @@ func Hidden(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
+// Printable reports whether s can be an id or a name: stores take no other text.
+func Printable(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
+}
+
 // Inert returns s as one line without hidden characters, except the joiners of scripts and emoji. Line breaks and tabs
 // become blanks. Other hidden characters (such as the ESC of an ANSI sequence) and invalid UTF-8 become U+FFFD.
 func Inert(s string) string {

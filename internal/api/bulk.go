@@ -3,9 +3,9 @@ package api
 import (
 	"encoding/json"
 	"math"
-	"path"
 	"strconv"
 
+	"retry-worker/internal/access"
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
@@ -107,59 +107,58 @@ func bulkItemOf(i *journal.BulkItem) BulkItem {
 	}
 }
 
-// planBulk answers POST /api/v1/bulk-runs/plan.
-func (c *call) planBulk(in *BulkCommand) (BulkPlan, error) {
-	command, err := c.command(in)
-	if err != nil {
-		return BulkPlan{}, err
-	}
-	plan, err := c.Plan(c.Context(), command)
-	return planOf(&plan), err
+var bulkRuns = []*Operation{
+	op(access.Read, "POST /bulk-runs/plan", "planBulkRun", func(c *call, in *BulkCommand) (BulkPlan, error) {
+		command, err := c.command(in)
+		if err != nil {
+			return BulkPlan{}, err
+		}
+		return shown(planOf)(c.Plan(c.Context(), command))
+	}),
+	op(access.Bulk, "POST /bulk-runs", "startBulkRun", func(c *call, in *struct {
+		BulkCommand
+		reasonInput
+		Token string `json:"token" required:"1" long:"1" code:"invalid_plan" expects:"a plan's" doc:"The plan's."`
+	}) (BulkRun, error) {
+		command, err := c.command(&in.BulkCommand)
+		if err != nil {
+			return BulkRun{}, err
+		}
+		command.Reason = in.Reason
+		run, _, err := c.Start(c.Context(), command, in.Token)
+		return bulkRunOf(&run), err
+	}),
+	op(access.Read, "GET /bulk-runs", "listBulkRuns", func(c *call, in *pageInput) (Page[BulkRun], error) {
+		return paged(bulkRunOf)(c.Runs(c.Context(), in.Cursor, in.Limit))
+	}),
+	op(access.Read, "GET /bulk-runs/{id}", "showBulkRun", func(c *call, in *idInput) (BulkRun, error) {
+		return shown(bulkRunOf)(c.Run(c.Context(), in.ID))
+	}),
+	op(access.Read, "GET /bulk-runs/{id}/items", "listBulkItems", func(c *call, in *struct {
+		idInput
+		Outcome journal.BulkOutcome `json:"outcome" doc:"Only those with this outcome."`
+		pageInput
+	}) (Page[BulkItem], error) {
+		after, err := numberCursor(in.Cursor)
+		if err != nil {
+			return Page[BulkItem]{}, err
+		}
+		items, err := c.Items(c.Context(), in.ID, in.Outcome, after, in.Limit)
+		next := ""
+		if len(items) == in.Limit { // the next page may be empty
+			next = strconv.FormatInt(items[len(items)-1].Number, 10)
+		}
+		return paged(bulkItemOf)(items, next, err)
+	}),
+	op(access.Bulk, "POST /bulk-runs/{id}/pause", "pauseBulkRun", steer(journal.BulkPause)),
+	op(access.Bulk, "POST /bulk-runs/{id}/resume", "resumeBulkRun", steer(journal.BulkResume)),
+	op(access.Bulk, "POST /bulk-runs/{id}/cancel", "cancelBulkRun", steer(journal.BulkCancel)),
 }
 
-// startBulk answers POST /api/v1/bulk-runs.
-func (c *call) startBulk(in *struct {
-	BulkCommand
-	reasonInput
-	Token string `json:"token" required:"1" long:"1" code:"invalid_plan" expects:"a plan's" doc:"The plan's."`
-}) (BulkRun, error) {
-	command, err := c.command(&in.BulkCommand)
-	if err != nil {
-		return BulkRun{}, err
+func steer(verb journal.BulkVerb) func(*call, *idInput) (BulkRun, error) {
+	return func(c *call, in *idInput) (BulkRun, error) {
+		return shown(bulkRunOf)(c.Steer(c.Context(), in.ID, verb))
 	}
-	command.Reason = in.Reason
-	run, _, err := c.Start(c.Context(), command, in.Token)
-	return bulkRunOf(&run), err
-}
-
-// bulkRuns answers GET /api/v1/bulk-runs, the newest first.
-func (c *call) bulkRuns(in *pageInput) (Page[BulkRun], error) {
-	runs, next, err := c.Runs(c.Context(), in.Cursor, in.Limit)
-	return pageOf(runs, next, bulkRunOf), err
-}
-
-// bulkRun answers GET /api/v1/bulk-runs/{id}.
-func (c *call) bulkRun(in *idInput) (BulkRun, error) {
-	run, err := c.Run(c.Context(), in.ID)
-	return bulkRunOf(&run), err
-}
-
-// bulkItems answers GET /api/v1/bulk-runs/{id}/items, in order.
-func (c *call) bulkItems(in *struct {
-	idInput
-	Outcome journal.BulkOutcome `json:"outcome" doc:"Only those with this outcome."`
-	pageInput
-}) (Page[BulkItem], error) {
-	after, err := numberCursor(in.Cursor)
-	if err != nil {
-		return Page[BulkItem]{}, err
-	}
-	items, err := c.Items(c.Context(), in.ID, in.Outcome, after, in.Limit)
-	next := ""
-	if len(items) == in.Limit { // the next page may be empty
-		next = strconv.FormatInt(items[len(items)-1].Number, 10)
-	}
-	return pageOf(items, next, bulkItemOf), err
 }
 
 // numberCursor returns the number of the record or item after which a page begins; 0 if text is empty.
@@ -169,10 +168,4 @@ func numberCursor(text string) (int64, error) {
 		return 0, deadletter.ErrBadCursor
 	}
 	return int64(n), nil
-}
-
-// steer answers POST /api/v1/bulk-runs/{id}/pause, …/resume and …/cancel.
-func (c *call) steer(in *idInput) (BulkRun, error) {
-	run, err := c.Steer(c.Context(), in.ID, journal.BulkVerb(path.Base(c.URL.Path)))
-	return bulkRunOf(&run), err
 }

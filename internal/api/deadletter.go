@@ -192,118 +192,100 @@ func (c *call) filter(in any) (journal.DeadLetterFilter, error) {
 	return deadletter.ParseFilter(read.By(access.From(c.Context()).Name, c.Zone, c.now()), time.UTC, c.now())
 }
 
-// deadLetters answers GET /api/v1/dead-letters.
-func (c *call) deadLetters(in *struct {
-	stateInput
-	Filter
-	Sort string `json:"sort" enum:"deadline,amount,age,newest" doc:"Which come first, the most urgent if left out."`
-	pageInput
-}) (Page[DeadLetter], error) {
-	f, err := c.filter(in)
-	if err != nil {
-		return Page[DeadLetter]{}, err
-	}
-	items, next, err := c.List(c.Context(), f, in.Cursor, in.Limit)
-	return pageOf(items, next, deadLetterOf), err
-}
-
-// groups answers GET /api/v1/dead-letters/groups.
-func (c *call) groups(in *struct {
-	stateInput
-	causeFilter
-	pageInput
-}) (Page[DeadLetterGroup], error) {
-	f, err := c.filter(in)
-	if err != nil {
-		return Page[DeadLetterGroup]{}, err
-	}
-	groups, next, err := c.Groups(c.Context(), f, in.Cursor, in.Limit)
-	return pageOf(groups, next, groupOf), err
-}
-
 // idInput names a dead letter or a bulk run.
 type idInput struct {
 	ID string `json:"id" in:"path" format:"uuid" doc:"Of the dead letter, or the bulk run."`
 }
-
-// deadLetter answers GET /api/v1/dead-letters/{id}.
-func (c *call) deadLetter(in *idInput) (DeadLetter, error) {
-	return decided(c.Show(c.Context(), in.ID))
-}
-
-// decided returns a dead letter as it stands after a request.
-func decided(item deadletter.Item, err error) (DeadLetter, error) { return deadLetterOf(&item), err }
 
 // reasonInput is the reason that a person gives.
 type reasonInput struct {
 	Reason string `json:"reason" required:"1" length:"500" code:"reason_required" expects:"a few words" doc:"Why."`
 }
 
-// retry answers POST /api/v1/dead-letters/{id}/retry.
-func (c *call) retry(in *struct {
+// reviewInput is what every decision on a dead letter takes.
+type reviewInput struct {
 	idInput
 	reasonInput
-	Force    bool      `json:"forceRetry" doc:"One more try at or above the limit, or after the deadline."`
-	When     string    `json:"when" enum:"backoff,now" default:"backoff" doc:"After the policy's backoff, or at once."`
-	Fresh    bool      `json:"fresh" doc:"The whole ladder again; needs forceRetry."`
-	Deadline time.Time `json:"submissionDeadline" doc:"A new deadline; none leaves it as it is."`
-}) (DeadLetter, error) {
-	return c.review(deadletter.Command{Action: journal.BulkRetry, ID: in.ID, Reason: in.Reason, Force: in.Force,
-		When: in.When, Fresh: in.Fresh, Deadline: in.Deadline})
 }
 
-// retryJob answers POST /api/v1/jobs/retry, the request of retry-failed-job.md.
-func (c *call) retryJob(in *struct {
-	JobID string `json:"jobId" required:"1" format:"uuid" expects:"the id of a dead letter" doc:"The dead letter's id."`
-	reasonInput
-	Force bool `json:"forceRetry"`
-}) (DeadLetter, error) {
-	return c.review(deadletter.Command{Action: journal.BulkRetry, ID: in.JobID, Reason: in.Reason, Force: in.Force})
-}
-
-// discard answers POST /api/v1/dead-letters/{id}/discard.
-func (c *call) discard(in *struct {
-	idInput
-	reasonInput
-}) (DeadLetter, error) {
-	return c.review(deadletter.Command{Action: journal.BulkDiscard, ID: in.ID, Reason: in.Reason})
-}
-
-// accept answers POST /api/v1/dead-letters/{id}/accept.
-func (c *call) accept(in *struct {
-	idInput
-	reasonInput
-	Protocol string `json:"protocolNumber" length:"40" doc:"The number that the portal gave it, where it is known."`
-}) (DeadLetter, error) {
-	return c.review(deadletter.Command{Action: journal.BulkAccept, ID: in.ID, Reason: in.Reason, Protocol: in.Protocol})
+var deadLetters = []*Operation{
+	op(access.Read, "GET /dead-letters", "listDeadLetters", func(c *call, in *struct {
+		stateInput
+		Filter
+		Sort string `json:"sort" enum:"deadline,amount,age,newest" doc:"Which come first, the most urgent if left out."`
+		pageInput
+	}) (Page[DeadLetter], error) {
+		f, err := c.filter(in)
+		if err != nil {
+			return Page[DeadLetter]{}, err
+		}
+		return paged(deadLetterOf)(c.List(c.Context(), f, in.Cursor, in.Limit))
+	}),
+	op(access.Read, "GET /dead-letters/groups", "listDeadLetterGroups", func(c *call, in *struct {
+		stateInput
+		causeFilter
+		pageInput
+	}) (Page[DeadLetterGroup], error) {
+		f, err := c.filter(in)
+		if err != nil {
+			return Page[DeadLetterGroup]{}, err
+		}
+		return paged(groupOf)(c.Groups(c.Context(), f, in.Cursor, in.Limit))
+	}),
+	op(access.Read, "GET /dead-letters/{id}", "showDeadLetter", func(c *call, in *idInput) (DeadLetter, error) {
+		return shown(deadLetterOf)(c.Show(c.Context(), in.ID))
+	}),
+	op(access.Review, "POST /dead-letters/{id}/retry", "retryDeadLetter", func(c *call, in *struct {
+		reviewInput
+		Force    bool      `json:"forceRetry" doc:"One more try at or above the limit, or after the deadline."`
+		When     string    `json:"when" enum:"backoff,now" default:"backoff" doc:"After the policy's backoff, or at once."`
+		Fresh    bool      `json:"fresh" doc:"The whole ladder again; needs forceRetry."`
+		Deadline time.Time `json:"submissionDeadline" doc:"A new deadline; none leaves it as it is."`
+	}) (DeadLetter, error) {
+		return c.review(deadletter.Command{Action: journal.BulkRetry, ID: in.ID, Reason: in.Reason, Force: in.Force,
+			When: in.When, Fresh: in.Fresh, Deadline: in.Deadline})
+	}),
+	op(access.Review, "POST /dead-letters/{id}/discard", "discardDeadLetter",
+		func(c *call, in *reviewInput) (DeadLetter, error) {
+			return c.review(deadletter.Command{Action: journal.BulkDiscard, ID: in.ID, Reason: in.Reason})
+		}),
+	op(access.Review, "POST /dead-letters/{id}/accept", "acceptDeadLetter", func(c *call, in *struct {
+		reviewInput
+		Protocol string `json:"protocolNumber" length:"40" doc:"The number that the portal gave it, where it is known."`
+	}) (DeadLetter, error) {
+		return c.review(deadletter.Command{Action: journal.BulkAccept, ID: in.ID, Reason: in.Reason, Protocol: in.Protocol})
+	}),
+	op(access.Review, "PUT /dead-letters/{id}/assignment", "assignDeadLetter", func(c *call, in *struct {
+		idInput
+		Assignee   string `json:"assignee" doc:"Who gets it: an account's name or me; null or left out gives it back."`
+		FollowUpAt string `json:"followUpAt" doc:"When to look at it again: an instant, or a date in the hospital's zone."`
+		Note       string `json:"note" length:"500" doc:"What to know."`
+	}) (DeadLetter, error) {
+		at, ok := deadletter.ParseDate(in.FollowUpAt, c.Zone)
+		if !ok {
+			return DeadLetter{}, refused("invalid_follow_up_at", "followUpAt is %.60q, expected an instant such as "+
+				"2026-03-01T08:00:00-03:00, a date such as 2026-03-01, or none", in.FollowUpAt)
+		}
+		a := journal.Assignment{Assignee: in.Assignee, FollowUpAt: at}
+		a.Text = in.Note
+		return shown(deadLetterOf)(c.Assign(c.Context(), in.ID, a))
+	}),
+	op(access.Handover, "PUT /assignees/{name}", "handOver", func(c *call, in *struct {
+		Name     string `json:"name" in:"path" doc:"The account that has them."`
+		Assignee string `json:"assignee" doc:"The account that gets them, or me; none gives them back."`
+	}) (guard.Handed, error) {
+		return c.Handover(c.Context(), in.Name, in.Assignee)
+	}),
+	op(access.Review, "POST /jobs/retry", "retryFailedJob", func(c *call, in *struct { // as retry-failed-job.md has it
+		JobID string `json:"jobId" required:"1" format:"uuid" expects:"the id of a dead letter" doc:"The dead letter's id."`
+		reasonInput
+		Force bool `json:"forceRetry"`
+	}) (DeadLetter, error) {
+		return c.review(deadletter.Command{Action: journal.BulkRetry, ID: in.JobID, Reason: in.Reason, Force: in.Force})
+	}),
 }
 
 // review carries out a person's decision.
 func (c *call) review(d deadletter.Command) (DeadLetter, error) {
-	return decided(c.Decide(c.Context(), d))
-}
-
-// assign answers PUT /api/v1/dead-letters/{id}/assignment.
-func (c *call) assign(in *struct {
-	idInput
-	Assignee   string `json:"assignee" doc:"Who gets it: an account's name or me; null or left out gives it back."`
-	FollowUpAt string `json:"followUpAt" doc:"When to look at it again: an instant, or a date in the hospital's zone."`
-	Note       string `json:"note" length:"500" doc:"What to know."`
-}) (DeadLetter, error) {
-	at, ok := deadletter.ParseDate(in.FollowUpAt, c.Zone)
-	if !ok {
-		return DeadLetter{}, refused("invalid_follow_up_at", "followUpAt is %.60q, expected an instant such as "+
-			"2026-03-01T08:00:00-03:00, a date such as 2026-03-01, or none", in.FollowUpAt)
-	}
-	a := journal.Assignment{Assignee: in.Assignee, FollowUpAt: at}
-	a.Text = in.Note
-	return decided(c.Assign(c.Context(), in.ID, a))
-}
-
-// handover answers PUT /api/v1/assignees/{name}.
-func (c *call) handover(in *struct {
-	Name     string `json:"name" in:"path" doc:"The account that has them."`
-	Assignee string `json:"assignee" doc:"The account that gets them, or me; none gives them back."`
-}) (guard.Handed, error) {
-	return c.Handover(c.Context(), in.Name, in.Assignee)
+	return shown(deadLetterOf)(c.Decide(c.Context(), d))
 }

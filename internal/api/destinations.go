@@ -3,6 +3,7 @@ package api
 import (
 	"time"
 
+	"retry-worker/internal/access"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/gate"
@@ -77,19 +78,51 @@ func destinationOf(d *gate.Destination, now time.Time) Destination {
 	return told
 }
 
-// destinations answers GET /api/v1/destinations, all on one page.
-func (c *call) destinations(*struct{}) (Page[Destination], error) {
-	all, err := c.Destinations.Destinations()
-	now := c.now()
-	return pageOf(all, "", func(d *gate.Destination) Destination { return destinationOf(d, now) }), err
+// destinationInput names a destination, orderInput also says why it gets an order.
+type (
+	destinationInput struct {
+		Name string `json:"name" in:"path" doc:"Its name in the policies file, or in the process's variable."`
+	}
+	orderInput struct {
+		destinationInput
+		reasonInput
+	}
+)
+
+var destinations = []*Operation{
+	op(access.Read, "GET /destinations", "listDestinations", func(c *call, _ *struct{}) (Page[Destination], error) {
+		all, err := c.Destinations.Destinations()
+		now := c.now()
+		return paged(func(d *gate.Destination) Destination { return destinationOf(d, now) })(all, "", err)
+	}),
+	op(access.Read, "GET /destinations/{name}", "showDestination", (*call).destination),
+	op(access.Order, "POST /destinations/{name}/hold", "holdDestination", func(c *call, in *struct {
+		orderInput
+		Until time.Time `json:"until" required:"1" doc:"At most 7 days ahead."`
+	}) (DestinationDetail, error) {
+		return c.order(&in.orderInput, destination.Order{Verb: destination.HoldClaims, Until: in.Until})
+	}),
+	op(access.Order, "POST /destinations/{name}/probe", "probeDestination",
+		func(c *call, in *orderInput) (DestinationDetail, error) {
+			return c.order(in, destination.Order{Verb: destination.SendCanary})
+		}),
+	op(access.Order, "POST /destinations/{name}/release", "releaseDestination", func(c *call, in *struct {
+		orderInput
+		PerMinute *float64  `json:"perMinute" above:"0" code:"invalid_pace" doc:"At most the destination's pace.most."`
+		Until     time.Time `json:"until" doc:"Treat it as up until then, at most 7 days ahead."`
+	}) (DestinationDetail, error) {
+		if (in.PerMinute == nil) == in.Until.IsZero() {
+			return DestinationDetail{}, refused("invalid_pace",
+				"neither perMinute nor until is given, or both are: expected one of them")
+		}
+		o := destination.Order{Verb: destination.TreatAsUp, Until: in.Until}
+		if in.PerMinute != nil {
+			o.Verb, o.PerMinute = destination.ReleaseAt, *in.PerMinute
+		}
+		return c.order(&in.orderInput, o)
+	}),
 }
 
-// destinationInput names a destination.
-type destinationInput struct {
-	Name string `json:"name" in:"path" doc:"Its name in the policies file, or in the process's variable."`
-}
-
-// destination answers GET /api/v1/destinations/{name}.
 func (c *call) destination(in *destinationInput) (DestinationDetail, error) {
 	d, claims, err := c.Destination(in.Name)
 	if err != nil {
@@ -98,42 +131,6 @@ func (c *call) destination(in *destinationInput) (DestinationDetail, error) {
 	return DestinationDetail{destinationOf(&d, c.now()), journal.Views(claims, func(c *gate.Claim) HeldClaim {
 		return HeldClaim{SubjectName(c.Subject), decision.Instant(c.Since), journal.InstantOrNull(c.Deadline)}
 	})}, nil
-}
-
-// orderInput is an order's destination and reason.
-type orderInput struct {
-	destinationInput
-	reasonInput
-}
-
-// hold answers POST /api/v1/destinations/{name}/hold.
-func (c *call) hold(in *struct {
-	orderInput
-	Until time.Time `json:"until" required:"1" doc:"At most 7 days ahead."`
-}) (DestinationDetail, error) {
-	return c.order(&in.orderInput, destination.Order{Verb: destination.HoldClaims, Until: in.Until})
-}
-
-// probe answers POST /api/v1/destinations/{name}/probe.
-func (c *call) probe(in *orderInput) (DestinationDetail, error) {
-	return c.order(in, destination.Order{Verb: destination.SendCanary})
-}
-
-// release answers POST /api/v1/destinations/{name}/release, which has either perMinute or until.
-func (c *call) release(in *struct {
-	orderInput
-	PerMinute *float64  `json:"perMinute" above:"0" code:"invalid_pace" doc:"At most the destination's pace.most."`
-	Until     time.Time `json:"until" doc:"Treat it as up until then, at most 7 days ahead."`
-}) (DestinationDetail, error) {
-	if (in.PerMinute == nil) == in.Until.IsZero() {
-		return DestinationDetail{}, refused("invalid_pace",
-			"neither perMinute nor until is given, or both are: expected one of them")
-	}
-	o := destination.Order{Verb: destination.TreatAsUp, Until: in.Until}
-	if in.PerMinute != nil {
-		o.Verb, o.PerMinute = destination.ReleaseAt, *in.PerMinute
-	}
-	return c.order(&in.orderInput, o)
 }
 
 // order gives a person's order, and answers with the destination as it stands after.
@@ -197,50 +194,40 @@ func (c *call) causeOf(f *journal.Cause) Cause {
 	return shown
 }
 
-// causes answers GET /api/v1/causes, the one with the most failures first.
-func (c *call) causes(in *struct {
-	Policy string `json:"policy" doc:"Only those of this policy."`
-	Taught bool   `json:"taught" doc:"True: only those that a person taught something of."`
-	New    bool   `json:"new" doc:"True: those that were told as new, or back, within a day."`
-	pageInput
-}) (Page[Cause], error) {
-	f := journal.CauseFilter{Policy: in.Policy, Taught: in.Taught}
-	if in.New {
-		f.Told = c.now().Add(-statistics.Daily)
-	}
-	causes, next, err := c.ListCauses(c.Context(), f, in.Cursor, in.Limit)
-	return pageOf(causes, next, c.causeOf), err
-}
-
 // causeInput names a cause.
 type causeInput struct {
 	ID string `json:"id" in:"path" doc:"A cause's fingerprint."`
 }
 
-// cause answers GET /api/v1/causes/{id}.
-func (c *call) cause(in *causeInput) (Cause, error) {
-	cause, err := c.Cause(c.Context(), in.ID)
-	return c.causeOf(&cause), err
-}
-
-// teach answers POST /api/v1/causes/{id}/teach, forget answers DELETE.
-func (c *call) teach(in *struct {
-	causeInput
-	Class decision.ErrorClassification `json:"classification" required:"1" enum:"PERMANENT,TRANSIENT" doc:"What it shall be."`
-	Team  decision.Team                `json:"team" doc:"The team that acts on it; none where it is transient."`
-	reasonInput
-}) (Cause, error) {
-	return c.taught(in.ID, journal.Teaching{Class: in.Class, Team: in.Team, Reason: in.Reason})
-}
-
-func (c *call) forget(in *struct {
-	causeInput
-	reasonInput
-}) (Cause, error) {
-	return c.taught(in.ID, journal.Teaching{Reason: in.Reason})
-}
-
-func (c *call) taught(id string, t journal.Teaching) (Cause, error) {
-	cause, err := c.Teach(c.Context(), id, t)
-	return c.causeOf(&cause), err
+var causes = []*Operation{
+	op(access.Read, "GET /causes", "listCauses", func(c *call, in *struct {
+		Policy string `json:"policy" doc:"Only those of this policy."`
+		Taught bool   `json:"taught" doc:"True: only those that a person taught something of."`
+		New    bool   `json:"new" doc:"True: those that were told as new, or back, within a day."`
+		pageInput
+	}) (Page[Cause], error) {
+		f := journal.CauseFilter{Policy: in.Policy, Taught: in.Taught}
+		if in.New {
+			f.Told = c.now().Add(-statistics.Daily)
+		}
+		return paged(c.causeOf)(c.ListCauses(c.Context(), f, in.Cursor, in.Limit))
+	}),
+	op(access.Read, "GET /causes/{id}", "showCause", func(c *call, in *causeInput) (Cause, error) {
+		return shown(c.causeOf)(c.Cause(c.Context(), in.ID))
+	}),
+	op(access.Teach, "POST /causes/{id}/teach", "teachCause", func(c *call, in *struct {
+		causeInput
+		Class decision.ErrorClassification `json:"classification" required:"1" enum:"PERMANENT,TRANSIENT" doc:"What it shall be."`
+		Team  decision.Team                `json:"team" doc:"The team that acts on it; none where it is transient."`
+		reasonInput
+	}) (Cause, error) {
+		t := journal.Teaching{Class: in.Class, Team: in.Team, Reason: in.Reason}
+		return shown(c.causeOf)(c.Teach(c.Context(), in.ID, t))
+	}),
+	op(access.Teach, "DELETE /causes/{id}/teach", "forgetCause", func(c *call, in *struct {
+		causeInput
+		reasonInput
+	}) (Cause, error) {
+		return shown(c.causeOf)(c.Teach(c.Context(), in.ID, journal.Teaching{Reason: in.Reason}))
+	}),
 }

@@ -34,7 +34,7 @@ type Operation struct {
 
 	answer reflect.Type
 	early  bool // it answers before the journal is open
-	do     func(w http.ResponseWriter, c *call) (any, error)
+	do     func(*call) (any, error)
 }
 
 // texts holds what the API says, in files with lines such as `name: description`.
@@ -69,9 +69,9 @@ func op[I, O any](takes access.Action, request, id string, do func(*call, *I) (O
 	summary, detail, _ := strings.Cut(said()[id], ". ")
 	o := &Operation{ID: id, Method: method, Path: path, Summary: summary, Detail: detail, Action: takes,
 		Fields: requestFields(reflect.TypeFor[I](), method), answer: reflect.TypeFor[O]()}
-	o.do = func(w http.ResponseWriter, c *call) (any, error) {
+	o.do = func(c *call) (any, error) {
 		in := new(I)
-		if err := read(w, c.Request, o.Fields, in); err != nil {
+		if err := read(c.Request, o.Fields, in); err != nil {
 			return nil, err
 		}
 		return do(c, in)
@@ -82,52 +82,17 @@ func op[I, O any](takes access.Action, request, id string, do func(*call, *I) (O
 // tags returns the parts of the API, with the operations of each.
 func tags() []tag {
 	return []tag{
-		{"decisions", "What would be decided; nothing is remembered.", []*Operation{
-			op(access.Read, "POST /decisions", "decide", (*call).decide),
-		}},
-		{"subjects", "A claim, message or job, by policy and id.", []*Operation{
-			op(access.Read, "GET /subjects/{policy}/{id}", "showSubject", (*call).subject),
-			op(access.Read, "GET /subjects/{policy}/{id}/audit", "auditSubject", (*call).audit),
-			op(access.Erase, "POST /subjects/{policy}/{id}/erase", "eraseSubject", (*call).erase),
-			op(access.Report, "POST /outcomes", "tellOutcome", (*call).conclude),
-		}},
-		{"dead letters", "What was given up, and waits for a person.", []*Operation{
-			op(access.Read, "GET /dead-letters", "listDeadLetters", (*call).deadLetters),
-			op(access.Read, "GET /dead-letters/groups", "listDeadLetterGroups", (*call).groups),
-			op(access.Read, "GET /dead-letters/{id}", "showDeadLetter", (*call).deadLetter),
-			op(access.Review, "POST /dead-letters/{id}/retry", "retryDeadLetter", (*call).retry),
-			op(access.Review, "POST /dead-letters/{id}/discard", "discardDeadLetter", (*call).discard),
-			op(access.Review, "POST /dead-letters/{id}/accept", "acceptDeadLetter", (*call).accept),
-			op(access.Review, "PUT /dead-letters/{id}/assignment", "assignDeadLetter", (*call).assign),
-			op(access.Handover, "PUT /assignees/{name}", "handOver", (*call).handover),
-			op(access.Review, "POST /jobs/retry", "retryFailedJob", (*call).retryJob),
-		}},
+		{"decisions", "What would be decided; nothing is remembered.", decisions},
+		{"subjects", "A claim, message or job, by policy and id.", subjects},
+		{"dead letters", "What was given up, and waits for a person.", deadLetters},
 		{"bulk runs", "One decision on many dead letters, planned first, carried out at a pace, verified one by one.",
-			[]*Operation{
-				op(access.Read, "POST /bulk-runs/plan", "planBulkRun", (*call).planBulk),
-				op(access.Bulk, "POST /bulk-runs", "startBulkRun", (*call).startBulk),
-				op(access.Read, "GET /bulk-runs", "listBulkRuns", (*call).bulkRuns),
-				op(access.Read, "GET /bulk-runs/{id}", "showBulkRun", (*call).bulkRun),
-				op(access.Read, "GET /bulk-runs/{id}/items", "listBulkItems", (*call).bulkItems),
-				op(access.Bulk, "POST /bulk-runs/{id}/pause", "pauseBulkRun", (*call).steer),
-				op(access.Bulk, "POST /bulk-runs/{id}/resume", "resumeBulkRun", (*call).steer),
-				op(access.Bulk, "POST /bulk-runs/{id}/cancel", "cancelBulkRun", (*call).steer),
-			}},
-		{"causes", "What failures have in common, and what people taught of it.", []*Operation{
-			op(access.Read, "GET /causes", "listCauses", (*call).causes),
-			op(access.Read, "GET /causes/{id}", "showCause", (*call).cause),
-			op(access.Teach, "POST /causes/{id}/teach", "teachCause", (*call).teach),
-			op(access.Teach, "DELETE /causes/{id}/teach", "forgetCause", (*call).forget),
-		}},
-		{"destinations", "Where claims are submitted; those of one that is down wait at its gate.", []*Operation{
-			op(access.Read, "GET /destinations", "listDestinations", (*call).destinations),
-			op(access.Read, "GET /destinations/{name}", "showDestination", (*call).destination),
-			op(access.Order, "POST /destinations/{name}/hold", "holdDestination", (*call).hold),
-			op(access.Order, "POST /destinations/{name}/probe", "probeDestination", (*call).probe),
-			op(access.Order, "POST /destinations/{name}/release", "releaseDestination", (*call).release),
-		}},
+			bulkRuns},
+		{"causes", "What failures have in common, and what people taught of it.", causes},
+		{"destinations", "Where claims are submitted; those of one that is down wait at its gate.", destinations},
 		{"description", "The API itself.", []*Operation{
-			op(access.Read, "GET /openapi.json", "describe", (*call).describe),
+			op(access.Read, "GET /openapi.json", "describe", func(*call, *struct{}) (json.RawMessage, error) {
+				return Document(), nil
+			}),
 		}},
 	}
 }

@@ -126,10 +126,10 @@ func names(fields []*Field, in string) (all []string) {
 }
 
 // read reads a request into in, a pointer to a struct with these fields.
-func read(w http.ResponseWriter, r *http.Request, fields []*Field, in any) error {
+func read(r *http.Request, fields []*Field, in any) error {
 	given, err := readQuery(r.URL.RawQuery, names(fields, inQuery))
 	if err == nil && r.Method != http.MethodGet && r.Method != http.MethodHead {
-		body, cut := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes)) // the gate checked the Content-Type
+		body, cut := io.ReadAll(r.Body) // the gate checked the Content-Type
 		if _, large := errors.AsType[*http.MaxBytesError](cut); large {
 			return refused("body_too_large", "the body has more than %d bytes", maxBodyBytes)
 		}

@@ -176,9 +176,6 @@ func panicked(why any) string {
 	return fmt.Sprintf("%T", why)
 }
 
-// describe answers GET /api/v1/openapi.json.
-func (c *call) describe(*struct{}) (json.RawMessage, error) { return Document(), nil }
-
 // answerTime bounds a request. It is shorter than the server's own limit, so that an answer is still sent.
 const answerTime = 20 * time.Second
 
@@ -199,7 +196,8 @@ func (s *API) answer(o *Operation) http.HandlerFunc {
 			s.fail(w, journalUnavailable, "the journal is not open yet; /readyz says why")
 			return
 		}
-		body, err := o.do(w, c)
+		c.Body = http.MaxBytesReader(w, c.Body, maxBodyBytes)
+		body, err := o.do(c)
 		if err != nil {
 			s.refuse(w, r, o, err)
 			return
@@ -303,6 +301,14 @@ type Page[T any] struct {
 	Next  *string `json:"next" doc:"The cursor of the next page; null on the last."`
 }
 
-func pageOf[T, V any](all []T, next string, of func(*T) V) Page[V] {
-	return Page[V]{journal.Views(all, of), journal.OrNull(next)}
+// paged returns a function that answers with a page of views.
+func paged[T, V any](of func(*T) V) func([]T, string, error) (Page[V], error) {
+	return func(all []T, next string, err error) (Page[V], error) {
+		return Page[V]{journal.Views(all, of), journal.OrNull(next)}, err
+	}
+}
+
+// shown returns a function that answers with a view.
+func shown[T, V any](of func(*T) V) func(T, error) (V, error) {
+	return func(v T, err error) (V, error) { return of(&v), err }
 }

@@ -1,10 +1,12 @@
 package api
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
+	"io"
 	"net/http"
-	"reflect"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,61 +118,13 @@ func (in *subjectInput) subject() (journal.Subject, error) {
 	return s, nil
 }
 
-// subject answers GET /api/v1/subjects/{policy}/{id}.
-func (c *call) subject(in *subjectInput) (Subject, error) {
-	of, err := in.subject()
-	if err != nil {
-		return Subject{}, err
-	}
-	story, found, err := c.Story(c.Context(), of)
-	if err == nil && !found {
-		err = unknown()
-	}
-	return Subject{of.Policy, of.ID, ViewOf(&story, c.now())}, err
-}
-
 // auditPage is how many records one answer lists.
 const auditPage = 100
-
-// audit answers GET /api/v1/subjects/{policy}/{id}/audit with its records, the oldest first.
-func (c *call) audit(in *struct {
-	subjectInput
-	Cursor string `json:"cursor" doc:"What the page before gave as next; none for the first."`
-}) (Page[audit.Record], error) {
-	of, unnamed := in.subject()
-	after, err := numberCursor(in.Cursor)
-	if err = cmp.Or(err, unnamed); err != nil {
-		return Page[audit.Record]{}, err
-	}
-	records, err := c.Records(c.Context(), journal.RecordFilter{Subject: of}, after, auditPage+1)
-	if err == nil && len(records) == 0 && after == 0 {
-		err = unknown()
-	}
-	next := "" // one record too many means that another page follows
-	if len(records) > auditPage {
-		records = records[:auditPage]
-		next = strconv.FormatInt(records[auditPage-1].Number(), 10)
-	}
-	return pageOf(records, next, audit.Of), err
-}
 
 // Erased is what an erasure removed of a subject.
 type Erased struct {
 	Records int   `json:"records" doc:"How many were erased."`
 	Record  int64 `json:"record" doc:"The record that says so."`
-}
-
-// erase answers POST /api/v1/subjects/{policy}/{id}/erase.
-func (c *call) erase(in *struct {
-	subjectInput
-	reasonInput
-}) (Erased, error) {
-	of, err := in.subject()
-	if err != nil {
-		return Erased{}, err
-	}
-	done, err := c.Erase(c.Context(), journal.Erasure{Subject: of, Reason: in.Reason})
-	return Erased(done), err
 }
 
 // Outcome is how a subject stands after its outcome was reported.
@@ -190,44 +144,78 @@ type outcomeInput struct {
 	Tenant   string         `json:"tenant" default:"<default>" bytes:"255"`
 }
 
-// conclude answers POST /api/v1/outcomes.
-func (c *call) conclude(in *outcomeInput) (Outcome, error) {
-	o, policy, err := c.outcome(in)
-	if err != nil {
-		return Outcome{}, err
-	}
-	done, err := c.Conclude(c.Context(), policy, o)
-	if err == nil && done.Episode.Number == 0 {
-		err = unknown()
-	}
-	return Outcome{SubjectName(o.Subject), standingOf(&done.Episode, c.now()), done.Changed}, err
-}
-
-// outcome returns the outcome that a request reports, and its policy.
-func (c *call) outcome(in *outcomeInput) (*journal.Outcome, *decision.Policy, error) {
-	policy, rejection := c.Policies().Find(in.Policy)
-	if rejection != nil {
-		return nil, nil, rejected(rejection, "policy")
-	}
-	failure, rejection := policy.Read(decision.Variables{ID: in.ID})
-	if rejection != nil {
-		return nil, nil, rejected(rejection, "id")
-	}
-	result, rejection := decision.ReadResult(in.Outcome)
-	if rejection != nil {
-		return nil, nil, rejected(rejection, "outcome")
-	}
-	if in.At.Sub(c.now()) > journal.ClockTolerance {
-		return nil, nil, refused("invalid_at", "at is %s, which lies in the future; leave it out for now",
-			decision.Instant(in.At))
-	}
-	if in.Protocol != "" && !decision.IsProtocol(in.Protocol) {
-		return nil, nil, deadletter.ErrNoProtocol
-	}
-	o := &journal.Outcome{At: in.At, Team: policy.LimitTeam}
-	o.Ended(result, in.Protocol)
-	o.Subject = journal.Subject{Tenant: in.Tenant, Policy: policy.Name, ID: failure.ID}
-	return o, policy, nil
+var subjects = []*Operation{
+	op(access.Read, "GET /subjects/{policy}/{id}", "showSubject", func(c *call, in *subjectInput) (Subject, error) {
+		of, err := in.subject()
+		if err != nil {
+			return Subject{}, err
+		}
+		story, found, err := c.Story(c.Context(), of)
+		if err == nil && !found {
+			err = unknown()
+		}
+		return Subject{of.Policy, of.ID, ViewOf(&story, c.now())}, err
+	}),
+	op(access.Read, "GET /subjects/{policy}/{id}/audit", "auditSubject", func(c *call, in *struct {
+		subjectInput
+		Cursor string `json:"cursor" doc:"What the page before gave as next; none for the first."`
+	}) (Page[audit.Record], error) {
+		of, unnamed := in.subject()
+		after, err := numberCursor(in.Cursor)
+		if err = cmp.Or(err, unnamed); err != nil {
+			return Page[audit.Record]{}, err
+		}
+		records, err := c.Records(c.Context(), journal.RecordFilter{Subject: of}, after, auditPage+1)
+		if err == nil && len(records) == 0 && after == 0 {
+			err = unknown()
+		}
+		next := "" // one record too many means that another page follows
+		if len(records) > auditPage {
+			records = records[:auditPage]
+			next = strconv.FormatInt(records[auditPage-1].Number(), 10)
+		}
+		return paged(audit.Of)(records, next, err)
+	}),
+	op(access.Erase, "POST /subjects/{policy}/{id}/erase", "eraseSubject", func(c *call, in *struct {
+		subjectInput
+		reasonInput
+	}) (Erased, error) {
+		of, err := in.subject()
+		if err != nil {
+			return Erased{}, err
+		}
+		done, err := c.Erase(c.Context(), journal.Erasure{Subject: of, Reason: in.Reason})
+		return Erased(done), err
+	}),
+	op(access.Report, "POST /outcomes", "tellOutcome", func(c *call, in *outcomeInput) (Outcome, error) {
+		policy, rejection := c.Policies().Find(in.Policy)
+		if rejection != nil {
+			return Outcome{}, rejected(rejection, "policy")
+		}
+		failure, rejection := policy.Read(decision.Variables{ID: in.ID})
+		if rejection != nil {
+			return Outcome{}, rejected(rejection, "id")
+		}
+		result, rejection := decision.ReadResult(in.Outcome)
+		if rejection != nil {
+			return Outcome{}, rejected(rejection, "outcome")
+		}
+		if in.At.Sub(c.now()) > journal.ClockTolerance {
+			return Outcome{}, refused("invalid_at", "at is %s, which lies in the future; leave it out for now",
+				decision.Instant(in.At))
+		}
+		if in.Protocol != "" && !decision.IsProtocol(in.Protocol) {
+			return Outcome{}, deadletter.ErrNoProtocol
+		}
+		o := &journal.Outcome{At: in.At, Team: policy.LimitTeam}
+		o.Ended(result, in.Protocol)
+		o.Subject = journal.Subject{Tenant: in.Tenant, Policy: policy.Name, ID: failure.ID}
+		done, err := c.Conclude(c.Context(), policy, o)
+		if err == nil && done.Episode.Number == 0 {
+			err = unknown()
+		}
+		return Outcome{SubjectName(o.Subject), standingOf(&done.Episode, c.now()), done.Changed}, err
+	}),
 }
 
 // rejected refuses a request because of a field. The message names the field, not the process variable.
@@ -272,8 +260,10 @@ type failureInput struct {
 	Explain    bool                       `json:"explain" doc:"Also what else was found in the error, and why it lost."`
 }
 
-// decide answers POST /api/v1/decisions with what `decide -o json` prints. If the journal is open, it heeds what people
-// taught. It records nothing.
+var decisions = []*Operation{op(access.Read, "POST /decisions", "decide", (*call).decide)}
+
+// decide answers with what `decide -o json` prints. If the journal is open, it heeds what people taught. It records
+// nothing.
 func (c *call) decide(in *failureInput) (Decision, error) {
 	policies := c.Policies()
 	values, err := in.variables(policies)
@@ -328,17 +318,9 @@ func (in *failureInput) variables(policies decision.Policies) (map[string]decisi
 
 // Decide answers POST /decisions as a worker with these policies and no open journal does.
 func Decide(policies decision.Policies, now time.Time, body []byte) ([]byte, error) {
-	c := &call{API: &API{Options: Options{Policies: func() decision.Policies { return policies },
-		Gate: access.Options{Now: func() time.Time { return now }}}}}
-	in, given := failureInput{}, map[string]json.RawMessage{}
-	fields := requestFields(reflect.TypeFor[failureInput](), http.MethodPost)
-	err := readBody(body, names(fields, inBody), given)
-	if err == nil {
-		err = set(reflect.ValueOf(&in).Elem(), fields, given)
-	}
-	if err != nil {
-		return nil, err
-	}
-	d, err := c.decide(&in)
+	c := &call{Request: &http.Request{Method: http.MethodPost, URL: &url.URL{}, Body: io.NopCloser(bytes.NewReader(body))}}
+	c.API = &API{Options: Options{Policies: func() decision.Policies { return policies },
+		Gate: access.Options{Now: func() time.Time { return now }}}}
+	d, err := decisions[0].do(c)
 	return text.JSON(d), err
 }

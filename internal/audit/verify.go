@@ -41,40 +41,51 @@ func broken(what string, n int64, format string, args ...any) error {
 func Verify(ctx context.Context, j Journal, kept journal.Head, progress Progress) (report Report, err error) {
 	err = j.Moment(ctx, func(m journal.Moment) error {
 		v := &verifier{Moment: m, ctx: ctx, kept: kept, progress: progress}
-		err := v.verify(false)
+		err := v.run(v.walk, v.ends, v.messages, v.subjects, v.answers, v.tables)
 		report = v.report
 		return err
 	})
 	return report, err
 }
 
-// Rebuilder rebuilds the projections and saves step's changes in one transaction, unless check fails.
+// Rebuilder rebuilds the journal.
 type Rebuilder interface {
-	Rebuild(ctx context.Context, check func(journal.Moment) error, progress func(at, of, counted int64),
-		step func(journal.Head) (*journal.Changes, error)) error
+	// Rebuild makes the ledger's head anew, and saves what do replaces and the changes that it returns in one
+	// transaction.
+	Rebuild(ctx context.Context, do func(journal.Rebuilding) (*journal.Changes, error)) error
 }
 
 // Rebuild rebuilds the projections from the records, and records that. Unless unverified, it first verifies the
 // records; if they do not hold it changes nothing, and its error is the first *journal.Broken. publish and progress may
-// be nil.
+// be nil; progress gets keys of subjects once the records are verified.
 func Rebuild(
 	ctx context.Context, r Rebuilder, at time.Time, unverified bool, publish journal.Publisher, progress Progress,
 ) error {
-	check := func(m journal.Moment) error {
+	return r.Rebuild(ctx, func(to journal.Rebuilding) (*journal.Changes, error) {
+		v := &verifier{Moment: to, rebuilt: to, ctx: ctx, progress: progress}
+		steps := []func() error{v.walk, v.ends, v.messages, v.subjects, v.answers, v.tables}
 		if unverified {
-			return nil
+			steps = slices.Replace(steps, 0, 2, v.collect)
 		}
-		v := &verifier{Moment: m, ctx: ctx, progress: progress}
-		return v.verify(true)
-	}
-	return r.Rebuild(ctx, check, progress.tell, func(head journal.Head) (*journal.Changes, error) {
-		return journal.RebuildStep(head, at, unverified, publish), nil
+		if err := v.run(steps...); err != nil {
+			return nil, err
+		}
+		c := journal.RebuildStep(v.head, at, unverified, publish)
+		c.Link.LetGo = v.missing
+		for _, m := range v.fold.Decisions(c.Link.At) { // lost ones are made again
+			if !v.held[m.ID] {
+				c.Outbox = append(c.Outbox, m)
+			}
+		}
+		c.Seal(v.head, c.Link.At)
+		return c, nil
 	})
 }
 
-// verifier walks over the links together with their records, and then over the subjects.
+// verifier walks over the links together with their records, and then over the projections.
 type verifier struct {
 	journal.Moment
+	rebuilt  journal.Rebuilding // takes the projections; nil to compare them
 	ctx      context.Context
 	kept     journal.Head
 	progress Progress
@@ -83,16 +94,20 @@ type verifier struct {
 	fold     *journal.Refold
 	gone     journal.Runs
 	answered journal.Runs
-	// message is the last signed message of the outbox, letGo are those that links say were removed.
+	// message is the last signed message of the outbox. Links say that letGo were removed; held are as they were signed,
+	// by their ids; missing are neither.
 	message int64
 	letGo   journal.Runs
+	held    map[string]bool
+	missing []journal.Run
 	record  int64 // the last one that was checked
 	// next reads records; ahead is one that was read and not checked.
 	next  func() (*journal.Entry, error, bool)
 	ahead *journal.Entry
 }
 
-func (v *verifier) verify(recordsAlone bool) (err error) {
+// run reads what the steps need, and does them.
+func (v *verifier) run(steps ...func() error) (err error) {
 	if v.head, err = v.Head(); errors.Is(err, journal.ErrNoHead) {
 		return &journal.Broken{What: "ledger_head", Problem: "is missing: " + journal.ErrNoHead.Error()}
 	} else if err != nil {
@@ -104,7 +119,7 @@ func (v *verifier) verify(recordsAlone bool) (err error) {
 	} else if err != nil {
 		return err
 	}
-	v.report.Head, v.fold = key.Start(), journal.NewRefold()
+	v.report.Head, v.fold, v.held = key.Start(), journal.NewRefold(), map[string]bool{}
 	err = v.Expunges(false, func(e *journal.Entry) bool { return v.gone.AddGone(e) == nil }) // walk reports errors
 	if err != nil {
 		return err
@@ -113,10 +128,6 @@ func (v *verifier) verify(recordsAlone bool) (err error) {
 	var stop func()
 	v.next, stop = iter.Pull2(each(v.ctx, beforeAll, pageSize, v.Entries, func(e *journal.Entry) int64 { return e.Record }, nil))
 	defer stop()
-	steps := []func() error{v.walk, v.ends, v.messages, v.subjects, v.sums}
-	if recordsAlone {
-		steps = steps[:2]
-	}
 	for _, step := range steps {
 		if err := cmp.Or(step(), v.ctx.Err()); err != nil {
 			return err
@@ -170,13 +181,9 @@ func (v *verifier) link(l *journal.Link) error {
 			return err
 		}
 	}
-	for _, r := range l.Answered {
-		v.answered.Add(r)
-	}
+	v.answered.Add(l.Answered...)
 	v.message += int64(len(l.Messages))
-	for _, r := range l.LetGo {
-		v.letGo.Add(r)
-	}
+	v.letGo.Add(l.LetGo...)
 	v.report.Links++
 	v.report.Head = journal.Head{Link: l.Number, Hash: l.Hash}
 	if l.Number == v.head.Link && !l.At.Equal(v.head.At) {
@@ -227,29 +234,56 @@ func (v *verifier) at(n int64) (r *journal.Entry, err error) {
 	return r, nil
 }
 
-// messages compares the outbox with the messages that were signed and not removed.
+// collect takes from the links and the records what the projections are made of, even if they do not hold.
+func (v *verifier) collect() error {
+	for l, err := range each(v.ctx, beforeAll, pageSize, v.Links, func(l *journal.Link) int64 { return l.Number }, nil) {
+		if err != nil {
+			return err
+		}
+		v.answered.Add(l.Answered...)
+		v.letGo.Add(l.LetGo...)
+	}
+	e, err, more := v.next()
+	for ; more && err == nil; e, err, more = v.next() {
+		if err := v.fold.Entry(e); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// messages compares the outbox with the messages that were signed and not removed, or removes what is not among these.
 func (v *verifier) messages() error {
 	v.letGo.All()
 	known := journal.Runs{}
 	number := func(m *journal.Message) int64 { return m.Sequence }
 	for m, err := range each(v.ctx, beforeAll, pageSize, v.Messages, number, nil) {
+		problem := ""
 		switch {
 		case err != nil:
 			return err
-		case m.Sequence < 1 || m.Sequence > v.message:
-			return broken("message", m.Sequence, "was put in: no link vouches for it, the last message is %d", v.message)
+		case m.Sequence < 1 || m.Sequence > v.head.Message:
+			problem = fmt.Sprintf("was put in: no link vouches for it, the last message is %d", v.head.Message)
 		case v.letGo.Holds(m.Sequence):
-			return broken("message", m.Sequence, "was put in: it was sent, or needed no longer")
+			problem = "was put in: it was sent, or needed no longer"
 		case m.Forged:
-			return broken("message", m.Sequence, "was changed: it is not what its link signed")
+			problem = "was changed: it is not what its link signed"
 		}
-		known.Add(journal.Run{First: m.Sequence, Last: m.Sequence})
+		switch {
+		case problem == "":
+			known.Add(journal.Run{First: m.Sequence, Last: m.Sequence})
+			v.held[m.ID] = true
+		case v.rebuilt == nil:
+			return broken("message", m.Sequence, "%s", problem)
+		default:
+			if err := v.rebuilt.RemoveMessage(m.Sequence); err != nil {
+				return err
+			}
+		}
 	}
-	for _, r := range v.letGo.All() {
-		known.Add(r)
-	}
-	if missing := known.Missing(v.message); len(missing) > 0 {
-		return broken("message", missing[0].First, "is missing: a link has its digest, and it was not sent yet")
+	known.Add(v.letGo.All()...)
+	if v.missing = known.Missing(v.head.Message); len(v.missing) > 0 && v.rebuilt == nil {
+		return broken("message", v.missing[0].First, "is missing: a link has its digest, and it was not sent yet")
 	}
 	return nil
 }
@@ -272,47 +306,66 @@ func (v *verifier) ends() error {
 	return err
 }
 
-// subjects compares each subject and its dead letters with its records.
+// subjects compares or rebuilds each subject and its dead letters. The subjects' names stay, as the records were signed
+// with them.
 func (v *verifier) subjects() error {
-	for after := int64(beforeAll); v.ctx.Err() == nil; {
+	for after, made := int64(beforeAll), 0; v.ctx.Err() == nil; {
 		page, err := v.Subjects(after, pageSize)
 		if err != nil {
 			return err
 		}
-		if err := v.fold.Page(&page); err != nil {
-			return err
+		last := len(page.Subjects) == 0
+		if v.rebuilt == nil {
+			err = v.fold.Page(&page)
+		} else if page.Subjects, page.Letters, err = v.fold.Anew(&page); err == nil {
+			err = v.rebuilt.ReplaceSubjects(after, &page)
+			made += len(page.Subjects)
 		}
-		if len(page.Subjects) == 0 {
-			break
+		if err != nil || last {
+			return err
 		}
 		if after = page.Through; after > v.head.Subject {
 			return &journal.Broken{What: "ledger_head",
 				Problem: fmt.Sprintf("says that subject %d is the last, there is subject %d", v.head.Subject, after)}
 		}
+		if v.rebuilt != nil {
+			v.progress.tell(after, v.head.Subject, int64(made))
+		}
 	}
 	return nil
 }
 
-// sums compares the tables that belong to no subject with the records.
-func (v *verifier) sums() error {
+// answers compares or rebuilds what the links say was answered.
+func (v *verifier) answers() error {
+	want := v.gone.Left(v.answered.All())
+	if v.rebuilt != nil {
+		return v.rebuilt.ReplaceAnswered(want)
+	}
 	answered, err := v.Answered()
 	if err != nil {
 		return err
 	}
-	got, want := v.gone.Left(answered), v.gone.Left(v.answered.All())
+	got := v.gone.Left(answered)
 	for i := range max(len(got), len(want)) {
 		is, was := got[min(i, len(got)):min(i+1, len(got))], want[min(i, len(want)):min(i+1, len(want))]
 		if !slices.Equal(is, was) {
 			return &journal.Broken{What: "answered", Problem: fmt.Sprintf("says %v, signed was %v", is, was)}
 		}
 	}
+	return nil
+}
+
+// tables compares or rebuilds the tables that belong to no subject.
+func (v *verifier) tables() error {
 	for _, t := range []*journal.Table{journal.SumsTable, journal.FingerprintsTable, journal.RunsTable,
 		journal.ItemsTable} {
 		rows, err := v.Rows(t)
-		if err != nil {
-			return err
+		if err == nil && v.rebuilt != nil {
+			err = v.rebuilt.Replace(t, v.fold.Rows(t, rows))
+		} else if err == nil {
+			err = v.fold.Compare(t, rows)
 		}
-		if err := v.fold.Compare(t, rows); err != nil {
+		if err != nil {
 			return err
 		}
 	}

@@ -275,8 +275,6 @@ func (e *Entry) check(done string) error {
 // AddGone adds the records that the expunge e removed.
 func (r *Runs) AddGone(e *Entry) error {
 	b, err := BodyOf[struct{ Gone []Run }](e)
-	for _, n := range b.Gone {
-		r.Add(n)
-	}
+	r.Add(b.Gone...)
 	return err
 }

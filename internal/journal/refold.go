@@ -64,6 +64,8 @@ type Refold struct {
 	*projection
 	runs map[string]*foldedRun
 	gone Runs
+	// decided are the dead letters whose decision is on its way, or can still be undone.
+	decided []KeyedDeadLetter
 }
 
 type foldedRun struct {
@@ -218,7 +220,11 @@ func (f *Refold) Anew(p *SubjectPage) (subjects, letters []Row, err error) {
 			subjects = append(subjects, k.Row())
 		}
 		for _, d := range h.deadLetters() {
-			letter := (&KeyedDeadLetter{k.Key, k.Subject, d}).Row()
+			keyed := KeyedDeadLetter{k.Key, k.Subject, d}
+			if d.Answer != 0 || d.Later != (Later{}) {
+				f.decided = append(f.decided, keyed)
+			}
+			letter := keyed.Row()
 			if before, known := there[d.Record]; known {
 				letter[9] = before[9] // its chance
 			}
@@ -233,4 +239,18 @@ func (f *Refold) Anew(p *SubjectPage) (subjects, letters []Row, err error) {
 	}
 	f.items = f.items[:0]
 	return subjects, letters, nil
+}
+
+// Decisions returns the messages of the outbox that carry out what people decided, once all subjects are folded: answers
+// to processes, as of an instant, and decisions that can still be undone.
+func (f *Refold) Decisions(at time.Time) (all []Message) {
+	slices.SortFunc(f.decided, func(a, b KeyedDeadLetter) int { return cmp.Compare(a.DeadLetter.Record, b.DeadLetter.Record) })
+	for i := range f.decided {
+		if k := &f.decided[i]; k.DeadLetter.Answer != 0 {
+			all = append(all, k.Answer(at))
+		} else {
+			all = append(all, k.Later())
+		}
+	}
+	return all
 }

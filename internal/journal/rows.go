@@ -121,6 +121,19 @@ type Moment interface {
 	Expunges(backwards bool, take func(*Entry) bool) error
 }
 
+// Rebuilding is a Moment of a journal whose projections are replaced.
+type Rebuilding interface {
+	Moment
+	// ReplaceSubjects replaces the subjects with keys above after, through p.Through, and their dead letters.
+	ReplaceSubjects(after int64, p *SubjectPage) error
+	// Replace replaces all rows of a table that belongs to no subject.
+	Replace(t *Table, rows []Row) error
+	// ReplaceAnswered replaces the records that were answered.
+	ReplaceAnswered(runs []Run) error
+	// RemoveMessage removes a message from the outbox.
+	RemoveMessage(sequence int64) error
+}
+
 // SubjectPage holds the rows of some subjects, and those of dead letters and the records in order of all keys through
 // Through: the last subject's, or the greatest there is if there are no more subjects.
 type SubjectPage struct {
@@ -138,9 +151,9 @@ type Runs struct {
 	sorted int
 }
 
-// Add adds a run.
-func (r *Runs) Add(n Run) {
-	if r.all = append(r.all, n); len(r.all) > 2*r.sorted+1024 {
+// Add adds runs.
+func (r *Runs) Add(runs ...Run) {
+	if r.all = append(r.all, runs...); len(r.all) > 2*r.sorted+1024 {
 		r.All()
 	}
 }

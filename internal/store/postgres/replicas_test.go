@@ -188,7 +188,7 @@ func TestCommitBesideARebuild(t *testing.T) {
 	url := realserver.Database(t)
 	db, c := open(t, url), connect(t, url)
 	ended := make(chan error, 1)
-	commit := func(journal.Moment) error {
+	rebuild := func(to journal.Rebuilding) (*journal.Changes, error) {
 		go func() {
 			_, err := record(wait.Context(t), db, ask("CLM-1", "1"))
 			ended <- err
@@ -196,12 +196,10 @@ func TestCommitBesideARebuild(t *testing.T) {
 		wait.Until(t, "a commit that waits", func() bool {
 			return one[int64](t, c, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") > 0
 		})
-		return nil
+		head, err := to.Head()
+		return journal.RebuildStep(head, time.Now(), false, nil), err
 	}
-	step := func(head journal.Head) (*journal.Changes, error) {
-		return journal.RebuildStep(head, time.Now(), false, nil), nil
-	}
-	testkit.Must(t, db.Rebuild(wait.Context(t), commit, func(int64, int64, int64) {}, step))
+	testkit.Must(t, db.Rebuild(wait.Context(t), rebuild))
 	testkit.Must(t, <-ended)
 	verifyChain(t, url)
 }

@@ -1,7 +1,5 @@
 package redact
 
-import "regexp"
-
 // isNumber reports whether s begins with a number whose check digits prove it somebody's, or with as many digits as a
 // CPF has.
 func isNumber(s string) bool {
@@ -11,8 +9,6 @@ func isNumber(s string) bool {
 	}
 	return n == 11 || n == 9 && nineAndTwo.MatchString(s) || verified([]byte(s[:n])) != none
 }
-
-var nineAndTwo = regexp.MustCompile(`^\d{9}-\d\d(?:\D|$)`)
 
 // verified returns the kind of number that the check digits of d prove.
 func verified(d []byte) kind {
@@ -70,17 +66,4 @@ func isLuhn(d []byte) bool {
 	return all != 0 && sum%10 == 0
 }
 
-// timestamp is a date and time without separators, 20250112104000; milliseconds may follow.
-var timestamp = regexp.MustCompile(`^(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])` +
-	`(?:[01]\d|2[0-3])[0-5]\d(?:[0-5]\d|60)`)
-
-// brazilian is a telephone number with an area code (DDD) in use, and perhaps 0 or 55 before it. A mobile has nine
-// digits, the first of them 9; a land line has eight, from 2 on; so had mobiles, from 6 on.
-var brazilian = regexp.MustCompile(`^(?:55|0)?(?:[14689][1-9]|2[12478]|3[1-578]|5[1345]|7[134579])` +
-	`(?:9\d{8}|[2-9]\d{7})$`)
-
-// ip is an IPv4 address.
-var ip = func() *regexp.Regexp {
-	const octet = `(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)`
-	return regexp.MustCompile(`^` + octet + `(?:\.` + octet + `){3}`)
-}()
+var nineAndTwo, timestamp, brazilian, ip = pattern("nineAndTwo"), pattern("timestamp"), pattern("brazilian"), pattern("ip")

@@ -31,21 +31,16 @@ func (r *reader) identifierEnd(i int) int {
 func isHex(c byte) bool { return looks[c] == isDigit || 'a' <= lower(c) && lower(c) <= 'f' }
 
 var (
-	uuid       = regular(`[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}`)
-	punctuated = regular(`\d{3}\.\d{3}\.\d{3}-\d\d(?:\D|$)`)
+	uuid, punctuated        = pattern("uuid"), pattern("punctuated")
+	claimRest, documentRest = pattern("claimRest"), pattern("documentRest")
+	yearFirst, yearLast     = pattern("yearFirst"), pattern("yearLast")
+	clock, writtenDate      = pattern("clock"), pattern("writtenDate")
 )
 
 // isPunctuated reports whether a CPF with its punctuation stands at i: 000.000.000-00.
 func (r *reader) isPunctuated(i int) bool {
 	return r.char(i+3) == '.' && punctuated.Match(r.ahead(i, len("000.000.000-00 ")))
 }
-
-// Forms of what stays: the rest of a claim's id (CLM-001-1234567890), where a period or slash is part of it only behind
-// a letter, and a document's number.
-var (
-	claimForm    = regular(`(?:[-_]|\d+|\d*<L>+(?:[./][\dA-Za-z\x{fffd}])?)*`)
-	documentForm = regular(`(?:\d|<L>|[-./_]\d)*`)
-)
 
 // keptEnd returns the end of what has that form at i. A CPF with its punctuation ends it, other digits do not; a sign
 // that resembles no ASCII character, which a form takes for a letter, ends it too.
@@ -62,19 +57,6 @@ func (r *reader) keptEnd(i int, form *regexp.Regexp) int {
 
 const maxInstant = 48 // characters
 
-// yearFirst and yearLast are dates with or without a time, RFC 3339 among them. clock is a time without a date, with
-// seconds: in "10:11 91234-5678" the 11 may be an area code.
-var yearFirst, yearLast, clock = func() (first, last, clock *regexp.Regexp) {
-	const year, day, month = `(?:19|20)\d\d`, `(?:[12]\d|3[01]|0?[1-9])`, `(?:1[0-2]|0?[1-9])`
-	const minute, second, zone = `[0-2]\d:[0-5]\d`, `:[0-6]\d(?:[.,]\d+)?`, `(?:Z|[+-]\d\d(?::?\d\d)?)?`
-	of := func(a, b, c string) string {
-		return a + `(?:-` + b + `-|/` + b + `/|\.` + b + `\.)` + c +
-			`(?:[Tt _]` + minute + `(?:` + second + `)?` + zone + `)?`
-	}
-	return regular(of(year, month, day)), regular(of(day, month, year) + "|" + of(month, day, year)),
-		regular(minute + second + zone)
-}()
-
 // instantEnd returns the end of the date, the time or both at i; i where there is none.
 func (r *reader) instantEnd(i int) int {
 	form := yearLast
@@ -85,13 +67,6 @@ func (r *reader) instantEnd(i int) int {
 	}
 	return i + len(form.Find(r.ahead(i, maxInstant)))
 }
-
-// writtenDate is a date with a word for the month, "12 de março de 1980", "12-Mar-1980" or "Mar 3, 1951", or the
-// arguments of a date's constructor.
-var writtenDate = regular(`(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th|o)?(?:[-/]| (?:d[eo] |of )?)?<L>{3,9}(?:[-/,]| ` +
-	`)?(?:d[eo] |,? ?)(?:19|20)?\d\d\b|(?:19|20)\d\d, ?\d\d?, ?\d\d?\b|` +
-	`(?i:jan|feb|fev|ma[ryi]|apr|abr|ju[nl]|au?go?|sep|set|oct|out|nov|de[cz])<L>*[. ]{1,2}\d\d?(?:st|nd|rd|th)?,? ` +
-	`(?:19|20)\d\d\b`)
 
 // birthEnd returns the end of the date that begins with the token i, in figures or written; 0 where none does.
 func (r *reader) birthEnd(i int) int {

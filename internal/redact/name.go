@@ -2,20 +2,17 @@ package redact
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 )
 
 const maxLead = 40 // tokens between a label and its name, and of a name
 
-// nameForms match the classes of a name: the first one with capitals, the second any.
-var nameForms = [...]*regexp.Regexp{nameForm(leading), nameForm(leading + lowered)}
-
-func nameForm(first string) *regexp.Regexp {
-	const on = "(?:[.`^-]?[" + nameable + "])*" // Costa-Lima, D'Ávila, McGregor
-	part := "(?:[" + first + "]" + on + "|I" + on + "\\.?)"
-	return regexp.MustCompile("^" + part + "(?:[ +]{1,3}(?:a[ +]{1,3})*(?:" + part + "|i))*")
-}
+var (
+	capitalName, anyName = pattern("capitalName"), pattern("anyName")
+	folded, lowerName    = pattern("folded"), pattern("lowerName")
+	surnameFirst, street = pattern("surnameFirst"), pattern("street")
+	numbered, enclosed   = pattern("numbered"), pattern("enclosed")
+)
 
 // lead is what stands between a label and the name that may follow it.
 type lead struct {
@@ -129,16 +126,12 @@ func (r *reader) nameFrom(i int, l *lead) edit {
 	return edit{start, r.start(end), name}
 }
 
-// folded is the rest of a name over lines, up to the end of its element.
-var folded = regexp.MustCompile("^(?:[ \x03]*\n[ \x03]*[" + nameable + "](?:[ .`-]*[" + nameable + "])*)+" +
-	"[ \x03\n]*[\x01\\]]")
-
 // nameEnd returns the token behind the name that begins with the word i. With isAny the name may be in small letters,
 // with isSurname it may begin with a surname and a comma.
 func (r *reader) nameEnd(i int, isAny, isSurname bool) int {
-	form := nameForms[0]
+	form := capitalName
 	if isAny {
-		form = nameForms[1]
+		form = anyName
 	}
 	end := i + r.match(form, i)
 	// While the last word goes on as no name does, AxiosError, the name ends before it.
@@ -197,8 +190,6 @@ func (r *reader) isNameLine(i int) bool {
 	return n.end == end && (n.isGiven || n.count > 1 && (isSmall(r.char(start+1)) || n.messages == 0))
 }
 
-var lowerName = regexp.MustCompile("^(?:[gG]|[ugUG] (?:a )*[ugUG])")
-
 // isLowerName reports whether the words from i on, in small letters, look like a name rather than a message: a given
 // name, or two unknown words that are not short and do not end as a message's.
 func (r *reader) isLowerName(i int) bool {
@@ -221,8 +212,6 @@ func endsAsMessage(word []byte) bool {
 	}
 	return false
 }
-
-var surnameFirst = regexp.MustCompile("^[UH](?: (?:a )?[UH]){0,3}, G(?: (?:a )?[UHG]){0,4}")
 
 // surnameFirstAt returns the name in capitals, the surname first, that begins with the word i and has no label: ERRO:
 // SOUZA, ANA MARIA | guia 1.
@@ -255,25 +244,9 @@ func (r *reader) isOpened(i int) bool {
 	return is(r.char(i-1), `"'>`) || r.has(i-len("[CDATA["), "[CDATA[")
 }
 
-// streetForm is an address up to a sign or word that is in no address.
-var streetForm = regexp.MustCompile("^[" + nameable + "](?:(?:[^A-Za-z0-9;!?&:=>\"'\n)\\]}|<{\x01]|a)*" +
-	"(?:[" + capitals + lowered + numberish + "]|[NXT]\\.?[ +]|[nf][.:]?[ +]?0))*")
-
-// numbered is a street's name and a number: Rua XV de Agosto nº 905, Rua Dr. Reis s/n.
-var numbered = regexp.MustCompile("^[rR]\\.?[ +](?:0[ +])?(?:a[ +])?(?:[NXT]\\.?[ +])?[UGHR]" +
-	"(?:[.`-]?[" + nameable + "])*(?:\\.?[ +]+(?:a[ +]+)?[UGHR][" + nameable + "]*){0,5}" +
-	",?[ +](?:(?:[nf][o.:]{0,2}[ +]?)?0|u/u)")
-
 func (r *reader) isStreetAndNumber(i int) bool {
 	return r.size(i) > 1 && r.match(numbered, i) > 0
 }
-
-// enclosed is an address up to what closes it. More than that stands there if it has a line's end, a colon or an at
-// sign, or was read before.
-var enclosed = func() *regexp.Regexp {
-	const on = `\n:@\[]{0,200}`
-	return regular(`[>\[][^<\]` + on + `[<\]]|'[^'` + on + `'|"[^"` + on + `"`)
-}()
 
 // addressAt returns the address that begins with the word i: all that is quoted or tagged, or what a street's word
 // begins.
@@ -293,5 +266,5 @@ func (r *reader) addressAt(i int) edit {
 			return edit{}
 		}
 	}
-	return edit{start, r.start(i + r.match(streetForm, i)), address}
+	return edit{start, r.start(i + r.match(street, i)), address}
 }

@@ -289,7 +289,7 @@ func (r *reader) takeList(start, end int, label kind) (read int) {
 	return read
 }
 
-var fullName = regular(`<N>$`)
+var fullName = pattern("fullName")
 
 // guessed returns name if the characters from start to end are most likely one: a given name is among them, or they are
 // several words of which none is short or ends as words of messages do. Otherwise it returns none.

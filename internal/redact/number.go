@@ -3,7 +3,6 @@ package redact
 import (
 	"bytes"
 	_ "embed"
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -93,10 +92,10 @@ var proofs = map[string]func(v, digits []byte, isOpened bool) bool{
 }
 
 var (
-	american = regexp.MustCompile(`^\d+(?:-+\d+-+|\.+\d+\.+)\d+$`)
-	branch   = regexp.MustCompile(`/\d{4}\D+\d\d$`)
-	// decimal is a comma without a hyphen or slash before the last group: no shape has a decimal sign.
-	decimal = regexp.MustCompile(`,(?:.*\d)?[^-/\d]+\d+$|,\d+$`)
+	american, branch, decimal = pattern("american"), pattern("branch"), pattern("decimal")
+	longForeign, area, amount = pattern("longForeign"), pattern("area"), pattern("amount")
+	labelBehind, nextNumbers  = pattern("labelBehind"), pattern("nextNumbers")
+	code, programCode         = pattern("code"), pattern("programCode")
 )
 
 //go:embed numbers.txt
@@ -188,9 +187,6 @@ func (c *cluster) limit() int {
 	return c.until
 }
 
-// longForeign is a telephone number up to a bracket behind three groups or a blank behind eleven digits.
-var longForeign = regexp.MustCompile(`^(?:(?:\d+\D+){3}[()]|(?:\d\D*?){11,}?[ \n])`)
-
 // international returns where the telephone number behind a '+' ends; 0 for none. It has eight to fifteen digits with
 // its country code (E.164).
 func (c *cluster) international() int {
@@ -230,7 +226,7 @@ func (r *reader) readNumber(i int) edit {
 	}
 	isPunctuated := r.isPunctuated(start)
 	if c.isKept() && !isPunctuated {
-		end := max(r.keptEnd(start, documentForm), r.end(i))
+		end := max(r.keptEnd(start, documentRest), r.end(i))
 		for ; r.start(i) < end; i++ {
 			if r.classes[i] == number {
 				r.tokens[i].kind = nobodys
@@ -255,9 +251,6 @@ func (r *reader) readNumber(i int) edit {
 	}
 	return edit{start, end, k}
 }
-
-// amount is what stands behind a currency: 1.504,00.
-var amount = regexp.MustCompile(`^\d+(?:[.,]+\d+)*`)
 
 // judge returns the kind of the datum that begins the cluster, at the token i, and where it ends. What is of kind none
 // stays; an end of 0 leaves the question open. The certain shapes come first, the label right before, the likely
@@ -347,8 +340,6 @@ func (n *cluster) addressEnd(i int) int {
 	return i + end
 }
 
-var area = regexp.MustCompile(`^\d{1,3}[^\d()]*[()]`)
-
 // dialled returns the telephone number that the cluster n begins with, behind a '+' or the '(' of its area code.
 func (r *reader) dialled(i int, n *cluster) edit {
 	start := n.start - 1
@@ -372,12 +363,6 @@ func (r *reader) dialled(i int, n *cluster) edit {
 	return edit{start, end, phone}
 }
 
-// labelBehind is a number, and its sentence up to the next label; nextNumbers is a label right before a number.
-var (
-	labelBehind = regexp.MustCompile("^0[^0-9\n<{\x01\x02;!?&QAZJL]{0,14}[L78]")
-	nextNumbers = regexp.MustCompile("^.[^0-9A-Za-z]{0,4}[0-6]")
-)
-
 // labelledBehind returns the kind of a number of 11 or 15 digits that its label follows in the same sentence:
 // "12345678900 não é um CPF válido". A label right before the next number belongs to that one.
 func (r *reader) labelledBehind(i int) kind {
@@ -396,12 +381,6 @@ func (r *reader) labelledBehind(i int) kind {
 	}
 	return none
 }
-
-var code = regular(`[A-Za-z\d]+(?:-[A-Za-z\d]+)+`)
-
-// programCode begins the number of a program's message or of a rule: ORA-06512.
-var programCode = regexp.MustCompile(`^(?i:ora|tns|pls|sql|db2|imp|http|https|err|erro|error|cod|codigo|code|` +
-	`glosa|tiss|tuss|ans|rn|cvc|soap)-?\d`)
 
 // codeAt returns the number with letters that begins with the token i, behind a person's or card's label: MB-12345-678.
 func (r *reader) codeAt(i int) edit {

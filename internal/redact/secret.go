@@ -2,7 +2,6 @@ package redact
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 )
 
@@ -15,6 +14,13 @@ const (
 	shortSecret  = 3  // characters of a secret that a sign assigns
 	likelySecret = 8  // characters of one behind a vague word
 	longSecret   = 16
+)
+
+var (
+	identifierRest, tagRest = pattern("identifierRest"), pattern("tagRest")
+	behindSign, digitized   = pattern("behindSign"), pattern("digitized")
+	hashScheme, titledKey   = pattern("hashScheme"), pattern("titledKey")
+	nothing, mixed          = pattern("nothing"), pattern("mixed")
 )
 
 // way is what stands between a word and its secret.
@@ -89,9 +95,6 @@ func (r *reader) nameStart(i int) int {
 	return first
 }
 
-// identifierRest is the rest of an identifier behind a word.
-var identifierRest = regexp.MustCompile("^(?:[_-]?[A-Za-z789])*(?:[_-]?0)?")
-
 // tellsFault reports whether the tokens from i to last, of an identifier, tell what is wrong with a secret:
 // SenhaInvalida, PASSWORD_EXPIRED.
 func (r *reader) tellsFault(i, last int) bool {
@@ -102,8 +105,6 @@ func (r *reader) tellsFault(i, last int) bool {
 	}
 	return isAlnum(r.char(r.end(last)))
 }
-
-var tagRest = regular(`(?:[^<>/]|/[^<>]){0,300}>(?:\s*<!\[CDATA\[)?\s*`)
 
 // textAt returns the secret that is the whole text of an element; the text begins at i.
 func (r *reader) textAt(i int) edit {
@@ -168,9 +169,6 @@ func (r *reader) follow(w *way, i int) int {
 	return 0
 }
 
-// behindSign is what stands between a sign and what it assigns.
-var behindSign = regexp.MustCompile("^[ \x03:=>[]*(?:\n[ \x03]*)?[\"'`]?")
-
 // keyEnd returns where the letters, digits and signs of a key at i end.
 func (r *reader) keyEnd(i int) int {
 	for most := i + maxNoted; i < most && (isAlnum(r.char(i)) || is(r.char(i), "_-.")); {
@@ -181,9 +179,6 @@ func (r *reader) keyEnd(i int) int {
 
 // isKeyAt reports whether a key and the sign that assigns its value stand at i.
 func (r *reader) isKeyAt(i int) bool { return is(r.char(r.keyEnd(i)), `=:"'`) }
-
-// digitized is letters and signs with a digit among them, so that they are no word.
-var digitized = regular(`[A-Za-z\x{fffd}_.=~+/-]*[0-9]`)
 
 // secretEnd returns the end of the secret that begins at i: its quotation mark, its line's end, or else a blank or a
 // sign behind which it does not go on.
@@ -206,18 +201,12 @@ func (r *reader) secretEnd(i int, w *way) int {
 	return i + len(bytes.TrimRight(r.Chars[i:end], " "))
 }
 
-// hashScheme names how a password was hashed: {SSHA}….
-var hashScheme = regular(`\{[\w-]+\}`)
-
 // goesOnSecretly reports whether a secret goes on at i, behind a sign that may end it: something follows, and it is no
 // other key.
 func (r *reader) goesOnSecretly(i int) bool {
 	return (isAlnum(r.char(i)) || is(r.char(i), "!@#$%*")) && !r.isKeyAt(i) && r.keyEnd(i) < len(r.Chars) &&
 		!titledKey.Match(r.ahead(i, maxToSecret))
 }
-
-// titledKey is another key of a connection string: Connect Timeout=15.
-var titledKey = regular(`[A-Z][a-z]+(?: [A-Z][a-z]*){1,3} ?=`)
 
 // isSecret reports whether the characters from start to end are a secret and no word of a message.
 func (r *reader) isSecret(start, end int, w *way) bool {
@@ -245,8 +234,6 @@ func (r *reader) isSecret(start, end int, w *way) bool {
 func isAnyLetter(c rune) bool { return c >= 0x80 || looks[c] == isLetter }
 func isSmallRune(c rune) bool { return 'a' <= c && c <= 'z' }
 
-var nothing = regular(`(?i:null|nil|none|undefined|empty|true|false|n/a|yes|sim)?[^A-Za-z0-9\x{fffd}]*$`)
-
 // isNothing reports whether v is no value, such as null or ***, or has a mark in it.
 func isNothing(v []byte) bool { return nothing.Match(v) || slices.ContainsFunc(v, isMark) }
 
@@ -268,6 +255,3 @@ func looksSecret(v []byte, direct, vague bool) bool {
 	small := bytes.ContainsFunc(v, isSmallRune)
 	return letters && (digits && (small || direct && !bytes.ContainsAny(v, "-_")) || bytes.ContainsAny(v, "!@#$%*^+"))
 }
-
-// mixed is what no word has: a digit, a capital behind a small letter, or padding.
-var mixed = regexp.MustCompile(`[0-9]|[a-z][A-Z]|==$`)

@@ -2,7 +2,6 @@ package redact
 
 import (
 	"bytes"
-	"regexp"
 )
 
 // E-mail addresses and the users of URLs show by their signs.
@@ -10,18 +9,11 @@ import (
 const (
 	maxLocal  = 64  // bytes of an e-mail address's local part that is quoted or spelled
 	maxDomain = 300 // bytes of a domain
-	aLabel    = `[a-z0-9\x{fffd}](?:[a-z0-9\x{fffd}-]*[a-z0-9\x{fffd}])?`
-	aDot      = `(?:\.| ?[(\[{](?:dot|ponto)[)\]}] ?)`
 )
 
 var (
-	spelledAt = regular(`(?i)[(\[{](?:at|arroba)[)\]}] {0,2}`)
-	// domain is a domain whose last label begins with two letters; host is any.
-	domain      = regular(`(?i)(?:` + aLabel + aDot + `)+[a-z\x{fffd}]{2}(?:[a-z0-9\x{fffd}-]*[a-z0-9\x{fffd}])?`)
-	host        = regular(`(?i)[a-z\x{fffd}](?:[a-z0-9-]*[a-z0-9])?(?:` + aDot + aLabel + `)*`)
-	quotedLocal = regexp.MustCompile(`"[^"\n]*"$`) // "maria silva"@x
-	// slashed is a URL's user and a password that holds a slash, and is no port and path.
-	slashed = regular(`([^\s:/?#"'<>,;|&[]+:[^\s/?#"'<>,;|&[]*[^\s/?#"'<>,;|&[\d][^\s?#"'<>,;|&[]{0,64})@`)
+	spelledAt, domain, host        = pattern("spelledAt"), pattern("domain"), pattern("host")
+	slashed, userInfo, quotedLocal = pattern("slashed"), pattern("userInfo"), pattern("quotedLocal")
 )
 
 // readSigns finds e-mail addresses and users.
@@ -71,8 +63,8 @@ func (r *reader) mailAt(i, local, end, from int) edit {
 	}
 	form, isSpelled := domain, r.Chars[i] != '@'
 	first := max(from, i-maxLocal)
-	if m := quotedLocal.FindIndex(r.Chars[first:i]); r.char(i-1) == '"' && m != nil {
-		start, form = first+m[0], host
+	if m := quotedLocal.FindSubmatchIndex(r.Chars[first:i]); r.char(i-1) == '"' && m != nil {
+		start, form = first+m[2], host
 	} else if label := bytes.TrimRight(r.Chars[max(0, start-maxLocal):start], " :='\""); isSpelled ||
 		bytes.HasSuffix(bytes.ToLower(label), []byte("mail")) { // then any domain will do
 		form = host
@@ -90,9 +82,6 @@ func (r *reader) mailAt(i, local, end, from int) edit {
 	}
 	return edit{start, end + m[1], mail}
 }
-
-// userInfo is a user and a password, which may hold a sign that ends an authority.
-var userInfo = regular(`[^\s/@:"'<>?,;|&]+:[^\s/@"'<>?,;|&]+@`)
 
 // authorityEnd returns the end of the URL's authority that begins at i: user, host and port.
 func (r *reader) authorityEnd(i int) int {

@@ -18,6 +18,12 @@ const (
 	nearby     = 2                      // cells between a person's mark and what is the person's, at most
 )
 
+var (
+	leadsToRow, markedCell = pattern("leadsToRow"), pattern("markedCell")
+	typed, listedName      = pattern("typed"), pattern("listedName")
+	grouped, born          = pattern("grouped"), pattern("born")
+)
+
 // readColumns finds the data that the names of columns label.
 func (r *reader) readColumns() {
 	read := 0
@@ -127,9 +133,6 @@ func (r *reader) readMarkedRow(columns, row []edit) []edit {
 	return columns
 }
 
-// markedCell is a cell of a table in HTML.
-var markedCell = regular(`(?i:<t[hd][^<>]*>)([^<>]*)(?i:</t[hd]>)`)
-
 // isText reports whether the cell c holds a word that no column's name has: paciente desconhecida.
 func (r *reader) isText(c *edit) bool {
 	for w, at := range r.words(c.start, c.end) {
@@ -139,10 +142,6 @@ func (r *reader) isText(c *edit) bool {
 	}
 	return false
 }
-
-// leadsToRow stands between a header and a row, or between two rows: "guia;nome" => "1;Ana", (nome) VALUES (. A list of
-// one column counts only with an equals sign, as in a key: (nome)=(Ana).
-var leadsToRow = regular(`\n|\)[A-Za-z \n,]{0,20}(=? ?)\(|" ?(?:[=-]>|:) ?"`)
 
 func isOfHeader(c byte) bool { return isAlnum(c) || is(c, " _.,;|\"`") }
 
@@ -197,9 +196,6 @@ func (r *reader) trimmed(start, end int) edit {
 	start += len(v) - len(bytes.TrimLeft(v, around))
 	return edit{start: start, end: start + len(bytes.Trim(v, around))}
 }
-
-// typed is a value with its type or within a function: N'Ana', DATE '1947-08-12', TO_DATE('12/08/1947','DD/MM/YYYY').
-var typed = regular(` *(?:[NE]|(?i:date|timestamp) |\w+\( ?)'([^'\n]*)'`)
 
 // readCell takes the value v if it suits its column's kind k. The sign before v becomes an endTag, so that no label
 // before it reaches v or what follows.
@@ -311,15 +307,6 @@ func (r *reader) readRow(row []edit) {
 	}
 }
 
-var (
-	listedName = regular(`<N>(?:, <N>)?$`) // the surname first, perhaps
-
-	spaced = regular(`\d+(?:[ .-]\d+)+$`)
-	// born is a birth date in a cell, perhaps without signs.
-	born = regular(`(?:(?:19|20)\d\d[-/.]?(?:1[0-2]|0[1-9])[-/.]?(?:[12]\d|3[01]|0[1-9])|` +
-		`(?:[12]\d|3[01]|0[1-9])[-/.]?(?:1[0-2]|0[1-9])[-/.]?(?:19|20)\d\d)(?:[T ]00:00:00[.0]*)?$`)
-)
-
 // cellKind returns the kind that the value of a person's cell v looks like: a birth date, a number as long as a CPF or
 // CNS or in groups as a card's, or a name. Fewer than half of a name's words may end as words of messages do.
 func (r *reader) cellKind(v edit) kind {
@@ -333,7 +320,7 @@ func (r *reader) cellKind(v edit) kind {
 		return cns
 	case born.Match(text):
 		return birth
-	case kinds[card].nearLeast <= digits && digits <= kinds[card].nearMost && spaced.Match(text):
+	case kinds[card].nearLeast <= digits && digits <= kinds[card].nearMost && grouped.Match(text):
 		return card
 	case n.end == v.end && (n.isGiven || n.isSpaced && n.count > 2*n.messages) && listedName.Match(text):
 		return name

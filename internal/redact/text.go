@@ -4,7 +4,8 @@
 //
 // A text is read through text.Reading, so that escapes, entities and other scripts' digits hide nothing, and split into
 // tokens: words, digits, signs. words.txt says what a word tells of its neighbours, signs.txt which signs are read as
-// others, numbers.txt how numbers are written, and notations.txt how other data are that show by what stands there.
+// others, numbers.txt how numbers are written, notations.txt how other data are that show by what stands there, and
+// patterns.txt what else has a form.
 //
 // Taken are numbers that their check digits or form prove, and numbers of the length that the label before them allows;
 // e-mail addresses; users and passwords in URLs; names behind a label; dates behind "nascimento"; addresses; values

@@ -175,7 +175,7 @@ func (r *reader) wordsAt(i int) int {
 		case to == i+1 && isCapital && next == '\'' && !isSmall(r.char(to+1)) && looks[r.char(to+1)] == isLetter:
 			e = entry{class: 'U'} // O'Hara
 		case e.class == claim && next == '-':
-			return r.add(i, r.keptEnd(to, claimForm), fixed, none)
+			return r.add(i, r.keptEnd(to, claimRest), fixed, none)
 		case to == i+1 && next == '.' && (isCapital || e.class == unknown):
 			e.class = initial // Maria A. Souza
 		case to == i+1 && isCapital && next == ' ' && isSmall(r.char(to+1)) && r.class(len(r.classes)-1) == ' ' &&
@@ -322,13 +322,29 @@ func is(c byte, few string) bool {
 // pastBlanks returns where the blanks at i end.
 func (r *reader) pastBlanks(i int) int { return r.run(i, isBlank) }
 
-// regular compiles an expression that matches where it is tried; <N> stands for a name's words, <L> for a letter,
-// <Q> for what stands within single quotation marks, <V> for a quoted value.
-func regular(s string) *regexp.Regexp {
-	const letter, small = `[A-Za-z\x{fffd}]`, `[A-Za-z\x{fffd}'-]*`
-	const words = `[A-Z\x{fffd}]` + small + `(?:[ +]+(?:(?:d[aeo]s?|e)[ +]+)?[A-Z\x{fffd}]` + small + `){0,7}`
-	const quoted = `(?:[^'\n]|'?'[A-Z\x{fffd}]` + letter + `)`
-	const value = `(?:'%?(?P<quoted>[^':,\n]` + quoted + `*)'|"(?P<quoted2>[^":,\n][^"\n]*)"|\[(?P<quoted3>[^\]\n]+)\])`
-	in := strings.NewReplacer("<N>", words, "<L>", letter, "<Q>", quoted+"+", "<V>", value)
-	return regexp.MustCompile(`^(?:` + in.Replace(s) + `)`)
+//go:embed patterns.txt
+var patternLines string
+
+// patterns holds the lines of patterns.txt, which explains them, and the sets of classes that they use.
+var patterns = func() map[string]string {
+	all := map[string]string{"Nameable": nameable, "Leading": leading, "Capitals": capitals, "Lowered": lowered}
+	for line := range strings.Lines(patternLines) {
+		if name, form, found := strings.Cut(strings.TrimSuffix(line, "\n"), "\t"); found {
+			all[name] = expanded(form, all)
+		}
+	}
+	return all
+}()
+
+var part = regexp.MustCompile(`<[A-Z]\w*>`)
+
+// expanded returns form with the patterns that it names.
+func expanded(form string, patterns map[string]string) string {
+	return part.ReplaceAllStringFunc(form, func(name string) string { return patterns[name[1:len(name)-1]] })
 }
+
+// regular compiles an expression that may name patterns and matches where it is tried, and pattern the one of that name.
+func regular(form string) *regexp.Regexp {
+	return regexp.MustCompile(`^(?:` + expanded(form, patterns) + `)`)
+}
+func pattern(name string) *regexp.Regexp { return regular(patterns[name]) }

@@ -318,7 +318,7 @@ func (c *cli) kpis(ctx context.Context, policies []string, policy string, now ti
 			return err
 		}
 		if len(last) > 0 {
-			now = last[0].At()
+			now = last[0].At
 		}
 		kpis, err := statistics.KPIs(ctx, reader, policies, policy, now)
 		if unknown, is := errors.AsType[*statistics.UnknownPolicyError](err); is {

@@ -172,7 +172,7 @@ var subjects = []*Operation{
 		next := "" // one record too many means that another page follows
 		if len(records) > auditPage {
 			records = records[:auditPage]
-			next = strconv.FormatInt(records[auditPage-1].Number(), 10)
+			next = strconv.FormatInt(records[auditPage-1].Record, 10)
 		}
 		return paged(audit.Of)(records, next, err)
 	}),

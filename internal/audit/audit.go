@@ -104,15 +104,14 @@ var eventNames = [...]struct{ event, column string }{
 }
 
 // Of returns r as JSON.
-func Of(r *journal.Record) Record {
+func Of(r *journal.Entry) Record {
 	if r.Attempt != nil {
 		return ofAttempt(r.Subject, r.Attempt)
 	}
-	e := r.Entry
-	v := Record{Record: e.Record, Kind: string(e.Kind), Timestamp: decision.Instant(e.At), Body: e.Told()}
-	v.name(e.Subject)
+	v := Record{Record: r.Record, Kind: string(r.Kind), Timestamp: decision.Instant(r.At), Body: r.Told()}
+	v.name(r.Subject)
 	if !json.Valid(v.Body) { // somebody edited it: show it as a string
-		v.Body = json.RawMessage(decision.Text(e.Body))
+		v.Body = json.RawMessage(decision.Text(r.Body))
 	}
 	return v
 }

@@ -13,7 +13,7 @@ import (
 func TestBackoffOfAMovedRetry(t *testing.T) {
 	moved := *recordAt(t, filled(t, "what is this"), 1).Attempt
 	moved.NextRetryTime = moved.AnalysedAt.Add(28 * time.Minute)
-	if minutes := audit.Of(&journal.Record{Attempt: &moved}).BackoffMinutes; minutes == nil || *minutes != 28 {
+	if minutes := audit.Of(&journal.Entry{Attempt: &moved}).BackoffMinutes; minutes == nil || *minutes != 28 {
 		t.Errorf("backoffMinutes of a retry in 28 minutes is %v", minutes)
 	}
 }

@@ -37,7 +37,7 @@ type Selection struct {
 }
 
 // takes reports whether the record has the wanted policy and tenant.
-func (s *Selection) takes(r *journal.Record) bool {
+func (s *Selection) takes(r *journal.Entry) bool {
 	return (s.Policy == "" || r.Subject.Policy == s.Policy) && (s.Tenant == "" || r.Subject.Tenant == s.Tenant)
 }
 
@@ -91,21 +91,23 @@ func Export(
 // it calls progress with the caller's count.
 func archived(
 	ctx context.Context, a journal.Archive, f journal.RecordFilter, progress Progress, counted *int64,
-) iter.Seq2[*journal.Record, error] {
-	return func(yield func(*journal.Record, error) bool) {
+) iter.Seq2[*journal.Entry, error] {
+	return func(yield func(*journal.Entry, error) bool) {
 		head, err := a.Head(ctx)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		read := func(after int64, limit int) ([]journal.Record, error) {
+		read := func(after int64, limit int) ([]journal.Entry, error) {
 			page, err := a.Records(ctx, f, after, limit)
-			return slices.DeleteFunc(page, func(r journal.Record) bool { return r.Number() > head.Record }), err
+			return slices.DeleteFunc(page, func(r journal.Entry) bool { return r.Record > head.Record }), err
 		}
 		told := func(at int64) { progress.tell(at, head.Record, *counted) }
-		each(ctx, 0, pageSize, read, (*journal.Record).Number, told)(yield)
+		each(ctx, 0, pageSize, read, numberOf, told)(yield)
 	}
 }
+
+func numberOf(e *journal.Entry) int64 { return e.Record }
 
 // each returns the items after a number, in order, which read returns in pages. After each page it calls told, which
 // may be nil, with the last item's number.

@@ -165,7 +165,7 @@ func TestCSVIsInert(t *testing.T) {
 		"INSURANCE_EXPIRED;=cmd|' /C calc'!A0": "INSURANCE_EXPIRED;'=cmd|' /C calc'!A0", `a, "=1"`: `a, "'=1"`, `a,"";@x`: `a,"";'@x`,
 		"a|-1\n+2": "a|'-1\n'+2", "não\t＋1": "não\t'＋1", ";;-1": ";;'-1", "a - b": "a - b",
 	} {
-		l := &edited{Memory: filled(t, "what is this"), edit: func(r *journal.Record) {
+		l := &edited{Memory: filled(t, "what is this"), edit: func(r *journal.Entry) {
 			if r.Attempt != nil && r.Attempt.Record == 1 {
 				r.Attempt.Error = text
 			}
@@ -222,9 +222,9 @@ func spreadsheet(text string, separator rune) (cells []string) {
 
 // An entry that somebody made no JSON is shown all the same.
 func TestExportOfABrokenEntry(t *testing.T) {
-	l := &edited{Memory: filled(t, "what is this"), edit: func(r *journal.Record) {
-		if r.Entry != nil && r.Entry.Record == 10 {
-			r.Entry.Body = `{"outcome":`
+	l := &edited{Memory: filled(t, "what is this"), edit: func(r *journal.Entry) {
+		if r.Record == 10 {
+			r.Body = `{"outcome":`
 		}
 	}}
 	text, n := export(t, l, audit.Selection{}, audit.JSONLines)

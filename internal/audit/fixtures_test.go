@@ -61,7 +61,7 @@ func subject(id string) journal.Subject {
 // edited is an archive with changed records, or with an earlier end.
 type edited struct {
 	*testkit.Memory
-	edit func(r *journal.Record)
+	edit func(r *journal.Entry)
 	last int64
 }
 
@@ -73,7 +73,7 @@ func (e *edited) Head(ctx context.Context) (journal.Head, error) {
 	return h, err
 }
 
-func (e *edited) Records(ctx context.Context, f journal.RecordFilter, after int64, limit int) ([]journal.Record, error) {
+func (e *edited) Records(ctx context.Context, f journal.RecordFilter, after int64, limit int) ([]journal.Entry, error) {
 	all, err := e.Memory.Records(ctx, f, after, limit)
 	for i := range all {
 		if e.edit != nil {
@@ -84,7 +84,7 @@ func (e *edited) Records(ctx context.Context, f journal.RecordFilter, after int6
 }
 
 // recordAt returns the record with that number.
-func recordAt(t *testing.T, a journal.Archive, n int64) *journal.Record {
+func recordAt(t *testing.T, a journal.Archive, n int64) *journal.Entry {
 	t.Helper()
 	all, err := a.Records(t.Context(), journal.RecordFilter{}, n-1, 1)
 	if err != nil || len(all) != 1 {

@@ -126,7 +126,7 @@ func (v *verifier) run(steps ...func() error) (err error) {
 	}
 	v.gone.All()
 	var stop func()
-	v.next, stop = iter.Pull2(each(v.ctx, beforeAll, pageSize, v.Entries, func(e *journal.Entry) int64 { return e.Record }, nil))
+	v.next, stop = iter.Pull2(each(v.ctx, beforeAll, pageSize, v.Entries, numberOf, nil))
 	defer stop()
 	for _, step := range steps {
 		if err := cmp.Or(step(), v.ctx.Err()); err != nil {

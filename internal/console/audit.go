@@ -36,7 +36,7 @@ func (p *Pages) audit(v *visit) *page {
 		pg.status = http.StatusUnprocessableEntity
 		return pg
 	}
-	var records []journal.Record
+	var records []journal.Entry
 	if d["Searched"] == true {
 		records, d["Next"] = v.forward(f.RecordFilter)
 	} else {
@@ -80,27 +80,27 @@ func (v *visit) selection() (f audit.Selection, wrong string) {
 
 // forward returns a page of the records that f selects, the oldest first, from after the cursor on, and the address of
 // the next one.
-func (v *visit) forward(f journal.RecordFilter) (records []journal.Record, next string) {
+func (v *visit) forward(f journal.RecordFilter) (records []journal.Entry, next string) {
 	after, _ := strconv.ParseInt(v.r.URL.Query().Get("after"), 10, 64) // without a cursor: the first page
 	records = must(v.o.Records(v.r.Context(), f, max(after, 0), pageRows+1))
 	if len(records) > pageRows {
 		records = records[:pageRows]
-		next = v.here(field{"after", key(records[pageRows-1].Number())})
+		next = v.here(field{"after", key(records[pageRows-1].Record)})
 	}
 	return records, next
 }
 
 // latest returns a page of all records up to head, the newest first, from before the cursor on, and the address of the
 // next one.
-func (v *visit) latest(head int64) (records []journal.Record, next string) {
+func (v *visit) latest(head int64) (records []journal.Entry, next string) {
 	before, err := strconv.ParseInt(v.r.URL.Query().Get("before"), 10, 64)
 	if err != nil || before < 1 || before > head+1 {
 		before = head + 1
 	}
 	// between returns the records above from and below before, one more than a page at most.
-	between := func(from int64) []journal.Record {
+	between := func(from int64) []journal.Entry {
 		all := must(v.o.Records(v.r.Context(), journal.RecordFilter{}, from, pageRows+1))
-		return slices.DeleteFunc(all, func(r journal.Record) bool { return r.Number() >= before })
+		return slices.DeleteFunc(all, func(r journal.Entry) bool { return r.Record >= before })
 	}
 	from := max(before-pageRows-1, 0)
 	records = between(from)
@@ -125,8 +125,8 @@ type auditRow struct {
 	Record, Kind, ID, URL, Policy, Says, By string
 }
 
-func (v *visit) auditRow(r *journal.Record) auditRow {
-	row := auditRow{Record: v.Number(r.Number())}
+func (v *visit) auditRow(r *journal.Entry) auditRow {
+	row := auditRow{Record: v.Number(r.Record)}
 	if a := r.Attempt; a != nil {
 		d := &a.Decision
 		row.ID, row.Policy, row.URL = r.Subject.ID, r.Subject.Policy, subjectURL(r.Subject)
@@ -137,17 +137,17 @@ func (v *visit) auditRow(r *journal.Record) auditRow {
 		row.Says += " " + v.consequence(d)
 		return row
 	}
-	s := r.Entry.Subject
-	e := v.entry(r.Entry)
-	row.Kind, row.At = v.Or("event.kind."+string(r.Entry.Kind), string(r.Entry.Kind)), v.At(r.Entry.At)
+	s := r.Subject
+	e := v.entry(r)
+	row.Kind, row.At = v.Or("event.kind."+string(r.Kind), string(r.Kind)), v.At(r.At)
 	row.ID, row.Policy, row.Says, row.By = s.ID, s.Policy, e.Title, e.By
 	if e.Words != "" {
 		row.Says += " “" + e.Words + "”"
 	}
 	switch {
-	case r.Entry.Kind == journal.DestinationEntry:
+	case r.Kind == journal.DestinationEntry:
 		row.URL = portalURL(s.ID)
-	case r.Entry.Kind == journal.TeachingEntry:
+	case r.Kind == journal.TeachingEntry:
 		row.URL = causeURL(s.ID)
 	case s.ID != "":
 		row.URL = subjectURL(s)

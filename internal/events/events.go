@@ -73,7 +73,7 @@ func instantOf(h *journal.Happening) time.Time {
 	if h.Attempt != nil {
 		return h.Attempt.Decision.AnalysedAt
 	}
-	return h.Entry.At
+	return h.At
 }
 
 // cloudEvent is an event of CloudEvents 1.0. Tenant, Policy and Digest are extension attributes, by which consumers can
@@ -94,11 +94,11 @@ type cloudEvent struct {
 }
 
 func message(h *journal.Happening, subject, eventType string, data any) journal.Message {
-	e := cloudEvent{SpecVersion: "1.0", ID: idOf(h.Digest, eventType), Source: source, Type: eventType, Subject: subject,
+	e := cloudEvent{SpecVersion: "1.0", ID: idOf(h.Digest(), eventType), Source: source, Type: eventType, Subject: subject,
 		Time: decision.Instant(instantOf(h)), DataContentType: "application/json",
 		Tenant: h.Subject.Tenant, Policy: h.Subject.Policy, Data: data}
 	if eventType == AuditRecorded {
-		e.Digest = h.Digest.String()
+		e.Digest = h.Digest().String()
 	}
 	return journal.Message{ID: e.ID, Queue: Queue, Key: h.Subject.OutboxKey(), Type: eventType, Body: string(text.JSON(e)),
 		At: instantOf(h)}
@@ -127,7 +127,7 @@ func domainEvent(h *journal.Happening) (name string, data object) {
 	case h.Review != nil:
 		return DeadLetterReviewed, reviewed(h)
 	case h.GivenUp != nil: // a held claim made no attempt (R27): no error, and only the earlier retries
-		e := decision.Exceeded(h.Subject.ID, "", h.GivenUp.Retries, h.Episode.FirstFailure, h.Entry.At)
+		e := decision.Exceeded(h.Subject.ID, "", h.GivenUp.Retries, h.Episode.FirstFailure, h.At)
 		e.Fields["possiblyAccepted"] = h.GivenUp.PossiblyAccepted
 		return e.Type, e.Fields
 	default:
@@ -162,15 +162,15 @@ func reviewed(h *journal.Happening) object {
 	return object{"deadLetterId": h.Review.DeadLetter, "reviewDecision": verdict,
 		"protocolNumber": protocol, "reviewReason": clean(h.Review.Reason), "reviewedBy": clean(h.Review.By), "retryCount": h.Episode.Retries,
 		"episode": h.Episode.Number, "nextRetryTime": journal.OrNull(next),
-		"submissionDeadline": journal.InstantOrNull(h.Review.Deadline), "reviewedAt": decision.Instant(h.Entry.At)}
+		"submissionDeadline": journal.InstantOrNull(h.Review.Deadline), "reviewedAt": decision.Instant(h.At)}
 }
 
 // destinationEvent returns the event of the begin or end of an outage; data is nil if h is neither.
 func destinationEvent(h *journal.Happening, label func(string) string) (name string, data object) {
-	if h.Entry == nil || h.Entry.Kind != journal.DestinationEntry {
+	if h.Kind != journal.DestinationEntry {
 		return "", nil
 	}
-	b, err := journal.BodyOf[journal.DestinationBody](h.Entry)
+	b, err := journal.BodyOf[journal.DestinationBody](&h.Entry)
 	if err != nil || b.State == nil || b.Went == "" {
 		return "", nil
 	}
@@ -199,10 +199,10 @@ func clean(s string) string { return redact.Line(s, maxTextBytes) }
 
 // auditRecord returns the record of RN-BIL-005 §7.1 as the audit's exports show it, but with persons' texts redacted.
 func auditRecord(h *journal.Happening, id string) any {
-	r := audit.Of(&h.Record)
+	r := audit.Of(&h.Entry)
 	r.ClaimID = id
-	if h.Entry != nil {
-		r.Body = publicBody(h.Entry.Told())
+	if h.Attempt == nil {
+		r.Body = publicBody(h.Told())
 	}
 	return r
 }

@@ -47,13 +47,14 @@ func attempt(rule decision.BusinessRule, outcome decision.Outcome) *journal.Atte
 	return a
 }
 
-func ofAttempt(a *journal.Attempt) *journal.Happening {
-	return &journal.Happening{Record: journal.Record{Subject: claim, Attempt: a}, Digest: new(journal.EntryOf(claim, a)).Digest()}
+func ofAttempt(s journal.Subject, a *journal.Attempt) *journal.Happening {
+	h := &journal.Happening{Entry: journal.EntryOf(s, a)}
+	h.Attempt = a
+	return h
 }
 
 func ofEntry(s journal.Subject, kind journal.EntryKind, body string) *journal.Happening {
-	e := &journal.Entry{Record: 18, Kind: kind, Subject: s, At: noon.Add(5 * time.Millisecond), Body: body}
-	return &journal.Happening{Record: journal.Record{Subject: s, Entry: e}, Digest: e.Digest()}
+	return &journal.Happening{Entry: journal.Entry{Record: 18, Kind: kind, Subject: s, At: noon.Add(5 * time.Millisecond), Body: body}}
 }
 
 func recovered() *journal.Happening {
@@ -102,7 +103,7 @@ func givenUp() *journal.Happening {
 func revision() *journal.Happening {
 	a := attempt(decision.RNBIL005, decision.Retry)
 	a.Revision = 1
-	return ofAttempt(a)
+	return ofAttempt(claim, a)
 }
 
 // ended is a revision that gives up, because the retry can no longer be made in time (R20); follows says that the
@@ -111,7 +112,7 @@ func ended(rule decision.BusinessRule, follows bool) *journal.Happening {
 	a := attempt(rule, decision.MaxRetriesExceeded)
 	a.Revision, a.AnalysedCount, a.Decision.RetryCount = 1, 1, 1
 	a.Decision.Reason, a.Decision.RetryReason = decision.ReasonTimeLimit, "Time limit of 48h reached"
-	h := ofAttempt(a)
+	h := ofAttempt(claim, a)
 	h.Episode = journal.Episode{Number: 1, State: journal.Recovered}
 	if follows {
 		h.Episode.State, h.Episode.DeadLetter = journal.Dead, a.DeadLetter
@@ -124,12 +125,12 @@ var happenings = map[string]struct {
 	h     *journal.Happening
 	types []string
 }{
-	"rnbil005-retry":     {ofAttempt(attempt(decision.RNBIL005, decision.Retry)), []string{"RetryScheduled", "AuditRecorded"}},
-	"rnbil005-limit":     {ofAttempt(attempt(decision.RNBIL005, decision.MaxRetriesExceeded)), []string{"MaxRetriesExceeded", "AuditRecorded"}},
-	"rnbil005-rejected":  {ofAttempt(attempt(decision.RNBIL005, decision.Rejected)), []string{"AuditRecorded"}},
-	"rnbil005-permanent": {ofAttempt(attempt(decision.RNBIL005, decision.PermanentError)), []string{"PermanentErrorDetected", "AuditRecorded"}},
-	"rnbil004-retry":     {ofAttempt(attempt(decision.RNBIL004, decision.Retry)), []string{"SubmissionRetryScheduled", "AuditRecorded"}},
-	"rnbil004-limit":     {ofAttempt(attempt(decision.RNBIL004, decision.MaxRetriesExceeded)), []string{"SubmissionRetryExhausted", "AuditRecorded"}},
+	"rnbil005-retry":     {ofAttempt(claim, attempt(decision.RNBIL005, decision.Retry)), []string{"RetryScheduled", "AuditRecorded"}},
+	"rnbil005-limit":     {ofAttempt(claim, attempt(decision.RNBIL005, decision.MaxRetriesExceeded)), []string{"MaxRetriesExceeded", "AuditRecorded"}},
+	"rnbil005-rejected":  {ofAttempt(claim, attempt(decision.RNBIL005, decision.Rejected)), []string{"AuditRecorded"}},
+	"rnbil005-permanent": {ofAttempt(claim, attempt(decision.RNBIL005, decision.PermanentError)), []string{"PermanentErrorDetected", "AuditRecorded"}},
+	"rnbil004-retry":     {ofAttempt(claim, attempt(decision.RNBIL004, decision.Retry)), []string{"SubmissionRetryScheduled", "AuditRecorded"}},
+	"rnbil004-limit":     {ofAttempt(claim, attempt(decision.RNBIL004, decision.MaxRetriesExceeded)), []string{"SubmissionRetryExhausted", "AuditRecorded"}},
 	"rebased":            {revision(), []string{"AuditRecorded"}},
 	"rebased-limit":      {ended(decision.RNBIL005, true), []string{"MaxRetriesExceeded", "AuditRecorded"}},
 	"rebased-limit-004":  {ended(decision.RNBIL004, true), []string{"SubmissionRetryExhausted", "AuditRecorded"}},
@@ -233,15 +234,15 @@ func TestIDsThatHoldPersonalData(t *testing.T) {
 	s := journal.Subject{Tenant: journal.DefaultTenant, Policy: "tiss-submission", ID: "CLM-ana@exemplo.com-1"}
 	a := attempt(decision.RNBIL005, decision.PermanentError)
 	a.Decision.SubjectID = s.ID
-	decided := &journal.Happening{Record: journal.Record{Subject: s, Attempt: a}, Digest: new(journal.EntryOf(s, a)).Digest()}
+	decided := ofAttempt(s, a)
 	entered := ofEntry(s, journal.GateEntry, `{"action":"held"}`)
 	for _, m := range append(publish(decided), publish(entered)...) {
 		if strings.Contains(m.Body, "ana@") || strings.Count(m.Body, "[E-MAIL]") != 2 || !strings.HasSuffix(m.Key, s.ID) {
 			t.Errorf("%s by %q says %s", m.Type, m.Key, m.Body)
 		}
 	}
-	if a.Decision.SubjectID != s.ID || entered.Entry.Subject != s {
-		t.Errorf("the record's own id became %q, %v", a.Decision.SubjectID, entered.Entry.Subject)
+	if a.Decision.SubjectID != s.ID || entered.Subject != s {
+		t.Errorf("the record's own id became %q, %v", a.Decision.SubjectID, entered.Subject)
 	}
 }
 

@@ -79,7 +79,7 @@ func (g *Gates) follow(ctx context.Context) error {
 }
 
 // page returns the records after one. With an error the last one is unreadable.
-func (g *Gates) page(ctx context.Context, after int64) ([]journal.Record, error) {
+func (g *Gates) page(ctx context.Context, after int64) ([]journal.Entry, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	page, err := g.Store.Records(ctx, journal.RecordFilter{}, after, pageRecords)
@@ -179,23 +179,23 @@ func (g *Gates) Recorded(records []journal.Happening) {
 	if len(records) == 0 {
 		return
 	}
-	if g.known == nil || records[0].Number() != g.seen+1 { // another process has written, too: let follow read
+	if g.known == nil || records[0].Record != g.seen+1 { // another process has written, too: let follow read
 		g.woken.Send()
 		return
 	}
 	for i := range records {
-		g.take(&records[i].Record)
+		g.take(&records[i].Entry)
 	}
 }
 
 // takeAll follows the records of a page that are new, and reports whether more may follow. After an unreadable one the
 // journal is read anew, unless it has been since. Once none follow, this process begins to lead if it has the lease: before
 // that, it would count outcomes which a later State includes.
-func (g *Gates) takeAll(page []journal.Record, unreadable error) (more bool) {
+func (g *Gates) takeAll(page []journal.Entry, unreadable error) (more bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for i := range page {
-		if r := &page[i]; r.Number() > g.seen {
+		if r := &page[i]; r.Record > g.seen {
 			g.take(r)
 		}
 	}
@@ -211,8 +211,8 @@ func (g *Gates) takeAll(page []journal.Record, unreadable error) (more bool) {
 }
 
 // take follows the next record. An unreadable body is ignored.
-func (g *Gates) take(r *journal.Record) {
-	if g.seen = r.Number(); g.leads {
+func (g *Gates) take(r *journal.Entry) {
+	if g.seen = r.Record; g.leads {
 		g.evidence(r)
 	}
 	if g.seen <= g.head {
@@ -225,11 +225,11 @@ func (g *Gates) take(r *journal.Record) {
 		}
 		return
 	}
-	switch r.Entry.Kind {
+	switch r.Kind {
 	case journal.GateEntry:
-		g.gate(r.Subject, r.Entry)
+		g.gate(r.Subject, r)
 	case journal.DestinationEntry:
-		g.destination(r.Subject.ID, r.Entry)
+		g.destination(r.Subject.ID, r)
 	case journal.ErasureEntry, journal.RebuildEntry:
 		// Erased records may be about held claims; rebuilt states may be readable now.
 		g.anew = true
@@ -238,7 +238,7 @@ func (g *Gates) take(r *journal.Record) {
 }
 
 // outcomeOf returns the outcome of a claim that a record reports, and its destination; name is empty if there is none.
-func outcomeOf(r *journal.Record) (name string, o destination.Outcome) {
+func outcomeOf(r *journal.Entry) (name string, o destination.Outcome) {
 	if a := r.Attempt; a != nil {
 		o = destination.Outcome{Tells: a.Tells, Sent: a.Sent.At, RetryAfter: a.RetryAfter}
 		if name = a.Destination; a.Tells == "" {
@@ -247,8 +247,8 @@ func outcomeOf(r *journal.Record) (name string, o destination.Outcome) {
 		if !o.Sent.IsZero() {
 			o.Claim = a.Sent.JobKey
 		}
-	} else if k := r.Entry.Kind; k == journal.OutcomeEntry || k == journal.GateEntry {
-		if sent, err := journal.ReadSent(r.Entry); err == nil && sent.Destination != "" {
+	} else if k := r.Kind; k == journal.OutcomeEntry || k == journal.GateEntry {
+		if sent, err := journal.ReadSent(r); err == nil && sent.Destination != "" {
 			return sent.Destination,
 				destination.Outcome{Tells: destination.TellsAnswered, Claim: sent.JobKey, Sent: sent.At}
 		}
@@ -257,7 +257,7 @@ func outcomeOf(r *journal.Record) (name string, o destination.Outcome) {
 }
 
 // evidence applies a claim's outcome to its destination. Only the leader does so; others take over the recorded States.
-func (g *Gates) evidence(r *journal.Record) {
+func (g *Gates) evidence(r *journal.Entry) {
 	name, o := outcomeOf(r)
 	if name == "" {
 		return

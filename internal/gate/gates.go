@@ -25,7 +25,7 @@ import (
 type Store interface {
 	journal.Holding
 	// Records is journal.Archive's, Pending and AddAdmissions are journal.Outbox's.
-	Records(ctx context.Context, f journal.RecordFilter, after int64, limit int) ([]journal.Record, error)
+	Records(ctx context.Context, f journal.RecordFilter, after int64, limit int) ([]journal.Entry, error)
 	Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error)
 	AddAdmissions(ctx context.Context, all []journal.Admission) error
 }

@@ -143,8 +143,8 @@ func TestFailuresAgainstAdmissions(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.recorded = func(records []journal.Happening) {
 			for _, r := range records {
-				if r.Attempt == nil && r.Entry.Kind == journal.DestinationEntry {
-					t.Errorf("recorded is %s", r.Entry.Body)
+				if r.Attempt == nil && r.Kind == journal.DestinationEntry {
+					t.Errorf("recorded is %s", r.Body)
 				}
 			}
 		}

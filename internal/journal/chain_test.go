@@ -41,8 +41,8 @@ func TestDigestsTellEveryField(t *testing.T) {
 		if same := kept.Digest() == want; same != slices.Contains(elsewhere, name) {
 			t.Errorf("attempt's %s changed, its digest the same: %t", name, same)
 		}
-		read, err := kept.Decode()
-		if again := journal.EntryOf(subject, read.Attempt); err != nil || again.Body != kept.Body {
+		err := kept.Decode()
+		if again := journal.EntryOf(subject, kept.Attempt); err != nil || again.Body != kept.Body {
 			t.Errorf("attempt's %s is kept in %s, and read as %s (%v)", name, kept.Body, again.Body, err)
 		}
 	})
@@ -52,7 +52,7 @@ func TestDigestsTellEveryField(t *testing.T) {
 		}
 	})
 	eachField(reflect.ValueOf(&e).Elem(), "", func(name string) {
-		if e.Digest() == wantEntry && name != "Forged" {
+		if e.Digest() == wantEntry && name != "Forged" && name != "Attempt" { // what a body holds, decoded
 			t.Errorf("the entry's %s changed and its digest did not", name)
 		}
 	})
@@ -80,6 +80,8 @@ func eachField(v reflect.Value, path string, changed func(name string)) {
 			x[15]++
 		case **decision.Rejection:
 			*x = &decision.Rejection{}
+		case **journal.Attempt:
+			*x = &journal.Attempt{}
 		default:
 			bump(f)
 		}

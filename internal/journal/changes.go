@@ -91,12 +91,10 @@ func (b *batch) write(h *History, e Entry, content any, about Happening) {
 		b.keep(h)
 		about.Episode = h.Episode
 	}
-	if about.Attempt == nil {
-		about.Entry = &e
-	}
-	about.Subject, about.Digest = e.Subject, e.Digest()
-	b.changes.Link.Digests = append(b.changes.Link.Digests, about.Digest)
+	b.changes.Link.Digests = append(b.changes.Link.Digests, e.Digest())
 	b.changes.Records = append(b.changes.Records, e)
+	about.Entry = e
+	about.Attempt, _ = content.(*Attempt)
 	b.happened = append(b.happened, about)
 	if b.publish != nil {
 		for _, m := range b.publish(&about) {
@@ -223,7 +221,7 @@ func bounded(s string) string {
 
 // save appends the attempt.
 func (b *batch) save(s Subject, h *History, a *Attempt) {
-	b.write(h, EntryOf(s, a), a, Happening{Record: Record{Attempt: a}})
+	b.write(h, EntryOf(s, a), a, Happening{})
 }
 
 // milli returns the batch's instant as it is stored.
@@ -262,9 +260,7 @@ func RebuildStep(head Head, at time.Time, unverified bool, publish Publisher) *C
 
 // Happening is a record that was written, as hooks and publishers see it.
 type Happening struct {
-	Record
-	// Digest of the record.
-	Digest Digest
+	Entry
 	// Episode is the subject's as it stands then; its Number is 0 where there is none.
 	Episode Episode
 	// Outcome, Review and GivenUp (a claim given up at its gate) are what the entry is about; the others are nil.

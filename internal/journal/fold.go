@@ -79,8 +79,8 @@ func (p *projection) apply(h *History, e *Entry, b body) {
 func bodyOf(e *Entry) (b body, err error) {
 	switch e.Kind {
 	case AttemptEntry:
-		r, err := e.Decode()
-		return r.Attempt, err
+		err := e.Decode()
+		return e.Attempt, err
 	case RejectionEntry, RebuildEntry, BulkEntry, PurgeEntry, ErasureEntry:
 		return nil, nil
 	case OutcomeEntry:

@@ -67,33 +67,10 @@ const AdmissionsKept = 120
 type Archive interface {
 	// Head returns the ledger's end.
 	Head(ctx context.Context) (Head, error)
-	// Records returns the records that the filter lets through, with numbers above after, in order, at most limit. A
-	// negative after also returns records that should have been purged. With an ErrUnreadable they end with the
+	// Records returns the decoded records that the filter lets through, with numbers above after, in order, at most limit.
+	// A negative after also returns records that should have been purged. With an ErrUnreadable they end with the
 	// unreadable record, undecoded.
-	Records(ctx context.Context, f RecordFilter, after int64, limit int) ([]Record, error)
-}
-
-// Record is one record of the audit: either an Attempt or another Entry; the other field is nil.
-type Record struct {
-	Subject Subject
-	Attempt *Attempt
-	Entry   *Entry
-}
-
-// Number returns the record's number.
-func (r Record) Number() int64 {
-	if r.Attempt != nil {
-		return r.Attempt.Record
-	}
-	return r.Entry.Record
-}
-
-// At returns when the record was written.
-func (r Record) At() time.Time {
-	if r.Attempt != nil {
-		return r.Attempt.At
-	}
-	return r.Entry.At
+	Records(ctx context.Context, f RecordFilter, after int64, limit int) ([]Entry, error)
 }
 
 // RecordFilter chooses records. Its zero value lets all through.

@@ -278,6 +278,8 @@ type Entry struct {
 	// Body is a JSON object with nothing personal in it; an attempt's is a keptAttempt. It ends with a salt, so that
 	// the digest of a removed record reveals nothing.
 	Body string
+	// Attempt is the decoded body of an attempt (Decode); nil for other kinds.
+	Attempt *Attempt `json:"-"`
 	// Forged is set for an Expunging by the store if it is not what was signed.
 	Forged bool `json:"-"`
 }
@@ -336,73 +338,65 @@ type keptAttempt struct {
 
 func (a *Attempt) kept() keptAttempt {
 	k := keptAttempt{Attempt: a}
-	keep(&k.Rule, &a.Rule, decision.RNBIL005)
-	keep(&k.GivenCount, &a.GivenCount, a.AnalysedCount)
-	keep(&k.AnalysedAt, &a.AnalysedAt, a.At.Truncate(time.Second))
-	keep(&k.NextRetryTime, &a.NextRetryTime, a.afterBackoff())
-	keep(&k.MatchedText, &a.MatchedText, a.MatchedRule)
-	keep(&k.Outcome, &a.Outcome, decision.Retry)
-	keep(&k.Class, &a.ErrorClassification, decision.Transient)
-	keep(&k.Reason, &a.Reason, decision.Reason(a.MatchedRule))
-	keep(&k.RetryReason, &a.RetryReason, a.Sentence())
-	keep(&k.FirstFailure, &a.FirstFailure, a.AnalysedAt)
-	keep(&k.DeadLetter, &a.DeadLetter, a.deadLetterID())
 	if b := &a.Backoff; *b != (decision.Backoff{}) {
 		if k.Backoff = []int64{int64(b.Delay), int64(b.Raw)}; b.AtMaximum {
 			k.Backoff = append(k.Backoff, 1)
 		}
 	}
+	k.derive(false)
 	return k
 }
 
-// keep sets k to v unless v's value is the one that follows from the rest.
-func keep[T comparable](k **T, v *T, follows T) {
-	if *v != follows {
-		*k = v
-	}
-}
-
-// afterBackoff returns the NextRetryTime that follows from the backoff alone; zero without a retry.
-func (a *Attempt) afterBackoff() time.Time {
-	if !a.ShouldRetry() {
-		return time.Time{}
-	}
-	return a.AnalysedAt.Add(a.Backoff.Delay)
-}
-
-// restore sets the fields that were left out.
-func (k *keptAttempt) restore() {
+// derive leaves out the fields that follow from the rest, or restores them.
+func (k *keptAttempt) derive(restore bool) {
 	a := k.Attempt
-	a.Outcome = *cmp.Or(k.Outcome, new(decision.Retry))
-	a.ErrorClassification = *cmp.Or(k.Class, new(decision.Transient))
-	if b := k.Backoff; len(b) > 1 {
-		a.Backoff = decision.Backoff{Delay: time.Duration(b[0]), Raw: time.Duration(b[1]), AtMaximum: len(b) > 2}
+	derive(restore, &k.Rule, &a.Rule, decision.RNBIL005)
+	derive(restore, &k.Outcome, &a.Outcome, decision.Retry)
+	derive(restore, &k.Class, &a.ErrorClassification, decision.Transient)
+	if restore {
+		a.AnalysedCount, a.ReceivedAt = analysedCount(&a.Decision), a.At.Add(-a.Took).Truncate(time.Millisecond)
 	}
-	a.Rule = *cmp.Or(k.Rule, new(decision.RNBIL005))
-	a.AnalysedCount, a.ReceivedAt = analysedCount(&a.Decision), a.At.Add(-a.Took).Truncate(time.Millisecond)
-	a.GivenCount = *cmp.Or(k.GivenCount, &a.AnalysedCount)
-	a.AnalysedAt = *cmp.Or(k.AnalysedAt, new(a.At.Truncate(time.Second)))
-	a.NextRetryTime = *cmp.Or(k.NextRetryTime, new(a.afterBackoff()))
-	a.MatchedText = *cmp.Or(k.MatchedText, &a.MatchedRule)
-	a.Reason = *cmp.Or(k.Reason, new(decision.Reason(a.MatchedRule)))
-	a.RetryReason = *cmp.Or(k.RetryReason, new(a.Sentence()))
-	a.FirstFailure = *cmp.Or(k.FirstFailure, &a.AnalysedAt)
-	a.DeadLetter = *cmp.Or(k.DeadLetter, new(a.deadLetterID()))
+	derive(restore, &k.GivenCount, &a.GivenCount, a.AnalysedCount)
+	derive(restore, &k.AnalysedAt, &a.AnalysedAt, a.At.Truncate(time.Second))
+	var next time.Time
+	if a.ShouldRetry() {
+		next = a.AnalysedAt.Add(a.Backoff.Delay)
+	}
+	derive(restore, &k.NextRetryTime, &a.NextRetryTime, next)
+	derive(restore, &k.MatchedText, &a.MatchedText, a.MatchedRule)
+	derive(restore, &k.Reason, &a.Reason, decision.Reason(a.MatchedRule))
+	derive(restore, &k.RetryReason, &a.RetryReason, a.Sentence())
+	derive(restore, &k.FirstFailure, &a.FirstFailure, a.AnalysedAt)
+	derive(restore, &k.DeadLetter, &a.DeadLetter, a.deadLetterID())
 }
 
-// Decode returns the record, with an attempt decoded. If that fails the record has the Entry instead.
-func (e *Entry) Decode() (Record, error) {
+// derive sets kept to value unless that is what follows from the rest, or restores value.
+func derive[T comparable](restore bool, kept **T, value *T, follows T) {
+	switch {
+	case restore:
+		*value = *cmp.Or(*kept, &follows)
+	case *value != follows:
+		*kept = value
+	}
+}
+
+// Decode sets the Attempt of an attempt's record.
+func (e *Entry) Decode() error {
 	if e.Kind != AttemptEntry {
-		return Record{Subject: e.Subject, Entry: e}, nil
+		return nil
 	}
 	a := &Attempt{}
 	k := keptAttempt{Attempt: a}
-	if err := json.Unmarshal([]byte(e.Body), &k); err != nil {
-		return Record{Subject: e.Subject, Entry: e}, fmt.Errorf("%w attempt %d: %w", ErrUnreadable, e.Record, err)
+	if err := e.decode(&k); err != nil {
+		return err
 	}
 	a.Record, a.At, a.Decision.Policy, a.Decision.SubjectID = e.Record, e.At, e.Subject.Policy, e.Subject.ID
-	k.restore()
-	return Record{Subject: e.Subject, Attempt: a}, nil
+	if b := k.Backoff; len(b) > 1 {
+		a.Backoff = decision.Backoff{Delay: time.Duration(b[0]), Raw: time.Duration(b[1]), AtMaximum: len(b) > 2}
+	}
+	k.derive(true)
+	e.Attempt = a
+	return nil
 }
 
 // Message is one row of the outbox.

@@ -75,7 +75,7 @@ func (s *sim) checkStep() {
 	}
 	s.seenAt = time.Now()
 	for i := range page {
-		s.seen = page[i].Number()
+		s.seen = page[i].Record
 		s.checkRecord(&page[i])
 	}
 	checked := map[journal.Subject]bool{}
@@ -105,15 +105,15 @@ func (s *sim) audit() {
 	}
 }
 
-func (s *sim) checkRecord(r *journal.Record) {
-	s.expected[said{Kind: events.AuditRecorded, Record: r.Number()}]++
+func (s *sim) checkRecord(r *journal.Entry) {
+	s.expected[said{Kind: events.AuditRecorded, Record: r.Record}]++
 	if r.Attempt != nil {
 		s.checkAttempt(r.Attempt)
 		return
 	}
-	s.clean("record", r.Entry)
-	s.tally.entry(r.Entry)
-	of, err := journal.ReadSent(r.Entry)
+	s.clean("record", r)
+	s.tally.entry(r)
+	of, err := journal.ReadSent(r)
 	if l, left := s.left[of.JobKey]; left && !of.At.Equal(l.recorded) {
 		s.fail("%s went at %s, and is said to have gone at %s", r.Subject.ID, l.recorded, of.At)
 	}
@@ -123,9 +123,9 @@ func (s *sim) checkRecord(r *journal.Record) {
 		s.reported[of.JobKey] = true
 		s.portals[of.Destination].answers()
 	}
-	switch r.Entry.Kind {
+	switch r.Kind {
 	case journal.ReviewEntry, journal.DeliveryEntry:
-		s.checkReview(r.Entry)
+		s.checkReview(r)
 	case journal.OutcomeEntry:
 		s.checkOutcome(r, &of)
 	case journal.BulkEntry:
@@ -138,8 +138,8 @@ func (s *sim) checkRecord(r *journal.Record) {
 			FollowUpAt               time.Time
 			journal.RetryOptions
 		}
-		_ = json.Unmarshal([]byte(r.Entry.Body), &b)
-		d, m := s.letters[b.DeadLetterID], journal.Mark{By: b.By, Text: b.Reason, At: r.Entry.At, Record: r.Number()}
+		_ = json.Unmarshal([]byte(r.Body), &b)
+		d, m := s.letters[b.DeadLetterID], journal.Mark{By: b.By, Text: b.Reason, At: r.At, Record: r.Record}
 		switch b.Note {
 		case journal.Assign:
 			d.Assigned = journal.Assignment{Assignee: b.Assignee, FollowUpAt: b.FollowUpAt, Mark: m}
@@ -151,8 +151,8 @@ func (s *sim) checkRecord(r *journal.Record) {
 		}
 		s.letters[b.DeadLetterID] = d
 	case journal.TeachingEntry:
-		b, _ := journal.BodyOf[journal.TeachingBody](r.Entry)
-		b.Record, b.At = r.Number(), r.Entry.At
+		b, _ := journal.BodyOf[journal.TeachingBody](r)
+		b.Record, b.At = r.Record, r.At
 		if s.taught[r.Subject.ID] = b.Teaching; b.Forgotten {
 			delete(s.taught, r.Subject.ID)
 		}
@@ -165,7 +165,7 @@ func (s *sim) checkRecord(r *journal.Record) {
 
 // checkOutcome: how a process ended is told by the process, as it is; one that gives its claim up waits for no retry and has
 // heard nothing from its portal, and what went well did so after the last failure.
-func (s *sim) checkOutcome(r *journal.Record, of *journal.SentJob) {
+func (s *sim) checkOutcome(r *journal.Entry, of *journal.SentJob) {
 	var b struct {
 		State           journal.State
 		Outcome         string
@@ -174,7 +174,7 @@ func (s *sim) checkOutcome(r *journal.Record, of *journal.SentJob) {
 		At              time.Time
 		Episode         int64
 	}
-	_ = json.Unmarshal([]byte(r.Entry.Body), &b)
+	_ = json.Unmarshal([]byte(r.Body), &b)
 	claim := r.Subject.ID
 	if last := s.last[claim]; last != nil && last.Revision == 0 && b.At.Before(last.AnalysedAt.Add(-clocksApart)) {
 		s.fail("%s recovers by what went well at %s, and failed at %s", claim, b.At.Sub(s.began), last.AnalysedAt.Sub(s.began))
@@ -185,7 +185,7 @@ func (s *sim) checkOutcome(r *journal.Record, of *journal.SentJob) {
 	if b.Outcome != "failure" {
 		return
 	}
-	s.givesUp(claim, b.DeadLetterID, b.ResponsibleTeam, r.Entry)
+	s.givesUp(claim, b.DeadLetterID, b.ResponsibleTeam, r)
 	if of.JobKey != 0 {
 		s.fail("%s is said to have failed, and %s to have answered", claim, of.Destination)
 	}
@@ -331,7 +331,7 @@ func (s *sim) erased(claim string) {
 	}
 	for i := range all {
 		if text, _ := json.Marshal(all[i]); strings.Contains(string(text), `"`+claim+`"`) {
-			s.fail("%s is erased, and record %d names it", claim, all[i].Number())
+			s.fail("%s is erased, and record %d names it", claim, all[i].Record)
 		}
 	}
 	s.audit()

@@ -12,13 +12,13 @@ import (
 	"retry-worker/internal/journal"
 )
 
-func (s *sim) checkDestination(r *journal.Record) {
+func (s *sim) checkDestination(r *journal.Entry) {
 	name := r.Subject.ID
-	b, err := journal.BodyOf[journal.DestinationBody](r.Entry)
+	b, err := journal.BodyOf[journal.DestinationBody](r)
 	w := s.portals[name]
 	if err == nil && b.Command != nil {
 		s.ordered(name, b.Command)
-		w.order = r.Number()
+		w.order = r.Record
 	}
 	if err != nil || b.State == nil {
 		return
@@ -35,7 +35,7 @@ func (s *sim) checkDestination(r *journal.Record) {
 		s.fail("%s was %s and is up, %s waits since %s, and nobody said so", name, b.Went, p.claim, s.waits[p.latest()].since.Sub(s.began))
 	}
 	s.say("%s is %s, its outage since %s; version %d", name, b.State.Phase, b.State.Outage.Since.Sub(s.began), b.Version)
-	s.trail.state(name, r.Entry.At, b.State)
+	s.trail.state(name, r.At, b.State)
 	s.checkOrder(name, b.State)
 	s.checkOutage(name, b.State)
 }

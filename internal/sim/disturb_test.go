@@ -50,8 +50,8 @@ func (s *sim) disturb() {
 			s.say("%s purges %d records: %v", r.name, n, err)
 			kept, _ := s.memory.Records(context.Background(), journal.RecordFilter{Until: from}, 0, 1<<30)
 			for _, k := range kept { // what goes on may be older
-				if err == nil && k.Entry != nil && k.Entry.Kind == journal.RejectionEntry && k.Subject == (journal.Subject{}) {
-					s.fail("%s purges what is older than %s, and record %d of %s is kept", r.name, from, k.Number(), k.Entry.At)
+				if err == nil && k.Kind == journal.RejectionEntry && k.Subject == (journal.Subject{}) {
+					s.fail("%s purges what is older than %s, and record %d of %s is kept", r.name, from, k.Record, k.At)
 				}
 			}
 		})

@@ -180,14 +180,14 @@ func (r *replica) admitted(name string) {
 	}
 }
 
-func (s *sim) checkGate(r *journal.Record) {
-	b, err := journal.BodyOf[journal.GateBody](r.Entry)
+func (s *sim) checkGate(r *journal.Entry) {
+	b, err := journal.BodyOf[journal.GateBody](r)
 	if err != nil {
-		s.fail("record %d: %v", r.Number(), err)
+		s.fail("record %d: %v", r.Record, err)
 		return
 	}
 	s.trail.held(&b)
-	s.tally.gate(r.Subject.ID, &b, r.Entry.At)
+	s.tally.gate(r.Subject.ID, &b, r.At)
 	w := s.portals[b.Destination]
 	if l, left := s.left[b.JobKey]; left && time.Since(l.at) >= departedFor { // nobody knows that any more
 		return
@@ -205,7 +205,7 @@ func (s *sim) checkGate(r *journal.Record) {
 		s.fail("job %d is let go, and the engine was not told that %s is", b.JobKey, p.claim)
 	}
 	if b.Action == journal.GateReleased || b.Action == journal.GateGivenUp {
-		s.left[b.JobKey] = departed{b, time.Now(), r.Entry.At}
+		s.left[b.JobKey] = departed{b, time.Now(), r.At}
 		if j := s.jobs[b.JobKey]; time.Since(b.Since) > clocksApart && s.sometimes("offered as it goes", 1, 10) { // all know that it waits
 			s.offerAgain(j, time.Duration(s.draw("offered when").IntN(500))*time.Millisecond)
 		} else if b.Kind == destination.Pass && !s.steady && !s.anybodyWaits(b.Destination) &&
@@ -234,10 +234,10 @@ func (s *sim) checkGate(r *journal.Record) {
 		if a := s.last[r.Subject.ID]; a != nil && !b.Opens {
 			d.Fingerprint = a.Fingerprint
 		}
-		s.born(r.Subject.ID, r.Number(), r.Entry.At, &d)
+		s.born(r.Subject.ID, r.Record, r.At, &d)
 		s.expect("MaxRetriesExceeded", r.Subject.ID)
 		limit := b.Deadline.IsZero() || !b.Limit.IsZero() && b.Limit.Before(w.sendBy(b.Deadline))
-		early := w.lastChance(&b.HeldJob).Sub(r.Entry.At)
+		early := w.lastChance(&b.HeldJob).Sub(r.At)
 		if !w.hoursChanged() && (early > clocksApart || limit != (b.GiveUp == decision.ReasonTimeLimit)) {
 			s.fail("%s is given up for %s %s before its time", j.claim, b.GiveUp, early)
 		}

@@ -407,9 +407,9 @@ func (s *sim) onTheWay() []journal.BulkRun {
 }
 
 // checkBulk notes what a bulk run does.
-func (s *sim) checkBulk(r *journal.Record) {
+func (s *sim) checkBulk(r *journal.Entry) {
 	var b struct{ BulkRun, State, Hold string }
-	if json.Unmarshal([]byte(r.Entry.Body), &b) != nil {
+	if json.Unmarshal([]byte(r.Body), &b) != nil {
 		return
 	}
 	if r := s.carrier(); b.Hold != "" && r != nil && s.sometimes("killed in a held run", 1, 4) { // the next one goes on

@@ -233,7 +233,7 @@ func (r *replica) hold(name string, held bool) {
 }
 
 // Records implements journal.Archive.
-func (v *store) Records(ctx context.Context, f journal.RecordFilter, after int64, limit int) ([]journal.Record, error) {
+func (v *store) Records(ctx context.Context, f journal.RecordFilter, after int64, limit int) ([]journal.Entry, error) {
 	if v.End().Record <= after {
 		return nil, nil
 	}

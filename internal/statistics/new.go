@@ -23,7 +23,7 @@ const (
 type Store interface {
 	Source
 	Causes(ctx context.Context, f journal.CauseFilter, after *journal.Fingerprint, limit int) ([]journal.Cause, error)
-	Records(ctx context.Context, f journal.RecordFilter, after int64, limit int) ([]journal.Record, error)
+	Records(ctx context.Context, f journal.RecordFilter, after int64, limit int) ([]journal.Entry, error)
 	TellCause(ctx context.Context, c *journal.Cause) (bool, error)
 }
 
@@ -48,7 +48,7 @@ func FindNew(ctx context.Context, s Store, now time.Time) (found []journal.Cause
 			return nil, fmt.Errorf("read the failures of causes that may be new: %w", err)
 		}
 		for i := range page {
-			after = page[i].Number()
+			after = page[i].Record
 			if a := page[i].Attempt; a != nil && a.Revision == 0 && suspects[a.Fingerprint] != nil {
 				suspects[a.Fingerprint].fails(page[i].Subject, a)
 			}

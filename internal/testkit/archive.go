@@ -15,12 +15,12 @@ func (m *Memory) Head(ctx context.Context) (journal.Head, error) {
 }
 
 // Records implements journal.Archive.
-func (m *Memory) Records(ctx context.Context, f journal.RecordFilter, after int64, limit int) ([]journal.Record, error) {
+func (m *Memory) Records(ctx context.Context, f journal.RecordFilter, after int64, limit int) ([]journal.Entry, error) {
 	if err := m.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer m.mu.Unlock()
-	var all []journal.Record
+	var all []journal.Entry
 	until := slices.IndexFunc(m.links, func(l journal.Link) bool { // later records match only if their clock was a day slow
 		return !f.Until.IsZero() && !l.At.Before(f.Until.Add(24*time.Hour))
 	})
@@ -35,11 +35,10 @@ func (m *Memory) Records(ctx context.Context, f journal.RecordFilter, after int6
 		if !passes(&f, &e) {
 			continue
 		}
-		r, err := e.Decode()
-		if err != nil {
+		if err := e.Decode(); err != nil {
 			return nil, err
 		}
-		all = append(all, r)
+		all = append(all, e)
 	}
 	return all, nil
 }

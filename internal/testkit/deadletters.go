@@ -42,8 +42,8 @@ func (m *Memory) DeadLettersOf(ctx context.Context, records []int64) ([]deadlett
 func (m *Memory) item(d *journal.KeyedDeadLetter) deadletter.Item {
 	i := deadletter.Item{DeadLetter: d.DeadLetter, Subject: d.Subject}
 	if at := m.behind(d.DeadLetter.Record - 1); at < len(m.records) && m.records[at].Record == d.DeadLetter.Record {
-		if r, err := m.records[at].Decode(); err == nil && r.Attempt != nil {
-			i.Error, i.Classification, i.MatchedRule = r.Attempt.Error, r.Attempt.Decision.ErrorClassification, r.Attempt.Decision.MatchedRule
+		if e := m.records[at]; e.Decode() == nil && e.Attempt != nil {
+			i.Error, i.Classification, i.MatchedRule = e.Attempt.Error, e.Attempt.Decision.ErrorClassification, e.Attempt.Decision.MatchedRule
 		}
 	}
 	return i

@@ -216,8 +216,8 @@ func (m *Memory) history(l *journal.Lookup) journal.History {
 // attempts returns a subject's attempts, in order.
 func (m *Memory) attempts(s journal.Subject) (all []*journal.Attempt) {
 	for _, e := range m.of(s) {
-		if r, err := e.Decode(); err == nil && r.Attempt != nil {
-			all = append(all, r.Attempt)
+		if err := e.Decode(); err == nil && e.Attempt != nil {
+			all = append(all, e.Attempt)
 		}
 	}
 	return all

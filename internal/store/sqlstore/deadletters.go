@@ -126,11 +126,10 @@ func (s *snapshot) letters(w where, limit int, by string, args ...any) ([]deadle
 		if err := scanDeadLetter(scan, &i.Subject, &i.DeadLetter, &attempt); err != nil || attempt == nil {
 			return err
 		}
-		r, err := (&journal.Entry{Record: i.Record, Kind: journal.AttemptEntry, Subject: i.Subject, Body: *attempt}).Decode()
+		a, err := attemptOf(&journal.Entry{Record: i.Record, Kind: journal.AttemptEntry, Subject: i.Subject, Body: *attempt})
 		if err != nil {
 			return err
 		}
-		a := r.Attempt
 		i.Error, i.Classification, i.MatchedRule = a.Error, a.Decision.ErrorClassification, a.Decision.MatchedRule
 		return nil
 	})

@@ -128,17 +128,16 @@ func runsOf(text string) (runs []journal.Run) {
 // Records implements journal.Archive.
 func (r *Reader) Records(
 	ctx context.Context, f journal.RecordFilter, after int64, limit int,
-) ([]journal.Record, error) {
-	return reading(ctx, r, "read the audit's records", func(s *snapshot) (all []journal.Record, err error) {
+) ([]journal.Entry, error) {
+	return reading(ctx, r, "read the audit's records", func(s *snapshot) (all []journal.Entry, err error) {
 		w, possible, err := s.filter(&f, after)
 		if err != nil || !possible {
 			return nil, err
 		}
-		records, err := s.entries(w.String()+" ORDER BY r.record LIMIT ?", append(w.args, max(limit, 0))...)
-		for i := range records {
-			d, failed := records[i].Decode()
-			if all = append(all, d); failed != nil {
-				return all, failed
+		all, err = s.entries(w.String()+" ORDER BY r.record LIMIT ?", append(w.args, max(limit, 0))...)
+		for i := range all {
+			if failed := all[i].Decode(); failed != nil {
+				return all[:i+1], failed
 			}
 		}
 		return all, err

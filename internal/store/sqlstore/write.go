@@ -105,7 +105,7 @@ func (w *writer) recall(lookups []journal.Lookup) ([]journal.History, error) {
 		h.Key, last.Subject = key, lookups[n].Subject
 		h.SubjectState, err = readState(state)
 		if err == nil && last.Record != 0 {
-			h.Last, err = attempt(&last)
+			h.Last, err = attemptOf(&last)
 		}
 		if h.Last != nil && h.Last.Identity == lookups[n].Identity {
 			h.Same = h.Last
@@ -123,9 +123,9 @@ func (w *writer) recall(lookups []journal.Lookup) ([]journal.History, error) {
 	return histories, err
 }
 
-func attempt(e *journal.Entry) (*journal.Attempt, error) {
-	d, err := e.Decode()
-	return d.Attempt, err
+func attemptOf(e *journal.Entry) (*journal.Attempt, error) {
+	err := e.Decode()
+	return e.Attempt, err
 }
 
 func readState(body string) (s journal.SubjectState, err error) {
@@ -163,7 +163,7 @@ func (w *writer) recallMore(l *journal.Lookup, h *journal.History) (err error) {
 		found, err := w.one("SELECT record, at, body FROM records WHERE subject = ? AND kind = 'attempt' AND body ->> "+
 			"'id' = ? ORDER BY record DESC LIMIT 1", []any{h.Key, l.Identity.Kept()}, &same.Record, milli{&same.At}, &same.Body)
 		if found {
-			h.Same, err = attempt(&same)
+			h.Same, err = attemptOf(&same)
 		}
 		if err != nil {
 			return err

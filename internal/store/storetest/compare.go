@@ -131,11 +131,11 @@ func (o *oracle) compareRecords(ctx context.Context, r *rapid.T) {
 		after := rapid.Int64Range(-1, o.memory.End().Record).Draw(r, "after")
 		limit := rapid.IntRange(1, 9).Draw(r, "limit")
 		for range 3 {
-			some := same(o, r, "the records", func(s ports) ([]journal.Record, error) { return s.Records(ctx, f, after, limit) })
+			some := same(o, r, "the records", func(s ports) ([]journal.Entry, error) { return s.Records(ctx, f, after, limit) })
 			if len(some) < limit {
 				break
 			}
-			after = some[limit-1].Number()
+			after = some[limit-1].Record
 		}
 	}
 }

@@ -330,8 +330,8 @@ func testPurgeCut(t *testing.T, s Store) {
 	}
 	records, err := s.Records(t.Context(), journal.RecordFilter{}, 0, 99)
 	testkit.Must(t, err)
-	if len(records) != 9 || records[0].Number() != 16 {
-		t.Errorf("%d records are left, from %d on", len(records), records[0].Number())
+	if len(records) != 9 || records[0].Record != 16 {
+		t.Errorf("%d records are left, from %d on", len(records), records[0].Record)
 	}
 }
 

@@ -36,7 +36,7 @@ func testGrown(t *testing.T, s Store) {
 			if len(all) == 0 {
 				return 0
 			}
-			return all[0].Number()
+			return all[0].Record
 		}
 	}
 	const wanted = (links-3)*records + 1

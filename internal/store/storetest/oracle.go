@@ -64,7 +64,7 @@ type oracle struct {
 
 // tellAll publishes every record.
 func tellAll(h *journal.Happening) []journal.Message {
-	return []journal.Message{{ID: fmt.Sprint(h.Number()), Queue: "told", Key: h.Subject.ID,
+	return []journal.Message{{ID: fmt.Sprint(h.Record), Queue: "told", Key: h.Subject.ID,
 		Type: h.Subject.Tenant, Body: "{}", At: at(0)}}
 }
 

@@ -78,7 +78,7 @@ func New(o Options) (_ *App, err error) {
 		s.Notify.Webhooks.Dial = o.Dial
 	}
 	a := &App{settings: s, version: o.Build.Version, holder: s.WorkerName + " " + uuid.NewString(), log: log, clock: o.Clock,
-		metrics: metrics.New(o.Build), health: health{now: o.Clock.Now}}
+		metrics: metrics.New(o.Build)}
 	a.warnOfSettings()
 	if err = a.openCatalogue(); err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func (a *App) openStore(ctx context.Context) error {
 // showJournal shows probes and people why the journal cannot be written; empty if it can.
 func (a *App) showJournal(reason string) {
 	a.metrics.Readiness.NotReady(metrics.AboutJournal, reason)
-	a.health.set(&a.health.shown.Journal, reason == "")
+	a.health.update(func(h *console.Health) { h.Journal.Set(reason == "", a.clock.Now()) })
 }
 
 // canWait reports whether the journal may open later: its database server may be down. A file's problem needs a person.

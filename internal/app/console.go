@@ -7,7 +7,6 @@ import (
 	"retry-worker/internal/access"
 	"retry-worker/internal/api"
 	"retry-worker/internal/console"
-	"retry-worker/internal/metrics"
 	"retry-worker/internal/web"
 )
 
@@ -37,47 +36,25 @@ func (a *App) openConsole(open web.Opener) (err error) {
 
 // health is the service's state as the pages show it. It is safe for concurrent use.
 type health struct {
-	now   func() time.Time
 	mu    sync.Mutex
 	shown console.Health
 }
 
-// set records the state of a signal. Its time changes only with the state.
-func (h *health) set(s *console.Signal, up bool) {
+func (h *health) update(change func(*console.Health)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if s.Since.IsZero() || s.Up != up {
-		*s = console.Signal{Up: up, Since: h.now()}
-	}
+	change(&h.shown)
 }
 
-// reject records why the policies file is refused; nil if it is in force.
-func (h *health) reject(err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.shown.Rejection = err
-}
-
-// figures records what was read for the metrics.
-func (h *health) figures(f *metrics.Figures) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.shown.Notices, h.shown.KPIs, h.shown.Backlog = f.Notices, f.KPIs, f.Pending
-}
-
-// snapshot returns what the pages show.
-func (h *health) snapshot() console.Health {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.shown
+func (h *health) snapshot() (shown console.Health) {
+	h.update(func(now *console.Health) { shown = *now })
+	return shown
 }
 
 // engineUp returns since when the engine answers this process; zero if it does not.
 func (h *health) engineUp() time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.shown.Engine.Up {
-		return time.Time{}
+	if engine := h.snapshot().Engine; engine.Up {
+		return engine.Since
 	}
-	return h.shown.Engine.Since
+	return time.Time{}
 }

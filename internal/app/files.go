@@ -9,6 +9,7 @@ import (
 	"retry-worker/internal/access"
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/config"
+	"retry-worker/internal/console"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/notify"
@@ -16,28 +17,29 @@ import (
 	"retry-worker/internal/web"
 )
 
-// watchedFile is a file that a setting names, and whose changes are taken up. A wrong file is refused at the start.
-// Later it changes nothing, and log, /readyz and a gauge say so until it is right.
-type watchedFile struct{ about, name, setting string }
-
-// watch takes up the changes of a file while the service runs; w and err are as it was opened. told, unless it is nil,
-// is called as by smallfile.Watcher.Run.
+// watch takes up the changes of the file that a setting names; w and err are as it was opened. A wrong file is refused at
+// the start. Later it changes nothing, and log, /readyz and the gauge about it say so until it is right. told, unless it
+// is nil, is called as by smallfile.Watcher.Run.
 func watch[T any](
-	a *App, f watchedFile, w *smallfile.Watcher[T], err error, told func(*T, error),
+	a *App, about, name, setting string, w *smallfile.Watcher[T], err error, told func(*T, error),
 ) (current func() *T, _ error) {
 	if err != nil {
-		return nil, problemsWith(f.setting, err)
+		var problems config.Problems
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			problems = append(problems, setting+": "+line)
+		}
+		return nil, problems
 	}
 	a.watches = append(a.watches, func(ends, _ context.Context) {
 		w.Run(ends, func(next *T, err error) {
 			if err != nil {
 				lines := strings.Split(err.Error(), "\n")
-				a.metrics.Readiness.Note(f.about, f.about+" rejected: "+strings.Join(lines, "; ")+"; the one before stays in force")
-				a.log.Error(f.name+" has changed and is refused; the one before stays in force",
-					zap.String("event", f.about+"_rejected"), zap.Strings("problems", lines))
+				a.metrics.Readiness.Note(about, about+" rejected: "+strings.Join(lines, "; ")+"; the one before stays in force")
+				a.log.Error(name+" has changed and is refused; the one before stays in force",
+					zap.String("event", about+"_rejected"), zap.Strings("problems", lines))
 			} else {
-				a.metrics.Readiness.Note(f.about, "")
-				a.log.Info(f.name+" has changed and is in force", zap.String("event", f.about+"_changed"))
+				a.metrics.Readiness.Note(about, "")
+				a.log.Info(name+" has changed and is in force", zap.String("event", about+"_changed"))
 			}
 			if told != nil {
 				told(next, err)
@@ -47,22 +49,15 @@ func watch[T any](
 	return w.Current, nil
 }
 
-// problemsWith returns a file's problems as those of the setting that names it.
-func problemsWith(setting string, err error) (all config.Problems) {
-	for line := range strings.SplitSeq(err.Error(), "\n") {
-		all = append(all, setting+": "+line)
-	}
-	return all
-}
-
 // openCatalogue reads the policies file, or takes the built-in catalogue if there is none.
 func (a *App) openCatalogue() (err error) {
 	a.catalogue = catalogue.Default
 	if path := a.settings.PoliciesFile; path != "" {
 		w, wrong := catalogue.Open(path)
-		a.catalogue, err = watch(a, watchedFile{metrics.AboutCatalogue, "the policies file", "RETRY_WORKER_POLICIES_FILE"},
-			w, wrong, func(next *catalogue.Catalogue, err error) {
-				if a.health.reject(err); err == nil {
+		a.catalogue, err = watch(a, metrics.AboutCatalogue, "the policies file", "RETRY_WORKER_POLICIES_FILE", w, wrong,
+			func(next *catalogue.Catalogue, err error) {
+				a.health.update(func(h *console.Health) { h.Rejection = err })
+				if err == nil {
 					a.takeCatalogue(next)
 					a.logCatalogue(next)
 				}
@@ -91,6 +86,10 @@ func (a *App) takeCatalogue(c *catalogue.Catalogue) {
 func (a *App) logCatalogue(c *catalogue.Catalogue) {
 	a.log.Info("policy catalogue in force", zap.String("catalogue", c.Version), zap.String("source", c.Source),
 		zap.Strings("policies", c.Policies.Names()))
+	if teams := c.Untold(); len(teams) > 0 {
+		a.log.Warn("nobody is told of the dead letters of some teams: give them an address in the policies file",
+			zap.String("event", "nobody_told"), zap.Any("teams", teams))
+	}
 	for _, line := range notify.Problems(c, a.settings.Notify.SMTP != nil) {
 		a.log.Warn("a team cannot be told of its dead letters: "+line, zap.String("event", "notice_problem"))
 	}
@@ -105,7 +104,7 @@ func (a *App) openTokens() (current func() *access.Tokens, err error) {
 		return nil, nil
 	}
 	w, err := access.Open(a.settings.AuthTokensFile)
-	return watch(a, watchedFile{metrics.AboutTokens, "the tokens file", "RETRY_WORKER_AUTH_TOKENS_FILE"}, w, err, nil)
+	return watch(a, metrics.AboutTokens, "the tokens file", "RETRY_WORKER_AUTH_TOKENS_FILE", w, err, nil)
 }
 
 // openCertificate reads the console's certificate; nil without TLS.
@@ -115,6 +114,5 @@ func (a *App) openCertificate() (web.Certificate, error) {
 		return nil, nil
 	}
 	w, err := web.OpenCertificate(s.TLSCertFile, s.TLSKeyFile)
-	return watch(a, watchedFile{metrics.AboutCertificate, "the console's certificate", "RETRY_WORKER_TLS_CERT_FILE"},
-		w, err, nil)
+	return watch(a, metrics.AboutCertificate, "the console's certificate", "RETRY_WORKER_TLS_CERT_FILE", w, err, nil)
 }

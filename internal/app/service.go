@@ -75,7 +75,14 @@ func (a *App) newService() *service {
 	s.wakes = append(s.wakes, s.reviews.Wake)
 	s.addNotices()
 	if a.sink != nil {
-		s.wakes = append(s.wakes, s.relay(events.Queue, s.published, a.sink).Wake)
+		published := func(ctx context.Context, sequences []int64) error {
+			err := s.memory.Published(ctx, sequences)
+			if err == nil {
+				s.metrics.Add("retry_worker_outbox_published_total", float64(len(sequences)))
+			}
+			return err
+		}
+		s.wakes = append(s.wakes, s.relay(events.Queue, published, a.sink).Wake)
 	}
 	return s
 }
@@ -86,13 +93,9 @@ func (s *service) relay(queue string, published func(context.Context, []int64) e
 	return r
 }
 
-// published removes events that were sent.
-func (s *service) published(ctx context.Context, sequences []int64) error {
-	err := s.memory.Published(ctx, sequences)
-	if err == nil {
-		s.metrics.Add("retry_worker_outbox_published_total", float64(len(sequences)))
-	}
-	return err
+// led returns work that is done while this replica has the lease.
+func (s *service) led(lease string, work func(stop, hard context.Context)) func(stop, hard context.Context) {
+	return func(stop, hard context.Context) { outbox.Lead(stop, hard, s.store, lease, s.holder, work) }
 }
 
 // addNotices adds the notices to teams about their dead letters.
@@ -107,9 +110,7 @@ func (s *service) addNotices() {
 		Destinations: s.gates.Destinations, Learner: s.learner, Made: relay.Wake, Log: s.log,
 	})
 	s.wakes = append(s.wakes, gatherer.Wake)
-	s.carriers = append(s.carriers, func(ends, hard context.Context) {
-		outbox.Lead(ends, hard, s.store, gatherLease, s.holder, gatherer.Run)
-	})
+	s.carriers = append(s.carriers, s.led(gatherLease, gatherer.Run))
 }
 
 // Senders returns the senders of notices that the settings configure.
@@ -142,55 +143,48 @@ func (s *service) committed(records []journal.Happening, took time.Duration) {
 	s.gates.Recorded(records)
 }
 
-// run takes and answers jobs until stop ends.
+// run opens what people decide by, and takes and answers jobs until stop ends. What it does beside ends after that, and
+// the journal last, so that all that has begun is recorded.
 func (s *service) run(stop, hard context.Context) {
-	defer background(hard, s.memory.Run)() // stops last, so that all that has begun is recorded
-	for _, carry := range s.carriers {
-		defer background(hard, carry)()
+	defer background(hard, s.memory.Run)()
+	for _, beside := range append(s.carriers, s.upkeep) {
+		defer background(hard, beside)()
 	}
-	defer background(hard, s.upkeep)()
-	decide := s.open()
-	bulk := deadletter.NewRunner(s.store, decide.Decide, s.memory, s.clock, s.health.engineUp, s.log)
-	var working sync.WaitGroup
-	defer working.Wait()
-	working.Go(func() { outbox.Lead(stop, hard, s.store, deadletter.BulkLease, s.holder, bulk.Run) })
-	working.Go(func() { decide.RunLater(stop, s.store, s.log) })
-	s.takeJobs(stop, hard, &working)
-}
-
-// open opens the API for decisions on dead letters, alone or in bulk, and on destinations. Bulk runs use the returned
-// service too.
-func (s *service) open() *deadletter.Service {
 	decide := deadletter.New(s.store, s.memory, s.policies, s.clock.Now, s.health.engineUp)
 	people := guard.New(guard.Services{DeadLetters: decide, Gates: s.gates, Journal: s.memory, Store: s.store,
 		Accounts: s.api.Accounts, Log: s.log})
 	s.api.Open(api.Journal{Reader: s.store, Guard: people, Sessions: s.store})
 	s.pages.Open(s.store, people)
-	return decide
-}
-
-// takeJobs takes jobs until stop ends. Reviews and gates have places of their own, so that waiting for people or for a
-// portal blocks no other jobs.
-func (s *service) takeJobs(stop, hard context.Context, working *sync.WaitGroup) {
+	bulk := deadletter.NewRunner(s.store, decide.Decide, s.memory, s.clock, s.health.engineUp, s.log)
 	c := worker.Config{Name: s.settings.WorkerName, PollTimeout: pollTimeout, Await: s.memory.Await,
 		TenantIDs: s.settings.TenantIDs, JobTimeout: s.settings.JobTimeout, MaxJobsActive: s.settings.MaxJobsActive,
 		Concurrency: s.settings.Concurrency}
 	if s.tracing != nil {
 		c.Tracer = s.tracing.Tracer("retry-worker")
 	}
-	others := []string{worker.AnalyzeRetry, worker.RetrySubmissionBackoff, worker.RecordRetryOutcome}
-	for _, jobType := range append(others, worker.RetryReview, worker.SubmissionGate) {
-		s.metrics.StartJobType(jobType)
+	// Reviews and gates have places of their own, so that waiting for people or for a portal blocks no other jobs.
+	jobs := func(types ...string) *worker.Worker {
+		for _, jobType := range types {
+			s.metrics.StartJobType(jobType)
+		}
+		return s.jobs.Worker(c, types...)
 	}
-	working.Go(func() { s.jobs.Worker(c, worker.RetryReview).Run(stop, hard) })
-	working.Go(func() {
-		defer background(hard, func(ends, _ context.Context) { s.gates.Run(ends) })()
-		defer background(hard, func(ends, hard context.Context) { // all held claims, while this replica has the lease
-			outbox.Lead(ends, hard, s.store, gate.Lease, s.holder, s.gates.Lead)
-		})()
-		s.jobs.Worker(c, worker.SubmissionGate).Run(stop, hard)
-	})
-	s.jobs.Worker(c, others...).Run(stop, hard)
+	gated := jobs(worker.SubmissionGate)
+	var working sync.WaitGroup
+	for _, work := range []func(stop, hard context.Context){
+		s.led(deadletter.BulkLease, bulk.Run),
+		func(stop, _ context.Context) { decide.RunLater(stop, s.store, s.log) },
+		jobs(worker.AnalyzeRetry, worker.RetrySubmissionBackoff, worker.RecordRetryOutcome).Run,
+		jobs(worker.RetryReview).Run,
+		func(stop, hard context.Context) {
+			defer background(hard, func(ends, _ context.Context) { s.gates.Run(ends) })()
+			defer background(hard, s.led(gate.Lease, s.gates.Lead))() // for all held claims
+			gated.Run(stop, hard)
+		},
+	} {
+		working.Go(func() { work(stop, hard) })
+	}
+	working.Wait()
 }
 
 // workerHooks returns the metrics' hooks, which also show whether the engine answers.
@@ -199,7 +193,7 @@ func (a *App) workerHooks() worker.Hooks {
 	count := hooks.EngineUp
 	hooks.EngineUp = func(up bool) {
 		count(up)
-		a.health.set(&a.health.shown.Engine, up)
+		a.health.update(func(h *console.Health) { h.Engine.Set(up, a.clock.Now()) })
 		if up { // a later loss raises an alert, but the service stays ready
 			a.metrics.Readiness.Note(metrics.AboutEngine, "engine: "+a.settings.Engine.String())
 			a.metrics.Readiness.Ready(metrics.AboutEngine)
@@ -230,8 +224,7 @@ const (
 	// headPause is the time between two log lines of the ledger's head. A truncated or rewritten ledger contradicts
 	// each of them.
 	headPause = time.Hour
-	// purgePause is the time between two purges, and between two log lines of the teams that are not notified;
-	// purgeAgain the one after a purge that was refused.
+	// purgePause is the time between two purges, purgeAgain the one after a purge that was refused.
 	purgePause = 24 * time.Hour
 	purgeAgain = time.Hour
 	// upkeepTime bounds one reading, purgeTime one purge.
@@ -261,18 +254,12 @@ func (s *service) upkeep(ctx, _ context.Context) {
 	running.Wait()
 }
 
-// learn updates the learner and looks for new causes. If reading fails, the last state holds; retry_worker_journal_up
-// shows it.
+// learn updates the learner, and counts and logs causes that are new or back, of which their teams are then notified
+// (R34). If reading fails, the last state holds; retry_worker_journal_up shows it.
 func (s *service) learn(ctx context.Context) time.Duration {
 	if err := s.learner.Refresh(ctx, s.clock.Now()); err != nil && ctx.Err() == nil {
 		s.log.Debug("outcomes could not be read; decisions go by what was learnt before", zap.Error(err))
 	}
-	s.findNew(ctx)
-	return learnPause
-}
-
-// findNew counts and logs causes that are new or back, of which their teams are then notified (R34).
-func (s *service) findNew(ctx context.Context) {
 	found, err := statistics.FindNew(ctx, s.store, s.clock.Now())
 	if err != nil && ctx.Err() == nil {
 		s.log.Debug("causes that may be new could not be looked at; they are with the next reading", zap.Error(err))
@@ -283,19 +270,18 @@ func (s *service) findNew(ctx context.Context) {
 		s.log.Warn("a cause is new, or back", zap.String("event", "new_cause"), zap.String("policy", c.Policy),
 			zap.String("cause", c.ID), zap.String("reason", string(c.Reason)), zap.Int64("failures", c.News.Failures))
 	}
+	return learnPause
 }
 
-// showFigures reads the figures that are the same in every replica, and has scrapes show them. If reading fails, the
-// last value stays; retry_worker_journal_up shows it.
+// showFigures reads the figures that are the same in every replica, and has scrapes and pages show them. Where reading
+// fails, the last value stays; retry_worker_journal_up shows it.
 func (s *service) showFigures(ctx context.Context) time.Duration {
 	f := &s.figures
 	f.Read, f.Policies = s.clock.Now(), s.policies().Names()
 	if sums, err := s.store.Sums(ctx, statistics.FirstSlot(f.Read)); err == nil { // a tenth of a second
 		f.KPIs = statistics.All(sums, f.Policies, f.Read)
 	}
-	if counts, err := s.store.DeadLetterCounts(ctx, journal.DeadLetterFilter{State: deadletter.AllStates}); err == nil {
-		f.DeadLetters = counts
-	}
+	keep(&f.DeadLetters)(s.store.DeadLetterCounts(ctx, journal.DeadLetterFilter{State: deadletter.AllStates}))
 	if f.Due == nil {
 		f.Due = map[string][]deadletter.Count{}
 	}
@@ -305,21 +291,24 @@ func (s *service) showFigures(ctx context.Context) time.Duration {
 			f.Due[within] = due
 		}
 	}
-	if pending, err := s.store.Backlog(ctx); err == nil {
-		f.Pending = pending
-	}
-	if waiting, err := s.notices.Waiting(ctx, s.store); err == nil {
-		f.Notices = waiting
-	}
-	s.health.figures(f)
-	if destinations, err := s.gates.Destinations(); err == nil {
-		f.Destinations = destinations
-		for i := range destinations {
-			destinations[i].Name = s.destinationLabel(destinations[i].Name)
-		}
+	keep(&f.Pending)(s.store.Backlog(ctx))
+	keep(&f.Notices)(s.notices.Waiting(ctx, s.store))
+	s.health.update(func(h *console.Health) { h.Notices, h.KPIs, h.Backlog = f.Notices, f.KPIs, f.Pending })
+	keep(&f.Destinations)(s.gates.Destinations())
+	for i := range f.Destinations {
+		f.Destinations[i].Name = s.destinationLabel(f.Destinations[i].Name)
 	}
 	s.metrics.Show(f)
 	return gaugePause
+}
+
+// keep returns a function that keeps what was read, unless reading failed.
+func keep[T any](in *T) func(read T, err error) {
+	return func(read T, err error) {
+		if err == nil {
+			*in = read
+		}
+	}
 }
 
 func (s *service) logHead(ctx context.Context) time.Duration {
@@ -333,17 +322,8 @@ func (s *service) logHead(ctx context.Context) time.Duration {
 	return headPause
 }
 
-// logUntold logs the teams that are not notified of their dead letters.
-func (s *service) logUntold() {
-	if teams := s.catalogue().Untold(); len(teams) > 0 {
-		s.log.Warn("nobody is told of the dead letters of some teams: give them an address in the policies file",
-			zap.String("event", "nobody_told"), zap.Any("teams", teams))
-	}
-}
-
 // purge deletes records older than RETENTION, unless that is refused until the clock is right or a person confirms it.
 func (s *service) purge(ctx context.Context) time.Duration {
-	s.logUntold()
 	if s.settings.Retention <= 0 {
 		return purgePause // no retention is set
 	}

@@ -246,6 +246,13 @@ type Signal struct {
 	Since time.Time
 }
 
+// Set records the state now. Since changes only with the state.
+func (s *Signal) Set(up bool, now time.Time) {
+	if s.Since.IsZero() || s.Up != up {
+		*s = Signal{up, now}
+	}
+}
+
 // State returns unknown, up or down.
 func (s Signal) State() string {
 	switch {

@@ -21,13 +21,13 @@ import (
 	"retry-worker/internal/text"
 )
 
-// send sends a request with a command's flags and arguments, and prints the answer.
-func (c *cli) send(cmd *command, op operation, args []string) error {
-	r := op.read(cmd, args)
-	if cmd.columns != "" {
-		return c.list(cmd.Context(), r, cmd.columns)
+// send sends a request with the command's flags and with arguments, and prints the answer.
+func (c *cli) send(ctx context.Context, op operation, args []string) error {
+	r := op.read(c.command.Flags(), args)
+	if c.command.columns != "" {
+		return c.list(ctx, r, c.command.columns)
 	}
-	answer, err := c.ask(cmd.Context(), r)
+	answer, err := c.ask(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -76,8 +76,8 @@ func (c *cli) list(ctx context.Context, r *request, columns string) error {
 		case first && !more:
 			fmt.Fprintln(c.out, "Nothing was found.")
 		}
-		if err != nil || !more || !c.pages.All || c.out.err != nil { // stop if nothing more can be written
-			if more && !c.pages.All && !c.json() {
+		if err != nil || !more || !c.All || c.out.err != nil { // stop if nothing more can be written
+			if more && !c.All && !c.json() {
 				fmt.Fprintln(c.out, "\nMore follow: --all lists them all.")
 			}
 			return err
@@ -99,14 +99,9 @@ func instantOf(flag, text string) (time.Time, error) {
 	return t, nil
 }
 
-type apiFlags struct {
-	*serverFlags
-	Data string `short:"d"`
-}
-
 // request sends any request to the API.
-func (c *cli) request(cmd *command, f *apiFlags, args []string) error {
-	method, path, body := args[0], args[1], f.Data
+func (c *cli) request(ctx context.Context, args []string) error {
+	method, path, body := args[0], args[1], c.Data
 	r := &request{operation: operation{&api.Operation{Method: strings.ToUpper(method)}}, path: path}
 	switch {
 	case !slices.Contains([]string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete}, r.Method):
@@ -118,7 +113,7 @@ func (c *cli) request(cmd *command, f *apiFlags, args []string) error {
 	case body != "":
 		return &usageError{errors.New("--data is given, but GET takes no body; put parameters behind a ? in PATH")}
 	}
-	answer, err := c.ask(cmd.Context(), r)
+	answer, err := c.ask(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -136,47 +131,37 @@ func (c *cli) request(cmd *command, f *apiFlags, args []string) error {
 // planning is the request of a bulk run's plan.
 const planning = "POST /bulk-runs/plan"
 
-type manyFlags struct {
-	Filter []string
-	Yes    bool
-}
-
 // decideMany decides on one dead letter, or on all that --filter chooses.
-func (c *cli) decideMany(cmd *command, f *manyFlags, args []string) error {
-	changed := cmd.Flags().Changed
+func (c *cli) decideMany(ctx context.Context, args []string) error {
+	changed := c.command.Flags().Changed
 	switch many := changed("filter"); {
-	case !many && (f.Yes || changed("per-minute")):
+	case !many && (c.Yes || changed("per-minute")):
 		return wrongUse(errors.New("--yes or --per-minute is given, expected them with --filter only"))
 	case many && (len(args) > 0 || changed("deadline") || changed("protocol-number")):
 		return wrongUse(errors.New("--filter and an id, --deadline or --protocol-number are given, expected many without " +
 			"them, or one without --filter"))
 	case !many && len(args) != 1:
 		return wrongUse(fmt.Errorf("nothing is chosen, expected the id of one dead letter, or --filter key=value for many "+
-			"(--filter all for every open one); `%s --help` says more", cmd.CommandPath()))
+			"(--filter all for every open one); `%s --help` says more", c.command.CommandPath()))
 	case many:
-		return c.bulk(cmd, f)
+		return c.bulk(ctx)
 	}
-	return c.send(cmd, cmd.op, args)
-}
-
-type assignFlags struct {
-	Nobody bool
-	Of     string
+	return c.send(ctx, c.command.op, args)
 }
 
 // assign assigns one dead letter, or all of somebody's.
-func (c *cli) assign(cmd *command, f *assignFlags, args []string) error {
-	to, many := cmd.Flags().Changed("to"), f.Of != ""
+func (c *cli) assign(ctx context.Context, args []string) error {
+	to, many := c.command.Flags().Changed("to"), c.Of != ""
 	switch {
-	case len(args) > 1 || (len(args) == 1) == many || f.Nobody && to || many && !f.Nobody && !to:
+	case len(args) > 1 || (len(args) == 1) == many || c.Nobody && to || many && !c.Nobody && !to:
 		return wrongUse(errors.New("expected the id of one dead letter, or --of NAME for all that somebody has, with --to or " +
 			"--nobody"))
-	case !f.Nobody && !to:
-		_ = cmd.Flags().Set("to", deadletter.Me) // cannot fail for a text
+	case !c.Nobody && !to:
+		_ = c.command.Flags().Set("to", deadletter.Me) // cannot fail for a text
 	case many:
-		return c.send(cmd, operationOf("PUT /assignees/{name}"), []string{f.Of})
+		return c.send(ctx, operationOf("PUT /assignees/{name}"), []string{c.Of})
 	}
-	return c.send(cmd, cmd.op, args)
+	return c.send(ctx, c.command.op, args)
 }
 
 // parseFilter returns the filters of --filter in the API's form.
@@ -199,14 +184,14 @@ func parseFilter(given []string) (map[string]string, error) {
 }
 
 // bulk shows what a bulk run would do; with --yes it starts the run.
-func (c *cli) bulk(cmd *command, f *manyFlags) error {
-	filter, err := parseFilter(f.Filter)
+func (c *cli) bulk(ctx context.Context) error {
+	filter, err := parseFilter(c.Filter)
 	if err != nil {
 		return err
 	}
-	_, command := operationOf(planning).given(cmd)
-	command["action"], command["filter"] = cmd.Name(), filter
-	text, err := c.post(cmd.Context(), "/bulk-runs/plan", command)
+	_, command := operationOf(planning).given(c.command.Flags())
+	command["action"], command["filter"] = c.command.Name(), filter
+	text, err := c.post(ctx, "/bulk-runs/plan", command)
 	if err != nil {
 		return err
 	}
@@ -214,21 +199,21 @@ func (c *cli) bulk(cmd *command, f *manyFlags) error {
 	if err := json.Unmarshal(text, &plan); err != nil {
 		return c.client.Foreign(err)
 	}
-	command["reason"], command["token"] = cmd.Flags().Lookup("reason").Value.String(), plan.Token
+	command["reason"], command["token"] = c.command.Flags().Lookup("reason").Value.String(), plan.Token
 	command["filter"] = plan.Filter // has an instant where an age was given
 	err = c.printPlan(&plan, text)
 	switch {
 	case err != nil:
 		return err
-	case !f.Yes && !c.json():
+	case !c.Yes && !c.json():
 		fmt.Fprintln(c.out, "\nThis is a plan: --yes with a --reason carries it out.")
 		return nil
-	case !f.Yes:
+	case !c.Yes:
 		return nil
 	case plan.Ready == 0:
 		return fmt.Errorf("nothing was started: of %d open dead letters that fit, none can be decided", plan.Total)
 	}
-	if text, err = c.post(cmd.Context(), "/bulk-runs", command); err != nil {
+	if text, err = c.post(ctx, "/bulk-runs", command); err != nil {
 		return err
 	}
 	if !c.json() {
@@ -263,29 +248,25 @@ const (
 	tokenVariable = "RETRY_WORKER_TOKEN"
 )
 
-// serverFlags say where the API is, and with which token to call it.
-type serverFlags struct{ Server, TokenFile, CaFile string }
-
 // api returns the client for the server that flags and environment name. It is made once. Its errors are usage errors.
 func (c *cli) api() (*api.Client, error) {
 	if c.client != nil {
 		return c.client, nil
 	}
-	f := &c.server
 	settings, err := config.Load("RETRY_WORKER_HTTP_ADDR")
 	if err != nil {
 		return nil, &usageError{err}
 	}
-	base, wrongServer := baseOf(cmp.Or(f.Server, settings.HTTPAddr), settings.TLSCertFile != "" && f.Server == "")
+	base, wrongServer := baseOf(cmp.Or(c.Server, settings.HTTPAddr), settings.TLSCertFile != "" && c.Server == "")
 	source, token, noToken := tokenVariable, settings.Token, error(nil)
-	if f.TokenFile != "" {
-		source = "--token-file " + f.TokenFile
-		token, noToken = readToken(f.TokenFile)
+	if c.TokenFile != "" {
+		source = "--token-file " + c.TokenFile
+		token, noToken = readToken(c.TokenFile)
 	}
 	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		noToken = fmt.Errorf("%s holds no token (not shown), expected one as `retry-worker token new` prints it", source)
 	}
-	roots, noRoots := smallfile.Authorities("--ca-file", f.CaFile)
+	roots, noRoots := smallfile.Authorities("--ca-file", c.CaFile)
 	client := &api.Client{Base: base, Token: token, Flag: "server", TokenFrom: tokenVariable + " or --token-file",
 		// No proxy: the environment's is for other hosts. No redirections: the token is for this server alone.
 		Client: http.Client{

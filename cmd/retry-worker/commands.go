@@ -14,16 +14,17 @@ import (
 	"sync"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"retry-worker/internal/api"
 	"retry-worker/internal/decision"
-	"retry-worker/internal/journal"
 	"retry-worker/internal/text"
 )
 
 // commandsText describes every command, and first of all the program: a heading with its path, its arguments and the
-// request of the API that it sends; its summary, unless that is the request's, and further paragraphs; its flags; after
-// a colon the columns of its table; and indented examples.
+// request of the API that it sends; its summary, unless that is the request's, and further paragraphs; its flags besides
+// the request's, with their defaults (those that say nothing are described for the program); after a colon the columns
+// of its table; and indented examples.
 //
 //go:embed commands.txt
 var commandsText string
@@ -31,11 +32,11 @@ var commandsText string
 // A command is one of commands.txt.
 type command struct {
 	*cobra.Command
-	path    string            // such as audit export
-	op      operation         // of the API; without an Operation if it sends none, or does more than send it
-	columns string            // of a list's table; paths within an item
-	usages  map[string]string // of flags
-	program *command          // has the usages of flags that several commands have
+	path     string            // such as audit export
+	op       operation         // of the API; without an Operation if it sends none, or does more than send it
+	columns  string            // of a list's table; paths within an item
+	usages   map[string]string // of flags; empty where the program's entry has them
+	defaults map[string]string // of flags
 }
 
 // entryOf returns the command that an entry of commands.txt describes.
@@ -47,15 +48,19 @@ func entryOf(entry string) *command {
 	if named == 0 {
 		named = len(words)
 	}
-	cmd := &command{path: strings.Join(words[:named], " "), usages: map[string]string{},
+	cmd := &command{path: strings.Join(words[:named], " "), usages: map[string]string{}, defaults: map[string]string{},
 		Command: &cobra.Command{Use: strings.Join(words[named-1:], " "), Args: takes(len(words) - named)}}
+	if sends {
+		cmd.usages = map[string]string{"server": "", "token-file": "", "ca-file": ""}
+	}
 	var texts, examples []string
 	for line := range strings.Lines(rest) {
 		line = strings.TrimSuffix(line, "\n")
-		if name, usage, is := strings.Cut(line, ": "); is && strings.HasPrefix(name, "--") {
-			cmd.usages[name[len("--"):]] = usage
+		if name, usage, is := strings.Cut(line, ": "); strings.HasPrefix(name, "--") {
+			name, byDefault, _ := strings.Cut(name[len("--"):], "=")
+			cmd.usages[name], cmd.defaults[name] = usage, byDefault
 		} else if is && name == "" {
-			cmd.columns = usage
+			cmd.columns, cmd.usages["all"] = usage, ""
 		} else if strings.HasPrefix(line, "  ") {
 			examples = append(examples, line)
 		} else {
@@ -79,86 +84,45 @@ func entryOf(entry string) *command {
 	return cmd
 }
 
-// usage returns the help of a flag.
-func (cmd *command) usage(flag string) string {
-	usage := cmp.Or(cmd.usages[flag], cmd.program.usages[flag])
-	if usage == "" {
-		panic("commands.txt does not describe --" + flag + " of " + cmd.path) // a test makes every command
-	}
-	return usage
+// flags holds the values of flags that are no fields of a request. commands.txt says which command has which of them.
+type flags struct {
+	Server, TokenFile, CaFile                                     string // where the API is
+	PoliciesFile, Policy, Tenant, Subject, Destination            string
+	Since, Until, At, Head, Format, File, Data, Of                string
+	MaxAttempts, DelayBetweenAttempts, Name, Role, Teams, Expires string
+	All, Yes, Nobody, Confirm, FromUnverified                     bool
+	Filter, Var                                                   []string
 }
 
-// register adds a flag for each field of a struct: a text, a list of texts, or a bool.
-func (cmd *command) register(fields any) {
-	v, flags := reflect.ValueOf(fields).Elem(), cmd.Flags()
-	for _, f := range reflect.VisibleFields(v.Type()) {
-		if f.Anonymous {
-			continue
-		}
-		name := strings.ReplaceAll(strings.TrimSpace(worded(f.Name)), " ", "-")
-		switch p := v.FieldByIndex(f.Index).Addr().Interface().(type) {
-		case *string:
-			flags.StringVarP(p, name, f.Tag.Get("short"), *p, cmd.usage(name))
-		case *[]string:
-			flags.StringArrayVar(p, name, nil, cmd.usage(name))
-		case *bool:
-			flags.BoolVar(p, name, false, cmd.usage(name))
-		}
+// register adds the flag for a field of c.flags to a command.
+func (c *cli) register(cmd *command, name, usage string) {
+	v, flags := reflect.ValueOf(&c.flags).Elem(), cmd.Flags()
+	field := v.FieldByNameFunc(func(field string) bool { return dashed(field) == name })
+	switch p := field.Addr().Interface().(type) { // panics if commands.txt describes another; a test makes every command
+	case *string:
+		flags.StringVarP(p, name, map[string]string{"data": "d"}[name], cmd.defaults[name], usage)
+	case *[]string:
+		flags.StringArrayVar(p, name, nil, usage)
+	case *bool:
+		flags.BoolVar(p, name, false, usage)
 	}
 }
 
-// A task makes a command do what is not a request of the API alone.
-type task func(*command)
+// dashed returns the flag for a field's name.
+func dashed(name string) string { return strings.ReplaceAll(strings.TrimSpace(worded(name)), " ", "-") }
 
-// with returns a task with a flag for each field of F.
-func with[F any](flags F, run func(cmd *command, f *F, args []string) error) task {
-	return func(cmd *command) {
-		cmd.register(&flags)
-		cmd.RunE = func(_ *cobra.Command, args []string) error { return run(cmd, &flags, args) }
-	}
-}
-
-// does returns a task without flags.
-func does(run func(ctx context.Context, args []string) error) task {
-	return with(struct{}{}, func(cmd *command, _ *struct{}, args []string) error { return run(cmd.Context(), args) })
-}
-
-// tasks returns the tasks by the commands' paths.
-func (c *cli) tasks() map[string]task {
-	many := func(cmd *command) {
-		operationOf(planning).register(cmd, "perMinute")
-		with(manyFlags{}, c.decideMany)(cmd)
-	}
-	return map[string]task{
-		"serve": func(cmd *command) {
-			cmd.Long += "\n" + settingsHelp()
-			does(func(context.Context, []string) error { return c.serve() })(cmd)
-		},
-		"decide": func(cmd *command) {
-			operationOf(decisions).register(cmd)
-			with(decideFlags{serverFlags: &c.server}, c.decide)(cmd)
-		},
-		"dead-letters retry": many, "dead-letters discard": many, "dead-letters accept": many,
-		"deploy":              does(c.deploy),
-		"history":             with(historyFlags{decision.DefaultPolicy, journal.DefaultTenant}, c.history),
-		"audit verify":        with(verifyFlags{}, c.auditVerify),
-		"audit export":        with(exportFlags{Format: "jsonl"}, c.auditExport),
-		"journal backup":      does(c.journalBackup),
-		"journal rebuild":     with(rebuildFlags{}, c.journalRebuild),
-		"journal purge":       with(purgeFlags{}, c.journalPurge),
-		"journal erase":       with(eraseFlags{decision.DefaultPolicy}, c.journalErase),
-		"plan":                with(planFlags{}, c.plan),
-		"policies check":      does(c.policiesCheck),
-		"policies show":       with(fileFlag{}, c.policiesShow),
-		"policies diff":       with(diffFlags{"90d"}, c.policiesDiff),
-		"policies schema":     does(c.policiesSchema),
-		"kpi":                 with(kpiFlags{}, c.kpi),
-		"dead-letters assign": with(assignFlags{}, c.assign),
-		"api":                 with(apiFlags{serverFlags: &c.server}, c.request),
-		"token new":           with(tokenFlags{Expires: "90d"}, c.tokenNew),
-		"ready":               does(c.ready),
-		"check":               does(c.check),
-		"version":             does(c.version),
+// tasks returns, by the commands' paths, what is done by those that do more than send a request of the API.
+func (c *cli) tasks() map[string]func(ctx context.Context, args []string) error {
+	return map[string]func(ctx context.Context, args []string) error{
+		"serve": c.serve, "deploy": c.deploy, "ready": c.ready, "check": c.check, "version": c.version,
+		"decide": c.decide, "plan": c.plan, "history": c.history, "kpi": c.kpi, "api": c.request,
+		"audit verify": c.auditVerify, "audit export": c.auditExport,
+		"journal backup": c.journalBackup, "journal rebuild": c.journalRebuild, "journal purge": c.journalPurge,
+		"journal erase": c.journalErase, "token new": c.tokenNew,
+		"policies check": c.policiesCheck, "policies show": c.policiesShow, "policies diff": c.policiesDiff,
+		"policies schema":    c.policiesSchema,
+		"dead-letters retry": c.decideMany, "dead-letters discard": c.decideMany, "dead-letters accept": c.decideMany,
+		"dead-letters assign": c.assign,
 	}
 }
 
@@ -168,30 +132,45 @@ func (c *cli) commands() *cobra.Command {
 	for entry := range strings.SplitSeq(strings.TrimSpace(commandsText), "\n\n") {
 		cmd := entryOf(entry)
 		if len(made) == 0 {
-			cmd.path = ""
-		} else {
-			above := strings.TrimSpace(cmd.path[:strings.LastIndex(" "+cmd.path, " ")])
-			made[above].AddCommand(cmd.Command)
+			made[""], cmd.Args = cmd, noSuchCommand
+			continue
 		}
+		above := strings.TrimSpace(cmd.path[:strings.LastIndex(" "+cmd.path, " ")])
+		made[above].AddCommand(cmd.Command)
 		made[cmd.path] = cmd
-		cmd.program = made[""]
-		do := tasks[cmd.path]
-		if cmd.op.Operation != nil {
-			cmd.op.register(cmd)
-			cmd.register(&c.server)
-			if cmd.columns != "" {
-				cmd.register(&c.pages)
+		c.make(cmd, tasks[cmd.path])
+		for name, usage := range cmd.usages {
+			if cmd.Flags().Lookup(name) == nil { // the request has no such field
+				c.register(cmd, name, cmp.Or(usage, made[""].usages[name]))
 			}
-			cmd.RunE = func(_ *cobra.Command, args []string) error { return c.send(cmd, cmd.op, args) }
-		} else if do == nil {
-			cmd.Args = noSuchCommand
-			cmd.RunE = func(*cobra.Command, []string) error { return nil }
-		}
-		if do != nil {
-			do(cmd)
 		}
 	}
 	return made[""].Command
+}
+
+// make has a command do its task, or else send its request.
+func (c *cli) make(cmd *command, do func(context.Context, []string) error) {
+	if cmd.op.Operation != nil {
+		cmd.op.register(cmd)
+		if do == nil {
+			do = func(ctx context.Context, args []string) error { return c.send(ctx, cmd.op, args) }
+		}
+	}
+	switch cmd.path {
+	case "serve":
+		cmd.Long += "\n" + settingsHelp()
+	case "decide":
+		operationOf(decisions).register(cmd)
+	case "dead-letters retry", "dead-letters discard", "dead-letters accept":
+		operationOf(planning).register(cmd, "perMinute")
+	}
+	if do == nil {
+		cmd.Args, do = noSuchCommand, func(context.Context, []string) error { return nil }
+	}
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		c.command = cmd
+		return do(cmd.Context(), args)
+	}
 }
 
 // operations is the API's description.
@@ -215,7 +194,7 @@ var flagNames = map[string]string{"q": "search", "forceRetry": "force", "submiss
 
 // flagOf returns the name of a field's flag.
 func flagOf(f *api.Field) string {
-	return cmp.Or(flagNames[f.Name], flagNames[f.In+" "+f.Name], strings.ReplaceAll(worded(f.Name), " ", "-"))
+	return cmp.Or(flagNames[f.Name], flagNames[f.In+" "+f.Name], dashed(f.Name))
 }
 
 // register adds the flags of the operation's fields, or of those in only, to a command.
@@ -301,9 +280,9 @@ type request struct {
 
 var pathParameters = regexp.MustCompile(`\{\w+\}`)
 
-// read returns the request of a command's flags and arguments.
-func (o operation) read(cmd *command, args []string) *request {
-	query, body := o.given(cmd)
+// read returns the request of flags and arguments.
+func (o operation) read(flags *pflag.FlagSet, args []string) *request {
+	query, body := o.given(flags)
 	r := &request{operation: o, path: o.Path, query: query}
 	for i, parameter := range pathParameters.FindAllString(o.Path, -1) {
 		escaped := strings.ReplaceAll(url.PathEscape(args[i]), ".", "%2E") // an id may be ..
@@ -316,10 +295,10 @@ func (o operation) read(cmd *command, args []string) *request {
 }
 
 // given returns the query and body of the flags that are set. The API checks them and reports what is missing.
-func (o operation) given(cmd *command) (query url.Values, body map[string]any) {
+func (o operation) given(flags *pflag.FlagSet) (query url.Values, body map[string]any) {
 	query, body = url.Values{}, map[string]any{}
 	for _, f := range o.Fields {
-		flag := cmd.Flags().Lookup(flagOf(f))
+		flag := flags.Lookup(flagOf(f))
 		if flag == nil || !flag.Changed || f.In == "path" {
 			continue
 		}

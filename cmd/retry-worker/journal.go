@@ -97,12 +97,10 @@ func newFile(name string, write func(part string) error) error {
 	return err
 }
 
-type rebuildFlags struct{ FromUnverified bool }
-
-func (c *cli) journalRebuild(cmd *command, f *rebuildFlags, _ []string) error {
-	return writeJournal(cmd.Context(), func(ctx context.Context, w *journalWriter) error {
+func (c *cli) journalRebuild(ctx context.Context, _ []string) error {
+	return writeJournal(ctx, func(ctx context.Context, w *journalWriter) error {
 		line := c.progress("subjects made anew")
-		err := audit.Rebuild(ctx, w, time.Now(), f.FromUnverified, w.publish, line.show)
+		err := audit.Rebuild(ctx, w, time.Now(), c.FromUnverified, w.publish, line.show)
 		if line.end(); err != nil {
 			return err
 		}
@@ -110,11 +108,9 @@ func (c *cli) journalRebuild(cmd *command, f *rebuildFlags, _ []string) error {
 	})
 }
 
-type purgeFlags struct{ Confirm bool }
-
-func (c *cli) journalPurge(cmd *command, f *purgeFlags, _ []string) error {
-	return writeJournal(cmd.Context(), func(ctx context.Context, w *journalWriter) error {
-		n, err := journal.New(w, time.Now, w.publish, journal.NoHooks()).Purge(ctx, w, w.retention, f.Confirm)
+func (c *cli) journalPurge(ctx context.Context, _ []string) error {
+	return writeJournal(ctx, func(ctx context.Context, w *journalWriter) error {
+		n, err := journal.New(w, time.Now, w.publish, journal.NoHooks()).Purge(ctx, w, w.retention, c.Confirm)
 		if err != nil {
 			return err
 		}
@@ -154,13 +150,9 @@ func writeJournal(ctx context.Context, do func(context.Context, *journalWriter) 
 	return do(ctx, w)
 }
 
-type eraseFlags struct{ Policy string }
-
-func (c *cli) journalErase(cmd *command, f *eraseFlags, args []string) error {
-	return c.send(cmd, cmd.op, []string{f.Policy, args[0]})
+func (c *cli) journalErase(ctx context.Context, args []string) error {
+	return c.send(ctx, c.command.op, []string{c.Policy, args[0]})
 }
-
-type verifyFlags struct{ Head string }
 
 // verified is what `audit verify -o json` prints.
 type verified struct {
@@ -169,15 +161,15 @@ type verified struct {
 	Broken *journal.Broken `json:"broken"`
 }
 
-func (c *cli) auditVerify(cmd *command, f *verifyFlags, _ []string) error {
+func (c *cli) auditVerify(ctx context.Context, _ []string) error {
 	var kept journal.Head
-	if f.Head != "" {
+	if c.Head != "" {
 		var err error
-		if kept, err = journal.ParseHead(f.Head); err != nil {
+		if kept, err = journal.ParseHead(c.Head); err != nil {
 			return &usageError{fmt.Errorf("--head: %w", err)}
 		}
 	}
-	return readJournal(cmd.Context(), func(ctx context.Context, reader store.Reader) error {
+	return readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
 		report, err := c.verify(ctx, reader, kept)
 		broken, isBroken := errors.AsType[*journal.Broken](err)
 		if err != nil && !isBroken {
@@ -198,26 +190,23 @@ func (c *cli) verify(ctx context.Context, reader store.Reader, kept journal.Head
 	return audit.Verify(ctx, reader, kept, line.show)
 }
 
-// exportFlags holds the flags of audit export; those not given are empty.
-type exportFlags struct{ Subject, Policy, Tenant, Since, Until, Format, File string }
-
-// selection returns what the flags select; its errors are usage errors.
-func (f *exportFlags) selection() (audit.Selection, error) {
-	s := audit.Selection{Policy: f.Policy, Tenant: f.Tenant}
+// selection returns what the flags of audit export select; its errors are usage errors.
+func (c *cli) selection() (audit.Selection, error) {
+	s := audit.Selection{Policy: c.Policy, Tenant: c.Tenant}
 	var noSince, noUntil error
-	s.Since, noSince = instantOf("--since", f.Since)
-	s.Until, noUntil = instantOf("--until", f.Until)
+	s.Since, noSince = instantOf("--since", c.Since)
+	s.Until, noUntil = instantOf("--until", c.Until)
 	switch {
 	case noSince != nil || noUntil != nil:
 		return s, errors.Join(noSince, noUntil)
-	case f.Since != "" && f.Until != "" && !s.Since.Before(s.Until):
+	case c.Since != "" && c.Until != "" && !s.Since.Before(s.Until):
 		return s, fmt.Errorf("the period is empty: --until %s is not later than --since %s, and is itself not included; "+
-			"for one day give the next as --until", f.Until, f.Since)
-	case !slices.Contains(audit.Formats(), audit.Format(f.Format)):
-		return s, fmt.Errorf("--format is %q, expected jsonl or csv", f.Format)
-	case f.Subject != "":
-		s.Subject = journal.Subject{ID: f.Subject, Tenant: cmp.Or(f.Tenant, journal.DefaultTenant),
-			Policy: cmp.Or(f.Policy, decision.DefaultPolicy)}
+			"for one day give the next as --until", c.Until, c.Since)
+	case !slices.Contains(audit.Formats(), audit.Format(c.Format)):
+		return s, fmt.Errorf("--format is %q, expected jsonl or csv", c.Format)
+	case c.Subject != "":
+		s.Subject = journal.Subject{ID: c.Subject, Tenant: cmp.Or(c.Tenant, journal.DefaultTenant),
+			Policy: cmp.Or(c.Policy, decision.DefaultPolicy)}
 		s.Policy, s.Tenant = "", ""
 	}
 	return s, nil
@@ -230,25 +219,25 @@ type exported struct {
 	Records int64  `json:"records"`
 }
 
-func (c *cli) auditExport(cmd *command, f *exportFlags, _ []string) error {
-	if cmd.Flags().Changed("subject") && f.Subject == "" {
+func (c *cli) auditExport(ctx context.Context, _ []string) error {
+	if c.command.Flags().Changed("subject") && c.Subject == "" {
 		return &usageError{errors.New("--subject is empty, expected an id; leave it out for all claims")}
 	}
-	s, err := f.selection()
+	s, err := c.selection()
 	if err != nil {
 		return &usageError{err}
 	}
 	var n int64
-	err = readJournal(cmd.Context(), func(ctx context.Context, reader store.Reader) error {
+	err = readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
 		line := c.progress("records written")
 		defer line.end()
-		return c.writeTo(f.File, func(to io.Writer) (err error) {
-			if n, err = audit.Export(ctx, reader, to, s, audit.Format(f.Format), line.show); err != nil {
+		return c.writeTo(c.File, func(to io.Writer) (err error) {
+			if n, err = audit.Export(ctx, reader, to, s, audit.Format(c.Format), line.show); err != nil {
 				return fmt.Errorf("export the audit: %w", err)
 			}
-			if n == 0 && f.Subject != "" {
+			if n == 0 && c.Subject != "" {
 				return fmt.Errorf("the audit has no record of %q under policy %s, tenant %s in that period; check the spelling, "+
-					"--policy and --tenant", f.Subject, s.Subject.Policy, s.Subject.Tenant)
+					"--policy and --tenant", c.Subject, s.Subject.Policy, s.Subject.Tenant)
 			}
 			return nil
 		})
@@ -256,15 +245,13 @@ func (c *cli) auditExport(cmd *command, f *exportFlags, _ []string) error {
 	switch {
 	case err != nil:
 		return err
-	case f.File != "":
-		return c.print(exported{f.File, f.Format, n})
+	case c.File != "":
+		return c.print(exported{c.File, c.Format, n})
 	case n == 0: // otherwise the export itself shows it
 		fmt.Fprintln(c.errOut, "retry-worker: no record was selected; see --since, --until, --policy and --tenant")
 	}
 	return nil
 }
-
-type historyFlags struct{ Policy, Tenant string }
 
 // subjectHistory is what `history -o json` prints.
 type subjectHistory struct {
@@ -273,9 +260,9 @@ type subjectHistory struct {
 	api.View
 }
 
-func (c *cli) history(cmd *command, f *historyFlags, args []string) error {
-	s := journal.Subject{Tenant: f.Tenant, Policy: f.Policy, ID: args[0]}
-	ctx, cancel := context.WithTimeout(cmd.Context(), 30*time.Second)
+func (c *cli) history(ctx context.Context, args []string) error {
+	s := journal.Subject{Tenant: c.Tenant, Policy: c.Policy, ID: args[0]}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	return readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
 		story, found, err := reader.Story(ctx, s)
@@ -292,17 +279,12 @@ func (c *cli) history(cmd *command, f *historyFlags, args []string) error {
 	})
 }
 
-type kpiFlags struct {
-	Policy string
-	fileFlag
-}
-
-func (c *cli) kpi(cmd *command, f *kpiFlags, _ []string) error {
-	from, err := loadCatalogue(f.PoliciesFile)
+func (c *cli) kpi(ctx context.Context, _ []string) error {
+	from, err := loadCatalogue(c.PoliciesFile)
 	if err != nil {
 		return err
 	}
-	return c.kpis(cmd.Context(), from.Policies.Names(), f.Policy, time.Now())
+	return c.kpis(ctx, from.Policies.Names(), c.Policy, time.Now())
 }
 
 // kpis prints the figures of policies, or of the one named policy, at now or at the last record, whichever is later: a

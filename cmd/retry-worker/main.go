@@ -84,9 +84,9 @@ type cli struct {
 	errOut io.Writer
 	format string // text or json
 	begun  bool   // flags and arguments are valid
-	server serverFlags
-	client *api.Client // of the server, once it is needed
-	pages  struct{ All bool }
+	flags
+	client  *api.Client // of the server, once it is needed
+	command *command    // the one that runs
 }
 
 // usageError is wrong usage or input: exit code 2.
@@ -100,7 +100,13 @@ func (c *cli) root() *cobra.Command {
 	root := c.commands()
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		// Flags of several commands share a field: it holds the default that was set last.
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Changed && f.Value.Type() == "string" {
+				_ = f.Value.Set(f.DefValue) // cannot fail for a text
+			}
+		})
 		if c.begun = c.format == "text" || c.json(); !c.begun {
 			return fmt.Errorf("--output is %q, expected text or json", c.format)
 		}

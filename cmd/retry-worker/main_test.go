@@ -17,12 +17,17 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// TestHelp: each command says what it does. One with commands below it lists them, and one that takes anything shows
-// an example.
+// TestHelp: each command says what it does, and each flag what it is for. One with commands below it lists them, and one that
+// takes anything shows an example.
 func TestHelp(t *testing.T) {
 	testkit.Environment(t, nil)
 	for _, c := range commands((&cli{}).root()) {
 		help := retryWorker(append(strings.Fields(c.CommandPath())[1:], "--help")...).done(t).stdout
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Usage == "" {
+				t.Errorf("%s: nothing is said of --%s", c.CommandPath(), f.Name)
+			}
+		})
 		wanted := []string{cmp.Or(c.Long, c.Short), "Usage:\n  " + c.CommandPath()}
 		if c.HasAvailableSubCommands() {
 			wanted = append(wanted, "Available Commands:\n")

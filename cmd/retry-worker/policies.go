@@ -70,8 +70,8 @@ func (c *cli) policiesSchema(context.Context, []string) error {
 	return err
 }
 
-func (c *cli) policiesShow(_ *command, f *fileFlag, _ []string) error {
-	from, err := loadCatalogue(f.PoliciesFile)
+func (c *cli) policiesShow(context.Context, []string) error {
+	from, err := loadCatalogue(c.PoliciesFile)
 	if err != nil {
 		return err
 	}
@@ -94,9 +94,6 @@ type shownCatalogue struct {
 	Catalogue any    `json:"catalogue"`
 }
 
-// fileFlag names another policies file than the worker's.
-type fileFlag struct{ PoliciesFile string }
-
 // loadCatalogue returns the catalogue in file, or in the file that the environment names, or the built-in one. An
 // invalid one is a usageError with a line for each problem.
 func loadCatalogue(file string) (_ *catalogue.Catalogue, err error) {
@@ -115,8 +112,6 @@ func loadCatalogue(file string) (_ *catalogue.Catalogue, err error) {
 	return from, wrongUse(err)
 }
 
-type diffFlags struct{ Since string }
-
 // builtInName stands for the built-in catalogue in place of a file.
 const builtInName = "built-in"
 
@@ -134,8 +129,8 @@ type policyDiff struct {
 	audit.Differences
 }
 
-func (c *cli) policiesDiff(cmd *command, f *diffFlags, args []string) error {
-	from, err := instantOf("--since", f.Since)
+func (c *cli) policiesDiff(ctx context.Context, args []string) error {
+	from, err := instantOf("--since", c.Since)
 	if err != nil {
 		return err
 	}
@@ -147,7 +142,7 @@ func (c *cli) policiesDiff(cmd *command, f *diffFlags, args []string) error {
 			}
 		}
 	}
-	return readJournal(cmd.Context(), func(ctx context.Context, reader store.Reader) error {
+	return readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
 		line := c.progress("failures replayed")
 		defer line.end()
 		differences, err := audit.Replay(ctx, reader, from, catalogues[0].Policies, catalogues[1].Policies, line.show)
@@ -167,20 +162,14 @@ func (c *cli) policiesDiff(cmd *command, f *diffFlags, args []string) error {
 // decisions is the request of a dry run.
 const decisions = "POST /decisions"
 
-type decideFlags struct {
-	*serverFlags
-	fileFlag
-	Var []string
-}
-
-func (c *cli) decide(cmd *command, f *decideFlags, _ []string) error {
-	own, err := ownVariables(f.Var)
+func (c *cli) decide(ctx context.Context, _ []string) error {
+	own, err := ownVariables(c.Var)
 	if err != nil {
 		return err
 	}
-	_, body := operationOf(decisions).given(cmd)
+	_, body := operationOf(decisions).given(c.command.Flags())
 	body["variables"] = own
-	answer, err := c.decision(cmd.Context(), body, f.PoliciesFile)
+	answer, err := c.decision(ctx, body)
 	if refused, is := errors.AsType[*api.Refused](err); is {
 		if c.json() && refused.Body != nil {
 			fmt.Fprintln(c.out, string(refused.Body))
@@ -194,15 +183,15 @@ func (c *cli) decide(cmd *command, f *decideFlags, _ []string) error {
 }
 
 // decision asks the worker that --server names; without --server it decides by the catalogue in force.
-func (c *cli) decision(ctx context.Context, body map[string]any, file string) ([]byte, error) {
-	if c.server.Server != "" {
-		if file != "" {
+func (c *cli) decision(ctx context.Context, body map[string]any) ([]byte, error) {
+	if c.Server != "" {
+		if c.PoliciesFile != "" {
 			return nil, &usageError{errors.New("--policies-file is given, but a worker has its own policies; leave it or " +
 				"--server out")}
 		}
 		return c.post(ctx, "/decisions", body)
 	}
-	from, err := loadCatalogue(file)
+	from, err := loadCatalogue(c.PoliciesFile)
 	if err != nil {
 		return nil, err
 	}
@@ -232,11 +221,6 @@ func ownVariables(given []string) (map[string]json.RawMessage, error) {
 	return all, nil
 }
 
-type planFlags struct {
-	Policy, MaxAttempts, DelayBetweenAttempts, Destination, At string
-	fileFlag
-}
-
 // plans is what `plan -o json` prints.
 type plans struct {
 	// Catalogue is its version.
@@ -245,38 +229,38 @@ type plans struct {
 	Plans     []*catalogue.Plan `json:"plans"`
 }
 
-func (c *cli) plan(_ *command, f *planFlags, _ []string) error {
-	from, err := loadCatalogue(f.PoliciesFile)
+func (c *cli) plan(context.Context, []string) error {
+	from, err := loadCatalogue(c.PoliciesFile)
 	if err != nil {
 		return err
 	}
 	names := from.Policies.Names()
-	if f.Policy != "" && from.Policies[f.Policy] == nil {
-		return &usageError{fmt.Errorf("the policy is %q, expected one of %s", f.Policy, strings.Join(names, ", "))}
+	if c.Policy != "" && from.Policies[c.Policy] == nil {
+		return &usageError{fmt.Errorf("the policy is %q, expected one of %s", c.Policy, strings.Join(names, ", "))}
 	}
-	if f.Policy != "" {
-		names = []string{f.Policy}
+	if c.Policy != "" {
+		names = []string{c.Policy}
 	}
-	at, err := instantOf("--at", f.At)
+	at, err := instantOf("--at", c.At)
 	if err != nil {
 		return err
 	}
-	if f.Destination != "" && f.At == "" {
+	if c.Destination != "" && c.At == "" {
 		at = time.Now().Truncate(time.Second)
 	}
 	all := plans{Catalogue: from.Version, Unit: "seconds"}
 	for _, name := range names {
-		own, err := f.own(from.Policies[name])
+		own, err := c.own(from.Policies[name])
 		if err != nil {
 			return &usageError{err}
 		}
-		all.Plans = append(all.Plans, catalogue.PlanAt(from.Policies[name], own, f.Destination, at))
+		all.Plans = append(all.Plans, catalogue.PlanAt(from.Policies[name], own, c.Destination, at))
 	}
 	if c.json() {
 		return c.print(all)
 	}
-	if _, named := from.Destinations.Named[f.Destination]; !named && f.Destination != "" {
-		fmt.Fprintf(c.out, "%s is not in the policies file: it goes by the default's settings.\n\n", text.Inert(f.Destination))
+	if _, named := from.Destinations.Named[c.Destination]; !named && c.Destination != "" {
+		fmt.Fprintf(c.out, "%s is not in the policies file: it goes by the default's settings.\n\n", text.Inert(c.Destination))
 	}
 	for i, p := range all.Plans {
 		if i > 0 {
@@ -285,7 +269,7 @@ func (c *cli) plan(_ *command, f *planFlags, _ []string) error {
 		if err := c.ladder(p); err != nil {
 			return err
 		}
-		if own := from.Policies[p.Policy].Own; own != nil && f.MaxAttempts+f.DelayBetweenAttempts == "" {
+		if own := from.Policies[p.Policy].Own; own != nil && c.MaxAttempts+c.DelayBetweenAttempts == "" {
 			fmt.Fprintf(c.out, "Shown for a job that brings no retry policy of its own (%s).\n", own.MaxAttempts)
 		}
 	}
@@ -324,7 +308,7 @@ func (c *cli) ladder(p *catalogue.Plan) error {
 
 // own returns the retry policy of a job with the flags' values. It is an error if the policy named by --policy does not
 // let jobs bring them.
-func (f *planFlags) own(p *decision.Policy) (own decision.OwnPolicy, err error) {
+func (c *cli) own(p *decision.Policy) (own decision.OwnPolicy, err error) {
 	var may decision.OwnVariables
 	if p.Own != nil {
 		may = *p.Own
@@ -334,13 +318,13 @@ func (f *planFlags) own(p *decision.Policy) (own decision.OwnPolicy, err error) 
 		case given == "":
 		case variable != "":
 			return decision.Typed(given)
-		case f.Policy != "":
+		case c.Policy != "":
 			err = fmt.Errorf("%s is given, but %s lets no job say it; leave it out", flag, p.Name)
 		}
 		return ""
 	}
-	attempts := value("--max-attempts", may.MaxAttempts, f.MaxAttempts)
-	delay := value("--delay-between-attempts", may.Delay, f.DelayBetweenAttempts)
+	attempts := value("--max-attempts", may.MaxAttempts, c.MaxAttempts)
+	delay := value("--delay-between-attempts", may.Delay, c.DelayBetweenAttempts)
 	if err != nil || attempts+delay == "" {
 		return own, err
 	}

@@ -54,7 +54,7 @@ func wrapped(text, indent string) string {
 	return b.String() + strings.TrimRight(line, " ") + "\n"
 }
 
-func (c *cli) serve() error {
+func (c *cli) serve(context.Context, []string) error {
 	settings, err := config.Load()
 	if err != nil {
 		return &usageError{err}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,8 +14,6 @@ import (
 
 // tokensFileVariable names the tokens file for the worker.
 const tokensFileVariable = "RETRY_WORKER_AUTH_TOKENS_FILE"
-
-type tokenFlags struct{ Name, Role, Teams, Expires, File, TokenFile string }
 
 // madeToken is what `token new -o json` prints.
 type madeToken struct {
@@ -32,26 +31,26 @@ type madeToken struct {
 	File *string `json:"file"`
 }
 
-func (c *cli) tokenNew(_ *command, f *tokenFlags, _ []string) error {
-	secret, t, err := f.make(time.Now())
+func (c *cli) tokenNew(context.Context, []string) error {
+	secret, t, err := c.newToken(time.Now())
 	if err != nil {
 		return &usageError{err}
 	}
-	if _, err := os.Lstat(f.TokenFile); f.TokenFile != "" && err == nil {
-		fmt.Fprintf(c.errOut, "retry-worker: %s exists, no token was made\n", f.TokenFile)
+	if _, err := os.Lstat(c.TokenFile); c.TokenFile != "" && err == nil {
+		fmt.Fprintf(c.errOut, "retry-worker: %s exists, no token was made\n", c.TokenFile)
 		return nil
 	}
-	made := madeToken{Name: t.Name, Role: t.Role, Line: t.Line(), Teams: journal.OrNull(f.Teams), File: journal.OrNull(f.File)}
+	made := madeToken{Name: t.Name, Role: t.Role, Line: t.Line(), Teams: journal.OrNull(c.Teams), File: journal.OrNull(c.File)}
 	if !t.Expires.IsZero() {
 		made.Expires = journal.OrNull(t.Until())
 	}
-	if f.TokenFile == "" {
+	if c.TokenFile == "" {
 		made.Token = secret
-		err = addToken(f.File, &t)
+		err = addToken(c.File, &t)
 	} else {
-		err = c.writeTo(f.TokenFile, func(to io.Writer) error { // write both files or neither
+		err = c.writeTo(c.TokenFile, func(to io.Writer) error { // write both files or neither
 			_, err := fmt.Fprintln(to, secret)
-			return errors.Join(err, addToken(f.File, &t))
+			return errors.Join(err, addToken(c.File, &t))
 		})
 	}
 	if err == nil {
@@ -61,34 +60,34 @@ func (c *cli) tokenNew(_ *command, f *tokenFlags, _ []string) error {
 		return err
 	}
 	next := "Add the line to the file that " + tokensFileVariable + " names (chmod 600)."
-	if f.File != "" {
+	if c.File != "" {
 		next = "A worker that reads the file takes it up within 10 seconds."
 	}
 	fmt.Fprintln(c.out, "\n"+next)
 	return nil
 }
 
-// make makes the token, or returns everything that is wrong with the flags.
-func (f *tokenFlags) make(now time.Time) (string, access.Token, error) {
+// newToken makes the token, or returns everything that is wrong with the flags.
+func (c *cli) newToken(now time.Time) (string, access.Token, error) {
 	wrong := func(flag string, err error) error {
 		if err == nil {
 			return nil
 		}
 		return fmt.Errorf("--%s %w", flag, err)
 	}
-	role, noRole := access.ParseRole(f.Role)
-	expires, noExpiry := access.ParseExpiry(f.Expires, now)
+	role, noRole := access.ParseRole(c.Role)
+	expires, noExpiry := access.ParseExpiry(c.Expires, now)
 	var teams access.Teams
 	var noTeams error
-	if f.Teams != "" {
-		teams, noTeams = access.ParseTeams(f.Teams)
+	if c.Teams != "" {
+		teams, noTeams = access.ParseTeams(c.Teams)
 	}
-	err := errors.Join(wrong("name is", access.CheckName(f.Name)), wrong("role is", noRole), wrong("expires is", noExpiry),
+	err := errors.Join(wrong("name is", access.CheckName(c.Name)), wrong("role is", noRole), wrong("expires is", noExpiry),
 		wrong("teams are", noTeams))
 	if err != nil {
 		return "", access.Token{}, err
 	}
-	secret, t := access.NewToken(f.Name, role, expires)
+	secret, t := access.NewToken(c.Name, role, expires)
 	t.Teams = teams
 	return secret, t, nil
 }

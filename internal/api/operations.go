@@ -164,7 +164,7 @@ func (o *Operation) document(components schemas) object {
 			"content": jsonOf(components.of(o.answer))},
 		"default": object{"$ref": "#/components/responses/Refused"},
 	}
-	if o.answer == reflect.TypeFor[Decision]() {
+	if o.ID == "decide" {
 		answers["422"] = object{"description": "A process would have an incident, or the request makes no sense.",
 			"content": jsonOf(Schema{"anyOf": []Schema{components.of(reflect.TypeFor[Rejection]()), ref("Error")}})}
 	}

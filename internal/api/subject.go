@@ -226,18 +226,6 @@ func rejected(r *decision.Rejection, field string) error {
 	return refused(strings.ToLower(string(r.Code)), "%s", message)
 }
 
-// Decision is what a dry run answers.
-type Decision struct {
-	Outcome decision.Outcome `json:"outcome"`
-	worker.Outputs
-	MatchedRule *string           `json:"matchedRule"`
-	Reason      decision.Reason   `json:"reason"`
-	MatchedText *string           `json:"matchedText"`
-	Hint        *string           `json:"hint"`
-	Catalogue   string            `json:"catalogue"`
-	Evidence    []worker.Evidence `json:"evidence,omitempty" doc:"What was found; the first decided."`
-}
-
 // Rejection is what a dry run answers to input that would give a process an incident.
 type Rejection struct {
 	Outcome     string  `json:"outcome" enum:"REJECTED" doc:"Nothing was decided."`
@@ -264,33 +252,31 @@ var decisions = []*Operation{op(access.Read, "POST /decisions", "decide", (*call
 
 // decide answers with what `decide -o json` prints. If the journal is open, it heeds what people taught. It records
 // nothing.
-func (c *call) decide(in *failureInput) (Decision, error) {
+func (c *call) decide(in *failureInput) (d worker.Decision, err error) {
 	policies := c.Policies()
 	values, err := in.variables(policies)
 	if err != nil {
-		return Decision{}, err
+		return d, err
 	}
 	if in.Now.IsZero() {
 		in.Now = c.now()
 	}
-	var unread error
 	get := func(name string) decision.Value { return values[name] }
-	t := worker.DryRun(policies, in.Policy, get, in.Now, func(p *decision.Policy, f *decision.Failure, line string) {
+	foresee := func(p *decision.Policy, f *decision.Failure, line string) {
 		if c.Journal != nil {
-			unread = c.Foresee(c.Context(), p, f, line)
+			err = c.Foresee(c.Context(), p, f, line)
 		}
-	})
-	if r := t.Rejection; r != nil {
+	}
+	d, r := worker.DryRun(policies, in.Policy, get, in.Now, foresee)
+	if r != nil {
 		why := Failure{Message: journal.RejectionMessage(r)}
-		return Decision{}, &Refused{http.StatusUnprocessableEntity, why, text.JSON(
-			Rejection{string(t.Outcome), t.Policy, nil, string(r.Code), why.Message})}
+		return d, &Refused{http.StatusUnprocessableEntity, why, text.JSON(
+			Rejection{string(decision.Rejected), in.Policy, nil, string(r.Code), why.Message})}
 	}
-	d := Decision{t.Outcome, t.Outputs, journal.OrNull(t.MatchedRule), t.Reason, journal.OrNull(t.MatchedText),
-		journal.OrNull(t.Hint), t.Catalogue, nil}
-	if in.Explain {
-		d.Evidence = t.Evidence
+	if !in.Explain {
+		d.Evidence = nil
 	}
-	return d, unread
+	return d, err
 }
 
 // variables returns the process variables that a request gives. It refuses one that the policy does not read, since a

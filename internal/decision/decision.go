@@ -276,11 +276,6 @@ func (d *Decision) open(p *Policy, f *Failure, wanted, until time.Time) (closed 
 	return "; closed at " + Instant(wanted) + ": " + c.Why(wanted)
 }
 
-// RejectedBy returns the decision for an input that was refused (R11).
-func RejectedBy(policy string, r *Rejection) Decision {
-	return Decision{Outcome: Rejected, Policy: policy, Rejection: r}
-}
-
 // firstFailure returns the earliest known instant of the episode. A submission time in the future is ignored (R23).
 func firstFailure(f *Failure, past Past, now time.Time) time.Time {
 	first := now

@@ -33,7 +33,7 @@ func decide(p *decision.Policy, v decision.Variables) decision.Decision {
 func decideWith(p *decision.Policy, v decision.Variables, past decision.Past, now time.Time) decision.Decision {
 	f, rejection := p.Read(v)
 	if rejection != nil {
-		return decision.RejectedBy(p.Name, rejection)
+		return decision.Decision{Outcome: decision.Rejected, Policy: p.Name, Rejection: rejection}
 	}
 	return decision.Decide(&f, p, past, now)
 }

@@ -132,7 +132,7 @@ func (d *decider) decide(a *golden.Arguments) string {
 		}
 		read, rejection := d.policy.Read(v)
 		if rejection != nil {
-			d.last = decision.RejectedBy(d.policy.Name, rejection)
+			d.last = decision.Decision{Outcome: decision.Rejected, Policy: d.policy.Name, Rejection: rejection}
 			return d.tell()
 		}
 		*f = read

@@ -241,10 +241,12 @@ func (f *Refold) Anew(p *SubjectPage) (subjects, letters []Row, err error) {
 	return subjects, letters, nil
 }
 
-// Decisions returns the messages of the outbox that carry out what people decided, once all subjects are folded: answers
-// to processes, as of an instant, and decisions that can still be undone.
+// Decisions returns the messages of the outbox that carry out what people decided, once all subjects are folded:
+// answers to processes, as of an instant, and decisions that can still be undone.
 func (f *Refold) Decisions(at time.Time) (all []Message) {
-	slices.SortFunc(f.decided, func(a, b KeyedDeadLetter) int { return cmp.Compare(a.DeadLetter.Record, b.DeadLetter.Record) })
+	slices.SortFunc(f.decided, func(a, b KeyedDeadLetter) int {
+		return cmp.Compare(a.DeadLetter.Record, b.DeadLetter.Record)
+	})
 	for i := range f.decided {
 		if k := &f.decided[i]; k.DeadLetter.Answer != 0 {
 			all = append(all, k.Answer(at))

@@ -93,15 +93,15 @@ func withoutText(d decision.Decision) decision.Decision {
 func naively(headers, variables string) (decision.Decision, string) {
 	named := map[string]string{}
 	if headers != "" && json.Unmarshal([]byte(headers), &named) != nil {
-		return decision.RejectedBy("", &decision.Rejection{Code: decision.InvalidVariables}), ""
+		return decision.Decision{Outcome: decision.Rejected, Rejection: &decision.Rejection{Code: decision.InvalidVariables}}, ""
 	}
 	policy, rejection := policies().Find(named["retryPolicy"])
 	if rejection != nil {
-		return decision.RejectedBy("", rejection), ""
+		return decision.Decision{Outcome: decision.Rejected, Rejection: rejection}, ""
 	}
 	var values map[string]json.RawMessage
 	if len(variables) > 1<<20 || json.Unmarshal([]byte(variables), &values) != nil || values == nil {
-		return decision.RejectedBy("", &decision.Rejection{Code: decision.InvalidVariables}), ""
+		return decision.Decision{Outcome: decision.Rejected, Rejection: &decision.Rejection{Code: decision.InvalidVariables}}, ""
 	}
 	failure, rejection := policy.Read(decision.Variables{
 		ID:                 decision.Value(values[policy.IDVariable]),
@@ -110,7 +110,7 @@ func naively(headers, variables string) (decision.Decision, string) {
 		LastSubmissionTime: decision.Value(values["lastSubmissionTime"]),
 	})
 	if rejection != nil {
-		return decision.RejectedBy("", rejection), ""
+		return decision.Decision{Outcome: decision.Rejected, Rejection: rejection}, ""
 	}
 	original := string(values[policy.ErrorVariable])
 	if original == "" {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
 	"retry-worker/internal/redact"
 	"retry-worker/internal/text"
 )
@@ -52,41 +53,45 @@ func thrown(d *decision.Decision, f *decision.Failure, deadLetter string) BPMNEr
 	return BPMNError{Code: string(d.Outcome), Message: d.RetryReason, Variables: string(variables)}
 }
 
-// Trial is the result of a dry run. A rejected one has only a Decision.
-type Trial struct {
-	decision.Decision
-	Outputs Outputs
-	Hint    string
+// Decision is what a dry run answers.
+type Decision struct {
+	Outcome decision.Outcome `json:"outcome"`
+	Outputs
+	MatchedRule *string         `json:"matchedRule"`
+	Reason      decision.Reason `json:"reason"`
+	MatchedText *string         `json:"matchedText"`
+	Hint        *string         `json:"hint"`
+	Catalogue   string          `json:"catalogue"`
 	// Evidence lists the evidence, the deciding one first.
-	Evidence []Evidence
+	Evidence []Evidence `json:"evidence,omitempty" doc:"What was found; the first decided."`
 }
 
-// DryRun decides without engine and journal. get returns a variable of the process by name. foresee, unless nil, may
-// change the failure; it gets the redacted error.
+// DryRun decides without engine and journal, unless the input is rejected. get returns a variable of the process by name.
+// foresee, unless nil, may change the failure; it gets the redacted error.
 func DryRun(
 	policies decision.Policies, policy string, get func(name string) decision.Value, now time.Time,
 	foresee func(p *decision.Policy, f *decision.Failure, redacted string),
-) (t Trial) {
-	var f decision.Failure
+) (Decision, *decision.Rejection) {
 	p, rejection := policies.Find(policy)
-	if rejection == nil {
-		f, rejection = p.Read(p.Variables(get))
-	}
 	if rejection != nil {
-		return Trial{Decision: decision.RejectedBy(policy, rejection)}
+		return Decision{}, rejection
+	}
+	f, rejection := p.Read(p.Variables(get))
+	if rejection != nil {
+		return Decision{}, rejection
 	}
 	line := redact.Line(f.Error, maxErrorBytes)
 	if foresee != nil {
 		foresee(p, &f, line)
 	}
-	t.Decision = decision.Decide(&f, p, decision.Past{}, now)
-	if t.Rejection != nil {
-		return t
+	d := decision.Decide(&f, p, decision.Past{}, now)
+	if d.Rejection != nil {
+		return Decision{}, d.Rejection
 	}
-	t.MatchedText = shownText(&f, f.Match.Text, line)
-	t.Outputs, t.Hint = outputsOf(&t.Decision, &f), t.Decision.Hint(f.Match.Hint)
+	shown := Decision{d.Outcome, outputsOf(&d, &f), journal.OrNull(d.MatchedRule), d.Reason,
+		journal.OrNull(shownText(&f, f.Match.Text, line)), journal.OrNull(d.Hint(f.Match.Hint)), d.Catalogue, nil}
 	for _, e := range p.Evidence(&f) {
-		t.Evidence = append(t.Evidence, Evidence{int(e.Rank), e.Name, shownText(&f, e.Text, line), e.Lost})
+		shown.Evidence = append(shown.Evidence, Evidence{int(e.Rank), e.Name, shownText(&f, e.Text, line), e.Lost})
 	}
-	return t
+	return shown, nil
 }

@@ -29,8 +29,8 @@ func (s *Store) Rebuild(ctx context.Context, do func(journal.Rebuilding) (*journ
 	})
 }
 
-// mend makes the ledger's head anew from its last link, and locks it; the row stays, as others wait for it. Dead letters
-// go back to the subjects of their records.
+// mend makes the ledger's head anew from its last link, and locks it; the row stays, as others wait for it. Dead
+// letters go back to the subjects of their records.
 func (w *writer) mend() error {
 	if _, err := w.head(w.Lock); err != nil && !errors.Is(err, journal.ErrNoHead) {
 		return err

@@ -2,7 +2,6 @@ package notify
 
 import (
 	"cmp"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,28 +43,19 @@ func (l *look) page(path string) string {
 	return l.PublicURL + path
 }
 
-// notice returns a notice of a kind for a team, with the dead letters that are open.
-func (l *look) notice(kind string, team decision.Team) *Notice {
-	open, _ := l.summary(journal.DeadLetterFilter{Team: team})
-	return &Notice{Type: kind, Timestamp: second(l.now), Data: Data{Team: string(team), Open: open,
-		URL: l.page("/dead-letters?" + url.Values{"team": {string(team)}}.Encode())}}
-}
-
-// digest returns a team's digest: what is open by cause and age, what is due, and the figures of its policies.
-func (l *look) digest(team decision.Team, day string) *Notice {
-	n := l.notice(TypeDigest, team)
-	d := &n.Data
+// digest adds what a team's digest says: the age of what is open, what is due, and the figures of its policies.
+func (l *look) digest(d *Data, team decision.Team, day string) {
 	d.Day, d.Due, d.FollowUps, d.Taught, d.Advised = day, l.due(team), l.followUps(team), l.taught(team), l.advised(team)
 	older, old := l.olderThan(team, statistics.Daily), l.olderThan(team, statistics.Weekly)
 	d.Ages = &Ages{Day: max(d.Open.Count-older, 0), Week: max(older-old, 0), Older: old}
 	if l.Retention > 0 {
 		d.Expiring = l.olderThan(team, l.Retention-toldBefore)
 	}
+	sums := read(l, func() ([]journal.Sum, error) { return l.Store.Sums(l.ctx, statistics.FirstSlot(l.now)) })
 	theirs, monday := policiesOf(l.Catalogue().Policies, team), isMonday(day)
-	d.KPIs = slices.DeleteFunc(statistics.All(l.sums(), theirs, l.now), func(k statistics.KPI) bool {
+	d.KPIs = slices.DeleteFunc(statistics.All(sums, theirs, l.now), func(k statistics.KPI) bool {
 		return !slices.Contains(theirs, k.Policy) || k.Window > statistics.Daily.Hours() && !monday
 	})
-	return n
 }
 
 // due returns the team's open dead letters that are due before the next digest; nil if there are none.
@@ -136,28 +126,20 @@ func (l *look) summary(f journal.DeadLetterFilter) (Summary, deadletter.Count) {
 		return cmp.Or(cmp.Compare(b.N, a.N), a.Oldest.Compare(b.Oldest))
 	})
 	causes = causes[:min(len(causes), topCauses)]
-	known := l.fingerprints(causes)
+	known, ids := map[string]journal.Fingerprint{}, []string(nil)
+	for i := range causes {
+		ids = append(ids, causes[i].Fingerprint)
+	}
+	if ids != nil {
+		for _, c := range l.causes(journal.CauseFilter{IDs: ids}, len(ids)) {
+			known[c.ID] = c.Fingerprint
+		}
+	}
 	for i := range causes {
 		s.Top = append(s.Top, cause(&causes[i], known[causes[i].Fingerprint], l.Catalogue().Policies))
 		s.OtherCount -= causes[i].N
 	}
 	return s, all
-}
-
-// fingerprints returns what is known of the causes of counted dead letters.
-func (l *look) fingerprints(counts []deadletter.Count) map[string]journal.Fingerprint {
-	known := map[string]journal.Fingerprint{}
-	if len(counts) == 0 {
-		return known
-	}
-	var ids []string
-	for i := range counts {
-		ids = append(ids, counts[i].Fingerprint)
-	}
-	for _, c := range l.causes(journal.CauseFilter{IDs: ids}, len(ids)) {
-		known[c.ID] = c.Fingerprint
-	}
-	return known
 }
 
 func amount(cents int64) string {

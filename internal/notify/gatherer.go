@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"net/url"
 	"slices"
 	"time"
 
@@ -14,7 +15,6 @@ import (
 	"retry-worker/internal/deadletter"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/statistics"
 	"retry-worker/internal/web"
 )
 
@@ -151,10 +151,6 @@ func (l *look) causes(f journal.CauseFilter, most int) []journal.Cause {
 	return read(l, func() ([]journal.Cause, error) { return l.Store.Causes(l.ctx, f, nil, most) })
 }
 
-func (l *look) sums() []journal.Sum {
-	return read(l, func() ([]journal.Sum, error) { return l.Store.Sums(l.ctx, statistics.FirstSlot(l.now)) })
-}
-
 // move moves a watermark and puts m, unless it is nil, into the outbox. It reports false if another replica was faster,
 // or if a message waits.
 func (l *look) move(from, to deadletter.Watermark, m *journal.Message) bool {
@@ -214,17 +210,16 @@ func (l *look) news(r Receiver) bool {
 	return true
 }
 
-// tell makes a notice with the number of the team's open dead letters, without their causes. about adds what the
-// notice is about.
+// tell puts a notice into the outbox and moves the watermark. The notice has the team's open dead letters, a digest their
+// causes too; about adds the rest.
 func (l *look) tell(r Receiver, from, to deadletter.Watermark, kind string, about func(*Data)) {
-	n := l.notice(kind, r.Team)
-	n.Data.Open.Top, n.Data.Open.OtherCount = nil, n.Data.Open.Count
+	open, _ := l.summary(journal.DeadLetterFilter{Team: r.Team})
+	if kind != TypeDigest {
+		open.Top, open.OtherCount = nil, open.Count
+	}
+	n := &Notice{Type: kind, Timestamp: second(l.now), Data: Data{Team: string(r.Team), Open: open,
+		URL: l.page("/dead-letters?" + url.Values{"team": {string(r.Team)}}.Encode())}}
 	about(&n.Data)
-	l.make(r, from, to, n)
-}
-
-// make puts a notice into the outbox and moves the watermark.
-func (l *look) make(r Receiver, from, to deadletter.Watermark, n *Notice) {
 	body, _ := json.Marshal(n) // cannot fail for plain structs
 	m := &journal.Message{ID: idOf(&to, from.Record), Queue: deadletter.NoticeQueue, Key: r.key(), Type: n.Type,
 		Body: string(body), At: l.now}
@@ -232,10 +227,9 @@ func (l *look) make(r Receiver, from, to deadletter.Watermark, n *Notice) {
 		return
 	}
 	l.made = true
-	told := cmp.Or(n.Data.New, &n.Data.Open).Count
 	l.Log.Info("a team is to be told", zap.String("event", "notice_made"), zap.String("team", string(r.Team)),
 		zap.String("channel", string(r.Channel)), zap.String("type", n.Type), zap.String("message", m.ID),
-		zap.Int64("deadLetters", told), zap.Int64("open", n.Data.Open.Count))
+		zap.Int64("deadLetters", cmp.Or(n.Data.New, &open).Count), zap.Int64("open", open.Count))
 }
 
 // review makes the digest of a team if it is due, and reports whether it is.
@@ -251,7 +245,7 @@ func (l *look) review(r Receiver) bool {
 		l.move(from, to, nil)
 		return false
 	}
-	l.make(r, from, to, l.digest(r.Team, to.Day))
+	l.tell(r, from, to, TypeDigest, func(d *Data) { l.digest(d, r.Team, to.Day) })
 	return true
 }
 

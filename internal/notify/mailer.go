@@ -145,7 +145,7 @@ func (m *Mailer) client(ctx context.Context) (*gomail.Client, error) {
 		dial = (&tls.Dialer{Config: trust}).DialContext
 	}
 	return gomail.NewClient(m.server.Host, append(login, gomail.WithPort(m.server.Port), gomail.WithTimeout(talkTime),
-		gomail.WithTLSConfig(trust), gomail.WithTLSPolicy(m.policy()), gomail.WithoutNoop(),
+		gomail.WithTLSConfig(trust), gomail.WithTLSPolicy(policies[m.server.Encryption]), gomail.WithoutNoop(),
 		gomail.WithDialContextFunc(func(dialing context.Context, network, address string) (net.Conn, error) {
 			conn, err := dial(dialing, network, address)
 			if err == nil {
@@ -155,16 +155,9 @@ func (m *Mailer) client(ctx context.Context) (*gomail.Client, error) {
 		}))...)
 }
 
-func (m *Mailer) policy() gomail.TLSPolicy {
-	switch m.server.Encryption {
-	case RequiredTLS:
-		return gomail.TLSMandatory
-	case Plaintext:
-		return gomail.NoTLS
-	default: // the library sees that the connection is already encrypted
-		return gomail.TLSOpportunistic
-	}
-}
+// policies are the library's names of the encryptions. It sees by itself that a connection is already encrypted.
+var policies = map[Encryption]gomail.TLSPolicy{ImplicitTLS: gomail.TLSOpportunistic, RequiredTLS: gomail.TLSMandatory,
+	Plaintext: gomail.NoTLS}
 
 // login returns the options to log in; none if there is no user. Without TLS a password goes to this machine alone;
 // the settings ensure that.

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"retry-worker/internal/web"
 )
@@ -89,7 +90,7 @@ type Gate struct {
 	asked       limits[netip.Prefix]
 	wrong       limits[netip.Prefix]
 	changed     limits[string] // by name
-	strangers   func() *zap.Logger
+	strangers   *zap.Logger
 	openID      *openID // nil where there is no provider
 	// localForm is everybody's form token if there are no tokens. A restart makes open forms stale.
 	localForm string
@@ -104,7 +105,9 @@ func New(o Options) *Gate {
 	if g.Log == nil {
 		g.Log = zap.NewNop()
 	}
-	g.strangers = sampled(g.Log)
+	g.strangers = g.Log.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {
+		return zapcore.NewSamplerWithOptions(c, time.Second, sampleFirst, sampleThen)
+	}))
 	if o.Provider != nil {
 		g.openID = newOpenID(*o.Provider, o.Now, g.providerFailed)
 		if g.Tokens == nil {
@@ -189,9 +192,7 @@ func (g *Gate) Middleware(next http.Handler) http.Handler {
 			g.login(w, r)
 		case g.openID != nil && (r.URL.Path == beginPath || r.URL.Path == callbackPath):
 			g.providerLogin(w, r)
-		case r.URL.Path == "/logout" && a.session == nil: // the session has ended already
-			g.logout(w, r)
-		case a.Role == 0 && !g.public(r):
+		case a.Role == 0 && !g.public(r) && r.URL.Path != "/logout": // from where the session may have ended already
 			g.refuse(w, r, *loginRequired)
 		default:
 			g.changes(w, r, next)
@@ -218,54 +219,40 @@ func (g *Gate) admit(w http.ResponseWriter, r *http.Request) (*asker, *Refusal) 
 	return g.identify(w, r)
 }
 
-// changes passes a request to next, or refuses a change that is not JSON or a form as it must be.
+// changes passes a request to next, or refuses a change that is not JSON or a form as it must be, or one too many.
 func (g *Gate) changes(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	if !reads(r) && r.Method != http.MethodOptions {
-		check := checkForm
-		if isAPI(r) {
-			check = checkJSON
-		}
-		if refusal := check(w, r); refusal != nil {
-			g.refuse(w, r, *refusal)
-			return
+	var refusal error
+	switch change := !reads(r) && r.Method != http.MethodOptions; {
+	case change && isAPI(r):
+		refusal = checkJSON(r)
+	case change:
+		refusal = checkForm(w, r)
+		if refusal == nil && r.Method == http.MethodPost && r.URL.Path != "/logout" {
+			refusal = g.Pace(r.Context())
 		}
 	}
 	switch {
+	case refusal != nil:
+		g.Deny(w, r, refusal)
 	case r.URL.Path == "/logout":
 		g.logout(w, r)
-	case r.Method == http.MethodPost && !isAPI(r):
-		g.Paced(next).ServeHTTP(w, r)
 	default:
 		next.ServeHTTP(w, r)
 	}
 }
 
-// Paced lets as many changes of each account through as a person makes, and answers 429 to the rest. It is for changes
-// that can be repeated, each time a record, and for every form of a page.
-func (g *Gate) Paced(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if id := From(r.Context()); g.changed.wait(id.Name, g.Now()) > 0 {
-			g.refuse(w, r, Refusal{Status: http.StatusTooManyRequests, Code: CodeTooManyChanges, RetryAfter: perChange,
-				Message: id.Name + " makes more changes than a person does; wait a moment"})
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+// Pace returns a *Refusal if the account in ctx makes more changes than a person does. It is for changes that can be
+// repeated, each time a record, and for every form of a page.
+func (g *Gate) Pace(ctx context.Context) error {
+	id := From(ctx)
+	if g.changed.wait(id.Name, g.Now()) == 0 {
+		return nil
+	}
+	return &Refusal{Status: http.StatusTooManyRequests, Code: CodeTooManyChanges, RetryAfter: perChange,
+		Message: id.Name + " makes more changes than a person does; wait a moment"}
 }
 
-// Require lets requests through whose role allows the action. Others get 403, or 401 if they have no role. It stands
-// behind Middleware.
-func (g *Gate) Require(action Action, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := Check(r.Context(), action); err != nil {
-			g.Deny(w, r, err)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-// Deny answers with err, a *Refusal of Check or CheckTeam.
+// Deny answers with err, a *Refusal of Check, CheckTeam or Pace.
 func (g *Gate) Deny(w http.ResponseWriter, r *http.Request, err error) {
 	refusal, known := errors.AsType[*Refusal](err)
 	if !known {
@@ -389,7 +376,7 @@ func (g *Gate) public(r *http.Request) bool {
 }
 
 // checkJSON refuses what is not JSON, which another site's page cannot send without the browser asking first.
-func checkJSON(_ http.ResponseWriter, r *http.Request) *Refusal {
+func checkJSON(r *http.Request) error {
 	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if charset := params["charset"]; err == nil && kind == "application/json" &&
 		(charset == "" || strings.EqualFold(charset, "utf-8")) {

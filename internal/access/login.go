@@ -127,7 +127,7 @@ func safeNext(next string) string {
 
 // checkForm refuses what is not a form of our own pages. A program needs no form token, since no browser sends its
 // token by itself, as it sends a cookie.
-func checkForm(w http.ResponseWriter, r *http.Request) *Refusal {
+func checkForm(w http.ResponseWriter, r *http.Request) error {
 	if refusal := parseForm(w, r, maxFormBytes); refusal != nil {
 		return refusal
 	}

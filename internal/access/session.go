@@ -211,7 +211,7 @@ func (g *Gate) end(ctx context.Context, s *session) error {
 
 // unkept returns the refusal for an EndedSessions that failed with err; what says what that means for the person.
 func (g *Gate) unkept(err error, what string) *Refusal {
-	g.strangers().Error("the record of ended sessions cannot be reached; nobody is let in by a session until it can",
+	g.strangers.Error("the record of ended sessions cannot be reached; nobody is let in by a session until it can",
 		zap.String("event", "sessions_unavailable"), zap.Error(err))
 	return &Refusal{Status: http.StatusServiceUnavailable, Code: CodeSessionsUnavailable, RetryAfter: 5 * time.Second,
 		Message: fmt.Sprintf("the journal cannot be reached now, %s; try again in a moment", what)}

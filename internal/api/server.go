@@ -117,12 +117,7 @@ func (s *API) Handler() http.Handler {
 func (s *API) routes() http.Handler {
 	mux := http.NewServeMux()
 	for _, o := range Description() {
-		var answer http.Handler = s.answer(o)
-		paced := []access.Action{access.Bulk, access.Order, access.Teach, access.Handover}
-		if o.Method == http.MethodPut || slices.Contains(paced, o.Action) { // repeatable, each time a record
-			answer = s.gate.Paced(answer)
-		}
-		mux.Handle(o.Method+" "+Root+o.Path, s.gate.Require(o.Action, answer)) // a GET pattern serves HEAD too
+		mux.Handle(o.Method+" "+Root+o.Path, s.answer(o)) // a GET pattern serves HEAD too
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// The router would redirect an untidy path: a POST would be sent again, perhaps to an address nobody meant.
@@ -186,9 +181,20 @@ type call struct {
 	*API
 }
 
+// paced are the actions that can be repeated, each time a record.
+var paced = []access.Action{access.Bulk, access.Order, access.Teach, access.Handover}
+
 // answer returns the handler of an operation.
 func (s *API) answer(o *Operation) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		err := access.Check(r.Context(), o.Action)
+		if err == nil && (o.Method == http.MethodPut || slices.Contains(paced, o.Action)) {
+			err = s.gate.Pace(r.Context())
+		}
+		if err != nil {
+			s.gate.Deny(w, r, err)
+			return
+		}
 		ctx, cancel := context.WithTimeout(r.Context(), answerTime)
 		defer cancel()
 		c := &call{r.WithContext(ctx), s.journal.Load(), s}

@@ -3,6 +3,7 @@ package smallfile
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"sync/atomic"
 	"time"
 )
@@ -17,14 +18,9 @@ type Watcher[T any] struct {
 	read    func(path string) ([]byte, error)
 	parse   func(path string, content []byte) (*T, error)
 	current atomic.Pointer[T]
-	// seen is the file at the last look, judged what was put in force or rejected last.
-	seen, judged snapshot
-}
-
-// snapshot is a file at one moment: the hash of its content, or why it could not be read.
-type snapshot struct {
-	sum    [sha256.Size]byte
-	reason string
+	// seen is the hash of the content at the last look, or why it could not be read; judged is what was put in force or
+	// rejected last.
+	seen, judged string
 }
 
 // Watch reads and parses the file at path and returns a Watcher, which Run starts. Its error is that of read or parse.
@@ -32,15 +28,11 @@ func Watch[T any](
 	path string, read func(path string) ([]byte, error), parse func(path string, content []byte) (*T, error),
 ) (*Watcher[T], error) {
 	w := &Watcher[T]{path: path, read: read, parse: parse}
-	first, seen, err := w.see()
+	value, err := w.see()()
 	if err != nil {
 		return nil, err
 	}
-	value, err := parse(path, first)
-	if err != nil {
-		return nil, err
-	}
-	w.seen, w.judged = seen, seen
+	w.judged = w.seen
 	w.current.Store(value)
 	return w, nil
 }
@@ -66,27 +58,26 @@ func (w *Watcher[T]) Run(ctx context.Context, told func(inForce *T, rejected err
 
 // look takes the file up if it is new, and as it was at the last look: an editor may first empty a file.
 func (w *Watcher[T]) look(told func(inForce *T, rejected error)) {
-	content, seen, err := w.see()
 	before := w.seen
-	if w.seen = seen; seen != before || seen == w.judged {
+	value := w.see()
+	if w.seen != before || w.seen == w.judged {
 		return
 	}
-	w.judged = seen
-	var next *T
+	w.judged = w.seen
+	next, err := value()
 	if err == nil {
-		next, err = w.parse(w.path, content)
+		w.current.Store(next)
 	}
-	if err != nil {
-		told(nil, err)
-		return
-	}
-	w.current.Store(next)
-	told(next, nil)
+	told(next, err)
 }
 
-func (w *Watcher[T]) see() (content []byte, seen snapshot, err error) {
-	if content, err = w.read(w.path); err != nil {
-		return nil, snapshot{reason: err.Error()}, err
+// see reads the file, and returns what parses it.
+func (w *Watcher[T]) see() (value func() (*T, error)) {
+	content, err := w.read(w.path)
+	if err != nil {
+		w.seen = err.Error()
+		return func() (*T, error) { return nil, err }
 	}
-	return content, snapshot{sum: sha256.Sum256(content)}, nil
+	w.seen = fmt.Sprint(sha256.Sum256(content))
+	return func() (*T, error) { return w.parse(w.path, content) }
 }

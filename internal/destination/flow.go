@@ -8,9 +8,8 @@ import (
 // Flow is how fast claims go. They go evenly, no closer than the pace allows, except at a pace so fast that each turn
 // comes a little late.
 type Flow struct {
-	// Next is when the next claim may go, at Pace claims a minute, but not before PauseUntil.
-	Next       time.Time `json:"next,omitzero"`
-	Pace       float64   `json:"pace,omitempty"`
+	// Went is when the last claim went, or the next one waits as if one had. None goes before PauseUntil.
+	Went       time.Time `json:"went,omitzero"`
 	PauseUntil time.Time `json:"pauseUntil,omitzero"`
 	// Ramp is the pace of a ramp, Stepped when it last grew. Fixed reports whether a person chose it.
 	Ramp    float64   `json:"ramp,omitempty"`
@@ -58,36 +57,34 @@ const (
 	spared   = 0.001
 )
 
-// interval returns the time from one claim to the next.
-func (f *Flow) interval() time.Duration {
-	every := float64(time.Minute) / f.Pace
-	if f.Pace > fastPace {
+// interval returns the time from one claim to the next at a pace.
+func interval(pace float64) time.Duration {
+	every := float64(time.Minute) / pace
+	if pace > fastPace {
 		every *= 1 + spared
 	}
 	return time.Duration(math.Ceil(every))
 }
 
-// change sets the pace, and scales the wait until Next.
-func (f *Flow) change(pace float64, now time.Time) {
-	if left := f.Next.Sub(now); left > 0 && pace != f.Pace {
-		f.Next = now.Add(time.Duration(math.Ceil(float64(left) * f.Pace / pace)))
+// ready returns when the next claim may go, at the pace of now. The first one of a ramp waits as if it were the last.
+func (g *Gate) ready(now time.Time) time.Time {
+	pace := g.PerMinute(&g.Settings, now)
+	if g.Phase == Ramping && g.Flow.Last.IsZero() {
+		pace = g.Flow.limit(&g.Settings.Pace, now)
 	}
-	f.Pace = pace
+	return latest(g.Flow.Went.Add(interval(pace)), g.Flow.PauseUntil)
 }
 
-// ready returns when a claim may go.
-func (f *Flow) ready() time.Time { return latest(f.Next, f.PauseUntil) }
-
-// take reports whether a claim may go, and sets Next if it may.
-func (f *Flow) take(now time.Time) bool {
-	if now.Before(f.ready()) {
+// take reports whether a claim may go now. If so, the next one waits.
+func (g *Gate) take() bool {
+	ready, due := g.ready(g.now), g.now
+	if due.Before(ready) {
 		return false
 	}
-	due := now
-	if f.Pace > fastPace {
-		due = latest(f.ready(), now.Add(-lateBy))
+	if g.PerMinute(&g.Settings, g.now) > fastPace {
+		due = latest(ready, g.now.Add(-lateBy))
 	}
-	f.Next = due.Add(f.interval())
+	g.Flow.Went = due
 	return true
 }
 

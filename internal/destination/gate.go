@@ -16,9 +16,8 @@ type Gate struct {
 	Settings Settings
 	State
 	Queue Queue
-	// Changed reports whether State must be recorded. Left is the first phase left since it was. Recording resets both.
+	// Changed reports whether State must be recorded, which resets it.
 	Changed bool
-	Left    Phase
 	// Leaving reports whether Due's result is being recorded; until it is, no other claim may go.
 	Leaving bool
 
@@ -85,16 +84,12 @@ func (g *Gate) Hold(h Held) {
 
 // Take takes over a recorded State. As its writer may have just let a claim go, the next one waits as after that.
 func (g *Gate) Take(s State, now time.Time) {
-	g.State, g.Changed, g.Left = s, false, ""
+	g.State, g.Changed = s, false
 	g.wait(now)
 }
 
 // wait makes the next claim wait as if one had gone just now.
-func (g *Gate) wait(now time.Time) {
-	now = now.UTC().Round(0)
-	g.Flow.change(g.PerMinute(&g.Settings, now), now)
-	g.Flow.Next = latest(g.Flow.Next, now.Add(g.Flow.interval()))
-}
+func (g *Gate) wait(now time.Time) { g.Flow.Went = latest(g.Flow.Went, now.UTC().Round(0)) }
 
 // Lead begins to lead. The previous leader may have just let a claim go and asked the URL, so both wait. If the canary
 // is still in the queue, another may go.
@@ -120,13 +115,11 @@ func (g *Gate) Believe(now time.Time) {
 	}
 	f, o := &g.Flow, &g.Outage
 	bound(0, &g.Since, &o.Since, &o.Until, &o.LastTest, &g.Canary.Sent, &g.Evidence.StreakSince, &f.Stepped, &f.Last,
-		&f.LimitAt)
+		&f.Went, &f.LimitAt)
 	bound(longestPause, &f.PauseUntil)
 	bound(max(firstTest, g.Settings.Probe.Every), &g.NextProbe)
 	bound(LongestOrder, &g.HeldUntil, &g.UpUntil)
 	bound(max(g.longestTest(), g.HeldUntil.Sub(now)), &g.NextTest)
-	f.change(g.PerMinute(&g.Settings, now), now)
-	bound(f.interval(), &f.Next)
 }
 
 // longestTest returns the longest time between two canaries.
@@ -175,7 +168,7 @@ func (g *Gate) Next(now time.Time) time.Time {
 	case g.Phase == Ramping && !waits:
 		at(g.Flow.Last.Add(CanaryTimeout))
 	case waits:
-		if at(g.Flow.ready()); g.Phase == Ramping {
+		if at(g.ready(now)); g.Phase == Ramping {
 			at(g.Flow.Stepped.Add(g.Settings.Pace.Step))
 		}
 	}

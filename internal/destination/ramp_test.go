@@ -7,21 +7,16 @@ import (
 	"time"
 )
 
-// TestFlow: what goes is spread evenly, and a late call makes up for nothing; a pace that changes changes what is left to
-// wait.
+// TestFlow: what goes is spread evenly, and a late call makes up for nothing; a pace that changes changes the wait.
 func TestFlow(t *testing.T) {
 	for pace, apart := range map[float64]time.Duration{0.5: 2 * time.Minute, 239: 251046026, 1200: 50 * time.Millisecond} {
-		f := Flow{Next: start}
-		f.change(pace, start)
-		late := start.Add(time.Minute)
-		if !f.take(late) || f.take(late) || !f.Next.Equal(late.Add(apart)) {
-			t.Errorf("at %g a minute the next goes %s after the one before", pace, f.Next.Sub(late))
+		g, late := Gate{Settings: settings(pace), State: New(start)}, start.Add(time.Minute)
+		if !g.Admit(late) || g.Admit(late) || !g.ready(late).Equal(late.Add(apart)) {
+			t.Errorf("at %g a minute the next goes %s after the one before", pace, g.ready(late).Sub(late))
 		}
-	}
-	f := Flow{Next: start.Add(time.Minute), Pace: 1}
-	f.change(4, start.Add(20*time.Second))
-	if left := f.Next.Sub(start.Add(20 * time.Second)); left != 10*time.Second {
-		t.Errorf("of 40 s at a fourth of the pace %s are left", left)
+		if g.Settings.Pace.Most *= 4; !g.ready(late).Equal(late.Add(interval(4 * pace))) {
+			t.Errorf("at four times %g a minute the next goes %s after the one before", pace, g.ready(late).Sub(late))
+		}
 	}
 }
 
@@ -30,7 +25,7 @@ func TestTaken(t *testing.T) {
 	g := Gate{Settings: settings(6)}
 	g.Take(New(start), start)
 	if g.Admit(start) || g.Admit(start.Add(9*time.Second)) || !g.Admit(start.Add(10*time.Second)) {
-		t.Errorf("the next claim goes at %s, a pace of 10 s from %s on", g.Flow.Next, start)
+		t.Errorf("the next claim goes at %s, a pace of 10 s from %s on", g.ready(start), start)
 	}
 }
 
@@ -38,10 +33,10 @@ func TestTaken(t *testing.T) {
 // any minute.
 func TestFastPace(t *testing.T) {
 	for _, pace := range []int{1201, 3000, 6000, 60_000} {
-		f, dice := Flow{Next: start, Pace: float64(pace)}, rand.New(rand.NewPCG(uint64(pace), 1))
+		g, dice := Gate{Settings: settings(float64(pace)), State: New(start)}, rand.New(rand.NewPCG(uint64(pace), 1))
 		var went []time.Time
 		for now := start; now.Before(start.Add(3 * time.Minute)); now = now.Add(time.Duration(dice.Int64N(int64(lateBy)))) {
-			for f.take(now) {
+			for g.Admit(now) {
 				went = append(went, now)
 			}
 			first, _ := slices.BinarySearchFunc(went, now.Add(-time.Minute+1), time.Time.Compare)

@@ -12,10 +12,6 @@ func (g *Gate) Apply(e Event, now time.Time) Kind {
 	g.now, g.goes = now.UTC().Round(0), ""
 	g.pass()
 	e.apply(g)
-	g.Flow.change(g.PerMinute(&g.Settings, g.now), g.now)
-	if g.Phase != before.Phase && g.Left == "" {
-		g.Left = before.Phase
-	}
 	f, was := &g.Flow, &before.Flow
 	g.Changed = g.Changed || g.Phase != before.Phase || g.Canary.Sent.After(before.Canary.Sent) ||
 		!f.LimitAt.Equal(was.LimitAt) || !f.PauseUntil.Equal(was.PauseUntil) ||
@@ -29,9 +25,7 @@ func (g *Gate) pass() {
 	for step := g.Settings.Pace.Step; g.Phase == Ramping && !g.now.Before(g.Flow.Stepped.Add(step)); {
 		g.Flow.Stepped = g.Flow.Stepped.Add(step)
 		g.grow()
-		g.Flow.change(g.PerMinute(&g.Settings, g.Flow.Stepped), g.Flow.Stepped)
 	}
-	g.Flow.change(g.PerMinute(&g.Settings, g.now), g.now)
 	if g.Canary.Claim != 0 && !g.now.Before(g.Canary.Sent.Add(CanaryTimeout)) {
 		g.lost()
 	}
@@ -120,7 +114,7 @@ func (e Turn) apply(g *Gate) {
 		}
 		g.endRamp(e.Waiting)
 	}
-	if e.Waiting == 0 || !g.Flow.take(g.now) {
+	if e.Waiting == 0 || !g.take() {
 		return
 	}
 	g.Evidence.admit(1)

@@ -15,7 +15,7 @@ import (
 // TestStories plays testdata/*.txt, of which testdata/README.md says how to read and write them.
 func TestStories(t *testing.T) {
 	golden.Stories(t, "testdata", func(t *testing.T, file string) {
-		s := &stage{fixture: newFixture(t, settings(60))}
+		s := &stage{fixture: newFixture(t, settings(60)), was: Up}
 		golden.Story(t, file, func(command string) string {
 			return golden.Play(command, map[string]func(*golden.Arguments) (string, error){
 				"gate": s.begin, "arrive": s.arrives, "hold": s.hold, "admit": s.admit, "admitted": s.admitted, "fail": s.fails, "outcome": s.outcome, "probed": s.probed,
@@ -29,6 +29,7 @@ func TestStories(t *testing.T) {
 type stage struct {
 	*fixture
 	told  int      // releases so far
+	was   Phase    // when it was told last
 	gone  int      // claims given up so far
 	names []string // of claims, which are numbered from 1 on
 }
@@ -68,7 +69,7 @@ func (s *stage) begin(a *golden.Arguments) (string, error) {
 	if a.Words["probed"] {
 		with.Probe.URL = "https://portal.example/"
 	}
-	*s = stage{fixture: newFixture(s.t, with)}
+	*s = stage{fixture: newFixture(s.t, with), was: Up}
 	if a.Words["leads"] {
 		s.gate.Lead(start)
 	}
@@ -108,13 +109,13 @@ func (s *stage) state() string {
 		said += ", asks its URL"
 	}
 	s.asked = false
-	if g.Changed || g.Left != "" {
+	if g.Changed {
 		said += ", to be recorded"
 	}
-	if g.Left != "" {
-		said += " (was " + string(g.Left) + ")"
+	if g.Phase != s.was {
+		said += " (was " + string(s.was) + ")"
 	}
-	g.Changed, g.Left = false, ""
+	g.Changed, s.was = false, g.Phase
 	return said + "\n"
 }
 

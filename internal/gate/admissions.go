@@ -50,13 +50,15 @@ func (g *Gates) addUp(ctx context.Context) error {
 	return err
 }
 
-// duePassed takes the counts to add now, in an order that is the same in all replicas.
+// duePassed takes the counts to add now, in an order that is the same in all replicas, and forgets jobs that left long
+// ago.
 func (g *Gates) duePassed() (due []journal.Admission, leads bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := minuteAt(g.Clock.Now())
+	now := g.Clock.Now()
+	maps.DeleteFunc(g.left, func(_ int64, at time.Time) bool { return now.Sub(at) >= leaversFor })
 	for at, n := range g.passed {
-		if g.failing || at.Minute < now {
+		if g.failing || at.Minute < minuteAt(now) {
 			delete(g.passed, at)
 			at.Count = n
 			due = append(due, at)

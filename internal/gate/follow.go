@@ -120,7 +120,7 @@ func (g *Gates) read(ctx context.Context) error {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		for i := range page {
-			g.left.add(page[i].JobKey, now)
+			g.left[page[i].JobKey] = now
 		}
 		return nil
 	})
@@ -294,7 +294,7 @@ func (g *Gates) gate(s journal.Subject, e *journal.Entry) {
 		g.hold(s, &b.HeldJob)
 	default:
 		now := g.Clock.Now()
-		g.left.add(b.JobKey, now)
+		g.left[b.JobKey] = now
 		g.registry.Gate(b.Destination, now).Queue.Remove(b.JobKey)
 	}
 	g.woken.Send()

@@ -76,8 +76,8 @@ type Gates struct {
 	*known // nil until the journal is read
 	// anew: the journal must be read anew, as known may differ from it.
 	anew bool
-	told bool // the failure was logged
-	left leavers
+	told bool                // the failure was logged
+	left map[int64]time.Time // when jobs left their gates
 	// passed are this replica's admissions that are not stored yet. failing: a destination fails, so store them at
 	// once.
 	passed  passed
@@ -88,7 +88,8 @@ type Gates struct {
 
 // New returns Gates. Run makes them follow the journal, Lead makes them act.
 func New(o Options) *Gates {
-	return &Gates{Options: o, woken: clock.NewSignal(), turning: make(chan struct{}, 1), passed: passed{}}
+	return &Gates{Options: o, woken: clock.NewSignal(), turning: make(chan struct{}, 1),
+		left: map[int64]time.Time{}, passed: passed{}}
 }
 
 // once logs an error, but not twice.
@@ -98,22 +99,9 @@ func (g *Gates) once(message string, err error) {
 	}
 }
 
-// leavers are the jobs that left their gates: these in the current half of leaversFor, before in the previous one.
-type leavers struct {
-	these, before map[int64]bool
-	since         time.Time // when these began
-}
-
-// leaversFor is the longest time in which the engine may not know that a job left. It is bounded, as a wiped broker
-// reuses keys.
+// leaversFor is the longest time in which the engine may not know that a job left its gate. It is bounded, as a wiped
+// broker reuses keys.
 const leaversFor = 10 * time.Minute
-
-func (l *leavers) add(jobKey int64, now time.Time) {
-	if now.Sub(l.since) >= leaversFor/2 {
-		l.these, l.before, l.since = map[int64]bool{}, l.these, now
-	}
-	l.these[jobKey] = true
-}
 
 // Admit reports whether a claim may go at once; deadline is its own, zero for none. A job that is held, or left its
 // gate lately, may not: the engine may not know yet.
@@ -121,10 +109,8 @@ func (g *Gates) Admit(name string, jobKey int64, deadline time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.Clock.Now()
-	if g.known == nil || g.left.these[jobKey] || g.left.before[jobKey] || !deadline.IsZero() && !deadline.After(now) {
-		return false
-	}
-	if g.registry.Holds(jobKey) {
+	if g.known == nil || now.Sub(g.left[jobKey]) < leaversFor || !deadline.IsZero() && !deadline.After(now) ||
+		g.registry.Holds(jobKey) {
 		return false
 	}
 	d := g.registry.Gate(name, now)

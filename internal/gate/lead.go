@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -208,7 +209,7 @@ func (g *Gates) due(ctx context.Context, s *step, now time.Time) {
 
 func (g *Gates) leaves(s *step, h *destination.Held, now time.Time, d journal.Departure) {
 	d.Subject, d.JobKey = h.Subject, h.Claim
-	g.left.add(d.JobKey, now) // its record may be followed late
+	g.left[d.JobKey] = now // its record may be followed late
 	s.departures = append(s.departures, departure{d, now.Sub(h.Since)})
 }
 
@@ -220,10 +221,10 @@ func (g *Gates) change(d *destination.Gate) *journal.DestinationBody {
 	if n := len(r.Orders); n > 0 {
 		b.Follows = r.Orders[n-1].Record
 	}
-	if d.Left != state.Phase {
-		b.Went = d.Left
+	if was := cmp.Or(r.State.Phase, destination.Up); was != state.Phase {
+		b.Went = was
 	}
-	d.Changed, d.Left = false, ""
+	d.Changed = false
 	return b
 }
 

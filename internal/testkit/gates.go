@@ -65,15 +65,15 @@ func NewPortal(name string, j *journal.Journal, at time.Time) *Portal {
 // Happens records what events at an instant make of the portal.
 func (p *Portal) Happens(t testing.TB, at time.Time, events ...destination.Event) {
 	t.Helper()
-	p.gate.Left = ""
+	was := p.gate.Phase
 	for _, e := range events {
 		p.gate.Apply(e, at)
 	}
 	state := p.gate.State
 	p.version++
 	body := journal.DestinationBody{Version: p.version, State: &state}
-	if p.gate.Left != state.Phase {
-		body.Went = p.gate.Left
+	if was != state.Phase {
+		body.Went = was
 	}
 	Must(t, p.journal.RecordDestination(context.Background(), p.Name, body))
 }

@@ -4,6 +4,8 @@ package statistics
 
 import (
 	"context"
+	_ "embed"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -55,83 +57,49 @@ const (
 	Alert  = "alert"
 )
 
-// measure says how to make one KPI from the sums of a window.
-type measure struct {
-	name, unit string
-	window     time.Duration
-	of         func(s sums) (value float64, samples int64)
-	goals      []Goal
-}
-
-func target(rule decision.BusinessRule, compare string, limit float64) Goal {
-	return Goal{Rule: rule, Kind: Target, Compare: compare, Limit: limit}
-}
-
-func alert(rule decision.BusinessRule, limit float64) Goal {
-	return Goal{Rule: rule, Kind: Alert, Compare: ">", Limit: limit}
-}
-
 // SuccessRate is the KPI that retry_success_rate shows.
 const SuccessRate = "success_rate"
 
-// measures is the table of R19 (RN-BIL-005 §6, RN-BIL-004 §6).
-var measures = []measure{
-	{SuccessRate, "ratio", Daily,
-		share(journal.SumRecoveredRetried, 1, journal.SumRecoveredRetried, journal.SumExhaustedRetried),
-		[]Goal{target(decision.RNBIL005, ">=", 0.80), target(decision.RNBIL004, ">=", 0.85)}},
-	{"time_to_success_mean", "minutes", Daily,
-		share(journal.SumRecoveryTime, 60_000, journal.SumRecoveredRetried),
-		[]Goal{target(decision.RNBIL005, "<=", 120)}},
-	{"time_to_success_median", "minutes", Daily, median(journal.SumRecoveryTimeBucket, 60),
-		[]Goal{target(decision.RNBIL004, "<=", 60)}},
-	{"retries_to_success", "retries", Daily, share(journal.SumRecoveryRetries, 1, journal.SumRecoveredRetried),
-		[]Goal{target(decision.RNBIL004, "<=", 1.2)}},
-	{"permanent_rate", "ratio", Weekly, share(journal.SumPermanent, 1, journal.SumDecisions),
-		[]Goal{target(decision.RNBIL005, "<", 0.10), alert(decision.RNBIL005, 0.15), alert(decision.RNBIL004, 0.10)}},
-	{"exhausted_rate", "ratio", Weekly, share(journal.SumExhausted, 1, journal.SumClosed),
-		[]Goal{target(decision.RNBIL005, "<", 0.05), target(decision.RNBIL004, "<=", 0.03),
-			alert(decision.RNBIL005, 0.05)}},
-	{"at_maximum_rate", "ratio", Weekly, share(journal.SumAtMaximum, 1, journal.SumScheduled),
-		[]Goal{alert(decision.RNBIL004, 0.05)}},
-	{"backoff_mean", "minutes", Daily, share(journal.SumBackoff, 60_000, journal.SumScheduled),
-		[]Goal{alert(decision.RNBIL004, 30)}},
-	{"already_accepted", "claims", Weekly, number(journal.SumAccepted), nil}, // R33: in no figure above
-	{"processing_time_p99", "seconds", Daily, quantile(0.99, journal.SumTook, 1e6),
-		[]Goal{alert(decision.RNBIL005, 1)}},
+// measure says how to make one KPI from the sums of a window.
+type measure struct {
+	KPI
+	// Per names the sums that count the samples.
+	Per []journal.SumName
+	// Of is what is measured of them, in units of 1/Divisor: a sum, or a distribution, of which Quantile is taken. It is
+	// empty if their number is the KPI.
+	Of       journal.SumName
+	Quantile float64
+	Divisor  float64
 }
 
-// share measures a sum, divided by unit and by the total of the sums each, which are its samples.
-func share(of journal.SumName, unit float64, each ...journal.SumName) func(sums) (float64, int64) {
-	return func(s sums) (value float64, samples int64) {
-		for _, name := range each {
-			samples += s.total(name)
-		}
-		if samples > 0 {
-			value = float64(s.total(of)) / float64(samples) / unit
-		}
-		return value, samples
+//go:embed kpis.json
+var table []byte
+
+// measures is the table of R19 (RN-BIL-005 §6, RN-BIL-004 §6). Claims that were accepted already (R33) are in no other
+// figure.
+var measures = func() (all []measure) {
+	if err := json.Unmarshal(table, &all); err != nil {
+		panic(err) // cannot be: the tests read the table
 	}
-}
+	return all
+}()
 
-// number measures how often something happened.
-func number(of journal.SumName) func(sums) (float64, int64) {
-	return func(s sums) (float64, int64) { return float64(s.total(of)), s.total(of) }
-}
-
-// quantile measures the q-quantile of a distribution, as its bucket divided by unit.
-func quantile(q float64, of journal.SumName, unit float64) func(sums) (float64, int64) {
-	return func(s sums) (value float64, samples int64) {
-		samples = s.total(of)
-		return s.ranked(of, int64(math.Ceil(q*float64(samples)))) / unit, samples
+// value returns the KPI by the sums of its window, and the number of its samples. The median of an even number is the
+// mean of the middle two.
+func (m *measure) value(s sums) (value float64, samples int64) {
+	for _, name := range m.Per {
+		samples += s.total(name)
 	}
-}
-
-// median measures the median of a distribution, divided by unit: the mean of the middle two if the size is even.
-func median(of journal.SumName, unit float64) func(sums) (float64, int64) {
-	return func(s sums) (value float64, samples int64) {
-		samples = s.total(of)
-		return (s.ranked(of, (samples+1)/2) + s.ranked(of, samples/2+1)) / 2 / unit, samples
+	rank := int64(math.Ceil(m.Quantile * float64(samples)))
+	switch {
+	case m.Of == "" || samples == 0:
+		return float64(samples), samples
+	case m.Quantile == 0:
+		return float64(s.total(m.Of)) / float64(samples) / m.Divisor, samples
+	case 2*rank == samples:
+		return (s.ranked(m.Of, rank) + s.ranked(m.Of, rank+1)) / 2 / m.Divisor, samples
 	}
+	return s.ranked(m.Of, rank) / m.Divisor, samples
 }
 
 // ranked returns the bucket of the sample with that rank, from 1 on.
@@ -174,7 +142,8 @@ func All(figures []journal.Sum, policies []string, now time.Time) []KPI {
 	for _, policy := range slices.Compact(names) {
 		for i := range measures {
 			m := &measures[i]
-			all = append(all, m.kpi(policy, windowOf(figures, policy, m.window, now)))
+			window := time.Duration(m.Window) * time.Hour
+			all = append(all, m.kpi(policy, windowOf(figures, policy, window, now)))
 		}
 	}
 	return all
@@ -209,9 +178,9 @@ func windowOf(figures []journal.Sum, policy string, window time.Duration, now ti
 }
 
 func (m *measure) kpi(policy string, s sums) KPI {
-	value, samples := m.of(s)
-	k := KPI{Policy: policy, Name: m.name, Unit: m.unit, Window: m.window.Hours(), Samples: samples,
-		Goals: slices.Clone(m.goals)}
+	k := m.KPI
+	value, samples := m.value(s)
+	k.Policy, k.Samples, k.Goals = policy, samples, slices.Clone(m.Goals)
 	if samples == 0 {
 		return k
 	}

@@ -34,12 +34,13 @@ func (c *cli) send(ctx context.Context, op operation, args []string) error {
 	return c.print(answer, "claims: id deadline policy heldSince")
 }
 
-// ask sends a request to the API and returns its answer. If the API refuses the input, the error is a usageError.
+// ask sends a request to the API and returns its answer.
 func (c *cli) ask(ctx context.Context, r *request) ([]byte, error) {
 	client, err := c.api()
 	if err != nil {
 		return nil, err
 	}
+	c.begun = true
 	path := r.path
 	if len(r.query) > 0 {
 		path += "?" + r.query.Encode()
@@ -48,9 +49,6 @@ func (c *cli) ask(ctx context.Context, r *request) ([]byte, error) {
 	if refused, is := errors.AsType[*api.Refused](err); is {
 		refused.Failure.Error = inertLine(refused.Failure.Error, maxValue)
 		refused.Message = r.inFlags(inertLine(refused.Message, maxValue))
-		if refused.Status == http.StatusUnprocessableEntity || refused.Status == http.StatusBadRequest {
-			return nil, &usageError{refused}
-		}
 	}
 	return answer, err
 }
@@ -93,8 +91,8 @@ func (c *cli) list(ctx context.Context, r *request, columns string) error {
 func instantOf(flag, text string) (time.Time, error) {
 	t, ok := deadletter.ParseInstant(text, time.UTC, time.Now())
 	if !ok {
-		return t, &usageError{fmt.Errorf("%s is %q, expected an instant such as 2026-03-01T08:00:00-03:00, a date such as "+
-			"2026-03-01 (midnight UTC), or an age such as 90m, 2h, 3d or 1w", flag, text)}
+		return t, fmt.Errorf("%s is %q, expected an instant such as 2026-03-01T08:00:00-03:00, a date such as "+
+			"2026-03-01 (midnight UTC), or an age such as 90m, 2h, 3d or 1w", flag, text)
 	}
 	return t, nil
 }
@@ -105,13 +103,13 @@ func (c *cli) request(ctx context.Context, args []string) error {
 	r := &request{operation: operation{&api.Operation{Method: strings.ToUpper(method)}}, path: path}
 	switch {
 	case !slices.Contains([]string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete}, r.Method):
-		return &usageError{fmt.Errorf("METHOD is %q, expected GET, POST, PUT or DELETE", method)}
+		return fmt.Errorf("METHOD is %q, expected GET, POST, PUT or DELETE", method)
 	case !strings.HasPrefix(path, "/"):
-		return &usageError{fmt.Errorf("PATH is %q, expected what follows /api/v1, such as /dead-letters", path)}
+		return fmt.Errorf("PATH is %q, expected what follows /api/v1, such as /dead-letters", path)
 	case r.Method != http.MethodGet:
 		r.body = []byte(cmp.Or(body, "{}"))
 	case body != "":
-		return &usageError{errors.New("--data is given, but GET takes no body; put parameters behind a ? in PATH")}
+		return errors.New("--data is given, but GET takes no body; put parameters behind a ? in PATH")
 	}
 	answer, err := c.ask(ctx, r)
 	if err != nil {
@@ -136,13 +134,13 @@ func (c *cli) decideMany(ctx context.Context, args []string) error {
 	changed := c.command.Flags().Changed
 	switch many := changed("filter"); {
 	case !many && (c.Yes || changed("per-minute")):
-		return wrongUse(errors.New("--yes or --per-minute is given, expected them with --filter only"))
+		return errors.New("--yes or --per-minute is given, expected them with --filter only")
 	case many && (len(args) > 0 || changed("deadline") || changed("protocol-number")):
-		return wrongUse(errors.New("--filter and an id, --deadline or --protocol-number are given, expected many without " +
-			"them, or one without --filter"))
+		return errors.New("--filter and an id, --deadline or --protocol-number are given, expected many without " +
+			"them, or one without --filter")
 	case !many && len(args) != 1:
-		return wrongUse(fmt.Errorf("nothing is chosen, expected the id of one dead letter, or --filter key=value for many "+
-			"(--filter all for every open one); `%s --help` says more", c.command.CommandPath()))
+		return fmt.Errorf("nothing is chosen, expected the id of one dead letter, or --filter key=value for many "+
+			"(--filter all for every open one); `%s --help` says more", c.command.CommandPath())
 	case many:
 		return c.bulk(ctx)
 	}
@@ -154,8 +152,8 @@ func (c *cli) assign(ctx context.Context, args []string) error {
 	to, many := c.command.Flags().Changed("to"), c.Of != ""
 	switch {
 	case len(args) > 1 || (len(args) == 1) == many || c.Nobody && to || many && !c.Nobody && !to:
-		return wrongUse(errors.New("expected the id of one dead letter, or --of NAME for all that somebody has, with --to or " +
-			"--nobody"))
+		return errors.New("expected the id of one dead letter, or --of NAME for all that somebody has, with --to or " +
+			"--nobody")
 	case !c.Nobody && !to:
 		_ = c.command.Flags().Set("to", deadletter.Me) // cannot fail for a text
 	case many:
@@ -174,9 +172,9 @@ func parseFilter(given []string) (map[string]string, error) {
 		case g == "all" && len(given) == 1:
 			return filter, nil
 		case !pair || value == "":
-			return nil, &usageError{fmt.Errorf("--filter is %q, expected key=value, or all alone", g)}
+			return nil, fmt.Errorf("--filter is %q, expected key=value, or all alone", g)
 		case twice:
-			return nil, &usageError{fmt.Errorf("--filter %s is given twice, expected once: all filters must fit", key)}
+			return nil, fmt.Errorf("--filter %s is given twice, expected once: all filters must fit", key)
 		}
 		filter[key] = value
 	}
@@ -248,14 +246,14 @@ const (
 	tokenVariable = "RETRY_WORKER_TOKEN"
 )
 
-// api returns the client for the server that flags and environment name. It is made once. Its errors are usage errors.
+// api returns the client for the server that flags and environment name. It is made once.
 func (c *cli) api() (*api.Client, error) {
 	if c.client != nil {
 		return c.client, nil
 	}
 	settings, err := config.Load("RETRY_WORKER_HTTP_ADDR")
 	if err != nil {
-		return nil, &usageError{err}
+		return nil, err
 	}
 	base, wrongServer := baseOf(cmp.Or(c.Server, settings.HTTPAddr), settings.TLSCertFile != "" && c.Server == "")
 	source, token, noToken := tokenVariable, settings.Token, error(nil)
@@ -274,7 +272,7 @@ func (c *cli) api() (*api.Client, error) {
 			Transport:     &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}}
-	if err := wrongUse(wrongServer, noToken, noRoots); err != nil {
+	if err := errors.Join(wrongServer, noToken, noRoots); err != nil {
 		return nil, err
 	}
 	c.client = client

@@ -25,11 +25,12 @@ import (
 )
 
 // readJournal opens the journal for do. A signal ends do's context, so that it can clean up.
-func readJournal(ctx context.Context, do func(context.Context, store.Reader) error) error {
+func (c *cli) readJournal(ctx context.Context, do func(context.Context, store.Reader) error) error {
 	settings, err := config.Load("RETRY_WORKER_DATABASE_URL")
 	if err != nil {
-		return &usageError{err}
+		return err
 	}
+	c.begun = true
 	ctx, cancel := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer cancel()
 	return readStore(ctx, settings.DatabaseURL, do)
@@ -46,16 +47,15 @@ func readStore(ctx context.Context, url string, do func(context.Context, store.R
 
 func (c *cli) journalBackup(ctx context.Context, args []string) error {
 	name := args[0]
-	return readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
+	return c.readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
 		source, is := reader.(interface {
 			Backup(ctx context.Context, path string) error
 		})
-		if !is {
-			return &usageError{errors.New("the journal is in PostgreSQL, expected one in a SQLite file; save it by pg_dump " +
-				"--format=custom")}
+		if c.begun = is; !is {
+			return errors.New("the journal is in PostgreSQL, expected one in a SQLite file; save it by pg_dump --format=custom")
 		}
 		shown := verified{OK: true}
-		err := newFile(name, func(part string) error {
+		err := smallfile.Create(name, func(part string) error {
 			if err := source.Backup(ctx, part); err != nil {
 				return fmt.Errorf("back up to %s: %w", name, err)
 			}
@@ -79,7 +79,7 @@ func (c *cli) writeTo(name string, write func(io.Writer) error) error {
 	if name == "" {
 		return write(c.out)
 	}
-	return newFile(name, func(part string) error {
+	return smallfile.Create(name, func(part string) error {
 		file, err := os.OpenFile(part, os.O_WRONLY, 0)
 		if err != nil {
 			return err
@@ -88,17 +88,8 @@ func (c *cli) writeTo(name string, write func(io.Writer) error) error {
 	})
 }
 
-// newFile creates a file that write fills.
-func newFile(name string, write func(part string) error) error {
-	err := smallfile.Create(name, write)
-	if errors.Is(err, smallfile.ErrThere) {
-		err = &usageError{err}
-	}
-	return err
-}
-
 func (c *cli) journalRebuild(ctx context.Context, _ []string) error {
-	return writeJournal(ctx, func(ctx context.Context, w *journalWriter) error {
+	return c.writeJournal(ctx, func(ctx context.Context, w *journalWriter) error {
 		line := c.progress("subjects made anew")
 		err := audit.Rebuild(ctx, w, time.Now(), c.FromUnverified, w.publish, line.show)
 		if line.end(); err != nil {
@@ -109,7 +100,7 @@ func (c *cli) journalRebuild(ctx context.Context, _ []string) error {
 }
 
 func (c *cli) journalPurge(ctx context.Context, _ []string) error {
-	return writeJournal(ctx, func(ctx context.Context, w *journalWriter) error {
+	return c.writeJournal(ctx, func(ctx context.Context, w *journalWriter) error {
 		n, err := journal.New(w, time.Now, w.publish, journal.NoHooks()).Purge(ctx, w, w.retention, c.Confirm)
 		if err != nil {
 			return err
@@ -126,11 +117,12 @@ type journalWriter struct {
 }
 
 // writeJournal opens the journal for do. A signal ends do's context.
-func writeJournal(ctx context.Context, do func(context.Context, *journalWriter) error) error {
+func (c *cli) writeJournal(ctx context.Context, do func(context.Context, *journalWriter) error) error {
 	settings, err := config.Load("RETRY_WORKER_DATABASE_URL", "RETRY_WORKER_RETENTION", "RETRY_WORKER_EVENTS_URL")
 	if err != nil {
-		return &usageError{err}
+		return err
 	}
+	c.begun = true
 	ctx, cancel := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer cancel()
 	// Only serve begins a journal: to begin one here would hide that the address is wrong.
@@ -166,10 +158,10 @@ func (c *cli) auditVerify(ctx context.Context, _ []string) error {
 	if c.Head != "" {
 		var err error
 		if kept, err = journal.ParseHead(c.Head); err != nil {
-			return &usageError{fmt.Errorf("--head: %w", err)}
+			return fmt.Errorf("--head: %w", err)
 		}
 	}
-	return readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
+	return c.readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
 		report, err := c.verify(ctx, reader, kept)
 		broken, isBroken := errors.AsType[*journal.Broken](err)
 		if err != nil && !isBroken {
@@ -190,7 +182,7 @@ func (c *cli) verify(ctx context.Context, reader store.Reader, kept journal.Head
 	return audit.Verify(ctx, reader, kept, line.show)
 }
 
-// selection returns what the flags of audit export select; its errors are usage errors.
+// selection returns what the flags of audit export select.
 func (c *cli) selection() (audit.Selection, error) {
 	s := audit.Selection{Policy: c.Policy, Tenant: c.Tenant}
 	var noSince, noUntil error
@@ -221,14 +213,14 @@ type exported struct {
 
 func (c *cli) auditExport(ctx context.Context, _ []string) error {
 	if c.command.Flags().Changed("subject") && c.Subject == "" {
-		return &usageError{errors.New("--subject is empty, expected an id; leave it out for all claims")}
+		return errors.New("--subject is empty, expected an id; leave it out for all claims")
 	}
 	s, err := c.selection()
 	if err != nil {
-		return &usageError{err}
+		return err
 	}
 	var n int64
-	err = readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
+	err = c.readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
 		line := c.progress("records written")
 		defer line.end()
 		return c.writeTo(c.File, func(to io.Writer) (err error) {
@@ -264,7 +256,7 @@ func (c *cli) history(ctx context.Context, args []string) error {
 	s := journal.Subject{Tenant: c.Tenant, Policy: c.Policy, ID: args[0]}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	return readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
+	return c.readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
 		story, found, err := reader.Story(ctx, s)
 		if err == nil && !found {
 			err = fmt.Errorf("the journal knows no failure of %q under policy %s, tenant %s; check the spelling, --policy and "+
@@ -290,7 +282,7 @@ func (c *cli) kpi(ctx context.Context, _ []string) error {
 // kpis prints the figures of policies, or of the one named policy, at now or at the last record, whichever is later: a
 // worker of make run is ahead.
 func (c *cli) kpis(ctx context.Context, policies []string, policy string, now time.Time) error {
-	return readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
+	return c.readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
 		head, err := reader.Head(ctx)
 		if err != nil {
 			return err
@@ -304,7 +296,7 @@ func (c *cli) kpis(ctx context.Context, policies []string, policy string, now ti
 		}
 		kpis, err := statistics.KPIs(ctx, reader, policies, policy, now)
 		if unknown, is := errors.AsType[*statistics.UnknownPolicyError](err); is {
-			return &usageError{fmt.Errorf("--policy: %w", unknown)}
+			return fmt.Errorf("--policy: %w", unknown)
 		}
 		if err != nil {
 			return err

@@ -17,10 +17,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"retry-worker/internal/access"
 	"retry-worker/internal/api"
 	"retry-worker/internal/config"
 	"retry-worker/internal/metrics"
 	"retry-worker/internal/redact"
+	"retry-worker/internal/smallfile"
+	"retry-worker/internal/statistics"
 	"retry-worker/internal/text"
 )
 
@@ -60,10 +63,20 @@ func (c *cli) run(args []string) int {
 	for line := range strings.Lines(said) {
 		fmt.Fprintln(c.errOut, "retry-worker:", strings.TrimSuffix(line, "\n"))
 	}
-	if _, usage := errors.AsType[*usageError](err); usage || !c.begun {
+	if c.misused(err) {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// misused reports whether the cause of an error is what the caller gave: nothing was begun, or what it met says so.
+func (c *cli) misused(err error) bool {
+	_, settings := errors.AsType[config.Problems](err)
+	_, tokens := errors.AsType[access.FileError](err)
+	_, policy := errors.AsType[*statistics.UnknownPolicyError](err)
+	refused, is := errors.AsType[*api.Refused](err)
+	is = is && (refused.Status == http.StatusUnprocessableEntity || refused.Status == http.StatusBadRequest)
+	return c.out.err == nil && (!c.begun || is || settings || tokens || policy || errors.Is(err, smallfile.ErrThere))
 }
 
 // checkedWriter remembers a write error, so that callers need not check each line.
@@ -83,16 +96,11 @@ type cli struct {
 	out    *checkedWriter
 	errOut io.Writer
 	format string // text or json
-	begun  bool   // flags and arguments are valid
+	begun  bool   // the task: what it was given is valid
 	flags
 	client  *api.Client // of the server, once it is needed
 	command *command    // the one that runs
 }
-
-// usageError is wrong usage or input: exit code 2.
-type usageError struct{ error }
-
-func (e *usageError) Unwrap() error { return e.error }
 
 func (c *cli) json() bool { return c.format == "json" }
 
@@ -107,7 +115,7 @@ func (c *cli) root() *cobra.Command {
 				_ = f.Value.Set(f.DefValue) // cannot fail for a text
 			}
 		})
-		if c.begun = c.format == "text" || c.json(); !c.begun {
+		if c.format != "text" && !c.json() {
 			return fmt.Errorf("--output is %q, expected text or json", c.format)
 		}
 		return nil
@@ -176,14 +184,6 @@ func counted(n int64, one string) string {
 	return fmt.Sprintf("%d %ss", n, one)
 }
 
-// wrongUse joins errors into a usageError; nil if there are none.
-func wrongUse(errs ...error) error {
-	if err := errors.Join(errs...); err != nil {
-		return &usageError{err}
-	}
-	return nil
-}
-
 // Set by the linker (see the Makefile).
 var (
 	version = "dev"
@@ -203,8 +203,9 @@ func (c *cli) version(context.Context, []string) error {
 func (c *cli) ready(context.Context, []string) error {
 	settings, err := config.Load("RETRY_WORKER_OPS_ADDR")
 	if err != nil {
-		return &usageError{err}
+		return err
 	}
+	c.begun = true
 	addr := settings.OpsAddr
 	// No proxy: the environment's is for other hosts.
 	client := http.Client{Timeout: 3 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}

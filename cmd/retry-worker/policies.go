@@ -61,7 +61,7 @@ func (c *cli) policiesCheck(_ context.Context, args []string) error {
 			return err
 		}
 	}
-	return wrongUse(err)
+	return err
 }
 
 // policiesSchema prints the JSON Schema of the catalogue's format.
@@ -95,7 +95,7 @@ type shownCatalogue struct {
 }
 
 // loadCatalogue returns the catalogue in file, or in the file that the environment names, or the built-in one. An
-// invalid one is a usageError with a line for each problem.
+// error of an invalid one has a line for each problem.
 func loadCatalogue(file string) (_ *catalogue.Catalogue, err error) {
 	if file == "" {
 		var settings config.Settings
@@ -109,7 +109,7 @@ func loadCatalogue(file string) (_ *catalogue.Catalogue, err error) {
 	if err == nil {
 		from, err = catalogue.Load(file)
 	}
-	return from, wrongUse(err)
+	return from, err
 }
 
 // builtInName stands for the built-in catalogue in place of a file.
@@ -142,7 +142,7 @@ func (c *cli) policiesDiff(ctx context.Context, args []string) error {
 			}
 		}
 	}
-	return readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
+	return c.readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
 		line := c.progress("failures replayed")
 		defer line.end()
 		differences, err := audit.Replay(ctx, reader, from, catalogues[0].Policies, catalogues[1].Policies, line.show)
@@ -174,7 +174,7 @@ func (c *cli) decide(ctx context.Context, _ []string) error {
 		if c.json() && refused.Body != nil {
 			fmt.Fprintln(c.out, string(refused.Body))
 		}
-		return &usageError{refused}
+		return refused
 	}
 	if err != nil {
 		return err
@@ -186,8 +186,8 @@ func (c *cli) decide(ctx context.Context, _ []string) error {
 func (c *cli) decision(ctx context.Context, body map[string]any) ([]byte, error) {
 	if c.Server != "" {
 		if c.PoliciesFile != "" {
-			return nil, &usageError{errors.New("--policies-file is given, but a worker has its own policies; leave it or " +
-				"--server out")}
+			return nil, errors.New("--policies-file is given, but a worker has its own policies; leave it or " +
+				"--server out")
 		}
 		return c.post(ctx, "/decisions", body)
 	}
@@ -212,7 +212,7 @@ func ownVariables(given []string) (map[string]json.RawMessage, error) {
 	for _, g := range given {
 		name, value, found := strings.Cut(g, "=")
 		if _, twice := all[name]; !found || name == "" || twice {
-			return nil, &usageError{fmt.Errorf("--var is %q, expected NAME=VALUE, such as maxAttempts=3, each name once", g)}
+			return nil, fmt.Errorf("--var is %q, expected NAME=VALUE, such as maxAttempts=3, each name once", g)
 		}
 		if all[name] = json.RawMessage(strings.TrimSpace(value)); !json.Valid([]byte(value)) {
 			all[name] = json.RawMessage(decision.Text(value))
@@ -236,7 +236,7 @@ func (c *cli) plan(context.Context, []string) error {
 	}
 	names := from.Policies.Names()
 	if c.Policy != "" && from.Policies[c.Policy] == nil {
-		return &usageError{fmt.Errorf("the policy is %q, expected one of %s", c.Policy, strings.Join(names, ", "))}
+		return fmt.Errorf("the policy is %q, expected one of %s", c.Policy, strings.Join(names, ", "))
 	}
 	if c.Policy != "" {
 		names = []string{c.Policy}
@@ -252,7 +252,7 @@ func (c *cli) plan(context.Context, []string) error {
 	for _, name := range names {
 		own, err := c.own(from.Policies[name])
 		if err != nil {
-			return &usageError{err}
+			return err
 		}
 		all.Plans = append(all.Plans, catalogue.PlanAt(from.Policies[name], own, c.Destination, at))
 	}

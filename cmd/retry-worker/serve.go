@@ -57,16 +57,14 @@ func wrapped(text, indent string) string {
 func (c *cli) serve(context.Context, []string) error {
 	settings, err := config.Load()
 	if err != nil {
-		return &usageError{err}
+		return err
 	}
+	c.begun = true
 	signal.Ignore(syscall.SIGPIPE) // keep working if the log's reader goes away
 	log, end := app.StartLog(c.out.w, settings.LogLevel, settings.LogFormat)
 	defer end()
 	zap.RedirectStdLog(log)
 	a, err := app.New(app.Options{Settings: settings, Build: build(), Clock: clock.Machine{}, Log: log})
-	if problems, ok := errors.AsType[config.Problems](err); ok {
-		return &usageError{problems}
-	}
 	if err != nil {
 		return err
 	}
@@ -110,6 +108,7 @@ func (c *cli) check(ctx context.Context, _ []string) error {
 		}
 		steps = append(steps, app.CheckSteps(&settings, client, noClient, version)...)
 	}
+	c.begun = true
 	ok, findings := true, []finding{}
 	for _, s := range steps {
 		f, err := c.inspect(ctx, &s)
@@ -168,8 +167,9 @@ type deployed struct {
 func (c *cli) deploy(ctx context.Context, _ []string) error {
 	settings, err := config.Load(config.OfEngine...)
 	if err != nil {
-		return &usageError{err}
+		return err
 	}
+	c.begun = true
 	client, err := zeebe.Dial(engineOptions(settings.Engine), zap.NewNop())
 	if err != nil {
 		return err

@@ -34,12 +34,13 @@ type madeToken struct {
 func (c *cli) tokenNew(context.Context, []string) error {
 	secret, t, err := c.newToken(time.Now())
 	if err != nil {
-		return &usageError{err}
+		return err
 	}
 	if _, err := os.Lstat(c.TokenFile); c.TokenFile != "" && err == nil {
 		fmt.Fprintf(c.errOut, "retry-worker: %s exists, no token was made\n", c.TokenFile)
 		return nil
 	}
+	c.begun = true
 	made := madeToken{Name: t.Name, Role: t.Role, Line: t.Line(), Teams: journal.OrNull(c.Teams), File: journal.OrNull(c.File)}
 	if !t.Expires.IsZero() {
 		made.Expires = journal.OrNull(t.Until())
@@ -92,14 +93,10 @@ func (c *cli) newToken(now time.Time) (string, access.Token, error) {
 	return secret, t, nil
 }
 
-// addToken adds a token to a file, if one is named. A name in use, and an invalid file, are usage errors.
+// addToken adds a token to a file, if one is named.
 func addToken(file string, t *access.Token) error {
 	if file == "" {
 		return nil
 	}
-	err := access.Append(file, t)
-	if wrong, is := errors.AsType[access.FileError](err); is {
-		return &usageError{wrong}
-	}
-	return err
+	return access.Append(file, t)
 }

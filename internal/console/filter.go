@@ -137,20 +137,15 @@ func groupsURL(f journal.DeadLetterFilter) string {
 // planURL returns the address that plans an action on all of a filter's open dead letters.
 func planURL(f journal.DeadLetterFilter) string { return address("/bulk-runs/new", fieldsOf(&f)...) }
 
-// filterFacts returns the parts of a filter in words.
-func (v *visit) filterFacts(f *journal.DeadLetterFilter) []field {
-	return journal.Views(v.chips(f), func(c *factLink) field { return c.field })
-}
-
 // factLink is a fact that leads to a list.
 type factLink struct {
 	field
 	URL string
 }
 
-// chips returns the parts of a filter in words, each with a link to the list without it. A fingerprint is shown as its
+// Chips returns the parts of a filter in words, each with a link to the list without it. A fingerprint is shown as its
 // pattern.
-func (v *visit) chips(f *journal.DeadLetterFilter) (all []factLink) {
+func (v *visit) Chips(f journal.DeadLetterFilter) (all []factLink) {
 	variable, value, _ := strings.Cut(f.Context, "=")
 	words := map[string]field{
 		"fingerprint": {v.T("col.cause"), cmp.Or(v.pattern(f.Fingerprint), f.Fingerprint)},
@@ -163,7 +158,7 @@ func (v *visit) chips(f *journal.DeadLetterFilter) (all []factLink) {
 		"followUp": {v.T("filter.follow_up"), v.when(f.FollowUp)},
 		"since":    {v.T("filter.since"), v.when(f.Since)}, "until": {v.T("filter.until"), v.when(f.Until)},
 	}
-	fields := listFields(f)
+	fields := listFields(&f)
 	for i, x := range fields {
 		if said, ok := words[x.Name]; ok && x.Value != "" {
 			all = append(all, factLink{said, address("/dead-letters", slices.Delete(slices.Clone(fields), i, i+1)...)})

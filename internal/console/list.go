@@ -103,7 +103,7 @@ func (p *Pages) deadLetters(v *visit) *page {
 		"Who":       shows(func(i *deadletter.Item) bool { return i.Team != items[0].Team }),
 		"Mixed":     shows(func(i *deadletter.Item) bool { return i.Subject.Policy != items[0].Subject.Policy }),
 		"Pick":      f.State == states[0] && len(items) > 0 && v.who.May(access.Bulk, string(f.Team)),
-		"Pages":     v.pager("cursor", next, ""), "Worth": v.Money(matching.Cents), "Chips": v.chips(&f), "Here": v.listPlace(),
+		"Pages":     v.pager("cursor", next, ""), "Worth": v.Money(matching.Cents), "Here": v.listPlace(),
 		"File": strings.Replace(listURL(f), "/dead-letters", "/dead-letters.csv", 1), "Sorts": v.sorts(f),
 		"Shortcuts": []link(nil), "Due": []link(nil), "Handover": (*guard.Colleagues)(nil)})
 	if f.State == states[0] {

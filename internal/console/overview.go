@@ -51,7 +51,7 @@ func (p *Pages) overview(v *visit) *page {
 			"Teams": teams, "Own": len(teams) > 0 && teams[0].Team == v.mine,
 			"Mine":   options(mine, string(v.mine), func(s string) string { return v.team(decision.Team(s)) }),
 			"Causes": v.causeRows(biggest, own), "Groups": groupsURL(own), "News": news, "Shortcuts": v.shortcuts(own),
-			"Runs": journal.Views(active(recent), v.runRow), "Health": p.health(v)}}
+			"Runs": active(recent), "Health": p.health(v)}}
 }
 
 // success returns the default policy's success rate of 24 hours (R19), or else the first policy's that has one; nil if

@@ -42,7 +42,7 @@ func (f *planForm) address() string {
 func (p *Pages) planRun(v *visit) *page {
 	_ = v.r.ParseForm() // the gate has refused a form that cannot be read; of an address what can be read counts
 	f, unread := v.planForm(v.r.Form)
-	d := view{"V": v, "Form": f, "Filter": v.filterFacts(&f.filter), "Fields": fieldsOf(&f.filter), "Change": listURL(f.filter),
+	d := view{"V": v, "Form": f, "Filter": &f.filter, "Fields": fieldsOf(&f.filter), "Change": listURL(f.filter),
 		"Most": journal.MaxPerMinute, "MayNot": v.mayNotStart(f), "Plan": nil, "Everything": false, "Changed": ""}
 	pg := &page{name: "plan", section: "bulk-runs", title: v.T("plan.title"), data: d, fixed: true}
 	wrong, field := "", ""
@@ -186,22 +186,13 @@ const (
 	recentRuns = 50
 )
 
-// runRow is a bulk run in words. What says what is done, and to how many; Filter says to which; Came what became of those
-// that have a final outcome. Through are no longer planned.
-type runRow struct {
-	journal.BulkRun
-	What, Filter, Progress, Came string
-	State                        Badge
-	Through                      int64
-}
-
 func runURL(id string) string { return "/bulk-runs/" + segment(id) }
 
 func (p *Pages) runs(v *visit) *page {
 	all, next, err := v.o.Runs(v.r.Context(), v.r.URL.Query().Get("cursor"), runPage)
 	check(err)
 	return &page{name: "bulk-runs", section: "bulk-runs", title: v.T("runs.title"),
-		data:    view{"V": v, "Rows": journal.Views(all, v.runRow), "Pages": v.pager("cursor", next, "")},
+		data:    view{"V": v, "Rows": all, "Outcomes": outcomeOrder[:cameTo], "Pages": v.pager("cursor", next, "")},
 		summary: v.Count("runs.active", int64(len(active(all))))}
 }
 
@@ -210,28 +201,8 @@ func active(all []journal.BulkRun) []journal.BulkRun {
 	return slices.DeleteFunc(slices.Clone(all), func(r journal.BulkRun) bool { return r.State.Ended() })
 }
 
-func (v *visit) runRow(r *journal.BulkRun) runRow {
-	row := runRow{BulkRun: *r, What: v.Count("run.what."+string(r.Action), r.Total), State: v.badge("run.state", r.State),
-		Through: r.Total - r.Counts[journal.BulkPlanned], Came: v.came(r, outcomeOrder[:cameTo])}
-	row.Progress = v.T("run.progress", v.Number(row.Through), v.Number(r.Total))
-	if r.Held {
-		row.State = Badge{"warn", v.T("run.state.held")}
-	}
-	words := journal.Views(v.filterFacts(&r.Filter), func(f *field) string { return f.Name + ": " + f.Value })
-	row.Filter = cmp.Or(strings.Join(words, " · "), v.T("runs.everything"))
-	return row
-}
-
-// came says how many dead letters of a run have each of the outcomes.
-func (v *visit) came(r *journal.BulkRun, outcomes []journal.BulkOutcome) string {
-	var words []string
-	for _, outcome := range outcomes {
-		if n := r.Counts[outcome]; n > 0 {
-			words = append(words, v.T("outcome."+string(outcome))+": "+v.Number(n))
-		}
-	}
-	return strings.Join(words, ", ")
-}
+// Through returns how many of a run's dead letters are no longer planned.
+func (v *visit) Through(r journal.BulkRun) int64 { return r.Total - r.Counts[journal.BulkPlanned] }
 
 // outcomeOrder is the order in which pages show outcomes: ended well, ended otherwise, on the way, still planned.
 var outcomeOrder = []journal.BulkOutcome{
@@ -254,7 +225,7 @@ func (l Lang) lasting(d time.Duration) string {
 // run answers GET /bulk-runs/{id}?outcome=&after=: how far it is, what became of each, and what can be done.
 func (p *Pages) run(v *visit) *page {
 	r := must(v.o.Run(v.r.Context(), v.r.PathValue("id")))
-	q, row := v.r.URL.Query(), v.runRow(&r)
+	q := v.r.URL.Query()
 	outcome := journal.BulkOutcome(q.Get("outcome")) // which the items are filtered by
 	if !slices.Contains(journal.BulkOutcomes(), outcome) {
 		outcome = ""
@@ -267,8 +238,8 @@ func (p *Pages) run(v *visit) *page {
 	}
 	left := r.Counts[journal.BulkPlanned]
 	lasts, ends := v.pacing(&r, left)
-	return &page{name: "bulk-run", section: "bulk-runs", title: row.What, summary: row.State.Word + ". " + row.Progress,
-		data: view{"V": v, "Run": row, "Facts": v.filterFacts(&r.Filter), "Left": left, "Lasts": lasts, "Ends": ends,
+	return &page{name: "bulk-run", section: "bulk-runs", title: v.Say("run.what", &r), summary: v.Say("run.summary", &r),
+		data: view{"V": v, "Run": &r, "Left": left, "Lasts": lasts, "Ends": ends,
 			"Outcomes": outcomeOrder, "Outcome": outcome, "Items": items, "Pages": v.pager("after", key(next), "#items"),
 			"MayNot": v.mayNot(access.Bulk.Anew(r.Fresh), r.Filter.Team, "run.may_not")}}
 }
@@ -279,12 +250,12 @@ func (v *visit) pacing(r *journal.BulkRun, left int64) (lasts, ends string) {
 	if left < 1 || r.PerMinute < 1 || r.State.Ended() {
 		return "", ""
 	}
-	takes := time.Duration(float64(left) / float64(r.PerMinute) * float64(time.Minute))
+	lasting := takes(float64(left), float64(r.PerMinute))
 	if r.State == journal.BulkRunning && !r.Held {
 		// To the minute: a page that changed every second would be sent every second.
-		ends = v.Brief(v.Now.Add(takes).Add(30 * time.Second).Truncate(time.Minute))
+		ends = v.Brief(v.Now.Add(lasting).Add(30 * time.Second).Truncate(time.Minute))
 	}
-	return v.lasting(takes), ends
+	return v.lasting(lasting), ends
 }
 
 // Share returns the share of n in a total.

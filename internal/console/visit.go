@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	plaintext "text/template"
 	"time"
 
 	"go.uber.org/zap"
@@ -101,18 +102,30 @@ type view map[string]any
 //go:embed templates/*.html
 var templateFiles embed.FS
 
-// templates holds the templates by language, whose texts they have. They are parsed at first use, since most processes
-// never show a page; this package's tests prove that they can be.
-var templates = func() map[Lang]func() *template.Template {
-	all := map[Lang]func() *template.Template{}
+// templates are those of one language, whose texts they have: as pages, and as sentences of plain text.
+type templates struct {
+	pages     *template.Template
+	sentences *plaintext.Template
+}
+
+// templatesIn holds them by language. They are parsed at first use, since most processes never show a page; this
+// package's tests prove that they can be.
+var templatesIn = func() map[Lang]func() templates {
+	all := map[Lang]func() templates{}
 	for _, l := range Langs() {
-		all[l] = sync.OnceValue(func() *template.Template {
-			return template.Must(template.New("").Option("missingkey=error").Funcs(template.FuncMap{
+		all[l] = sync.OnceValue(func() templates {
+			const pattern, strict = "templates/*.html", "missingkey=error"
+			functions := template.FuncMap{
 				"t": l.T, "asset": assetURL,
-				"path": url.PathEscape, "subject": subjectURL, "reason": l.reason, "policy": l.policy, "team": l.team,
-				"badge": l.badge, "dict": dict, "lasting": l.lasting, "exact": l.exact,
+				"path": url.PathEscape, "subject": subjectURL, "portal": portalURL, "cause": causeURL, "run": runURL,
+				"reason": l.reason, "policy": l.policy, "team": l.team, "class": l.class, "retry": l.retry,
+				"badge": l.badge, "dict": dict, "lasting": l.lasting, "exact": l.exact, "ladder": ladder,
+				"short": l.short, "percent": l.percent,
+				"between": func(r catalogue.Range) string { return l.fromTo(time.Duration(r.Earliest), time.Duration(r.Latest)) },
+				"takes": func(n int, perMinute float64) string {
+					return l.lasting(max(takes(float64(n), perMinute), time.Minute))
+				},
 				"tone":    func(tone, word string) Badge { return Badge{tone, word} },
-				"decimal": func(x float64) string { return l.short(x, 1) },
 				"line":    func(s string) template.HTML { return inert(strings.TrimSpace(s), lineShown, false) },
 				"detail":  func(s string) template.HTML { return inert(strings.TrimSpace(s), detailShown, false) },
 				"whole":   func(s string) template.HTML { return inert(s, mostShown, true) },
@@ -120,7 +133,10 @@ var templates = func() map[Lang]func() *template.Template {
 				"refused": func(code string) string { return l.Or("refused."+code, code) },
 				"number":  func(n any) string { return l.Number(reflect.ValueOf(n).Int()) },
 				"count":   func(key string, n any) string { return l.Count(key, reflect.ValueOf(n).Int()) },
-			}).ParseFS(templateFiles, "templates/*.html"))
+			}
+			return templates{
+				template.Must(template.New("").Option(strict).Funcs(functions).ParseFS(templateFiles, pattern)),
+				plaintext.Must(plaintext.New("").Option(strict).Funcs(functions).ParseFS(templateFiles, pattern))}
 		})
 	}
 	return all
@@ -135,6 +151,16 @@ func dict(pairs ...any) map[string]any {
 	return m
 }
 
+// Say returns the sentence that a template says of something. The template also reads what the visit knows.
+func (v *visit) Say(name string, of any) string {
+	var b strings.Builder
+	check(templatesIn[v.Lang]().sentences.ExecuteTemplate(&b, name, struct {
+		*visit
+		Of any
+	}{v, of}))
+	return b.String()
+}
+
 // to leads the browser to another address, instead of a page.
 func (v *visit) to(address string) *page {
 	http.Redirect(v.w, v.r, address, http.StatusSeeOther)
@@ -146,9 +172,10 @@ func (p *Pages) write(v *visit, pg *page) {
 		v.tag = ""
 	}
 	var body, whole bytes.Buffer
-	err := templates[v.Lang]().ExecuteTemplate(&body, pg.name, pg.data)
+	in := templatesIn[v.Lang]().pages
+	err := in.ExecuteTemplate(&body, pg.name, pg.data)
 	if err == nil {
-		err = templates[v.Lang]().ExecuteTemplate(&whole, "frame", p.frame(v, pg, body.Bytes()))
+		err = in.ExecuteTemplate(&whole, "frame", p.frame(v, pg, body.Bytes()))
 	}
 	if err != nil { // a fault in the templates
 		p.Log.Error("a page could not be rendered", zap.String("path", v.r.URL.Path), zap.Error(err))

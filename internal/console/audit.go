@@ -23,7 +23,7 @@ import (
 func (p *Pages) audit(v *visit) *page {
 	head := must(v.o.Head(v.r.Context()))
 	f, wrong := v.selection()
-	d := view{"V": v, "Head": head, "ID": f.Subject.ID, "Tenant": v.asked("tenant"),
+	d := view{"Head": head, "ID": f.Subject.ID, "Tenant": v.asked("tenant"),
 		"Policies": options(append(v.Catalogue.Policies.Names(), f.Policy), f.Policy, v.policy),
 		"Since":    v.asked("since"), "Until": v.asked("until"), "WrongField": wrong,
 		"Wrong":    v.Or(auditWrong[wrong], ""),
@@ -31,7 +31,7 @@ func (p *Pages) audit(v *visit) *page {
 	if wrong == "" || wrong == "id" { // a whole policy can be exported, though not listed
 		d["Export"], d["ExportCSV"] = v.exportURL(f.Policy, audit.JSONLines), v.exportURL(f.Policy, audit.CSV)
 	}
-	pg := &page{name: "audit", section: "audit", title: v.T("audit.title"), data: d}
+	pg := &page{name: "audit", data: d}
 	if wrong != "" {
 		pg.status = http.StatusUnprocessableEntity
 		return pg
@@ -120,27 +120,23 @@ func (v *visit) exportURL(policy string, f audit.Format) string {
 	return strings.Replace(v.here(field{"policy", policy}, field{"format", string(f)}), "/audit", "/audit/export", 1)
 }
 
+// auditRow is a record as the audit lists it. Says is what happened, URL where to read more.
 type auditRow struct {
-	At                                      Moment
-	Record, Kind, ID, URL, Policy, Says, By string
+	event
+	Kind, ID, URL, Policy, Says string
 }
 
 func (v *visit) auditRow(r *journal.Entry) auditRow {
-	row := auditRow{Record: v.Number(r.Record)}
 	if a := r.Attempt; a != nil {
-		d := &a.Decision
-		row.ID, row.Policy, row.URL = r.Subject.ID, r.Subject.Policy, subjectURL(r.Subject)
-		row.Kind, row.At, row.Says = v.T("event.kind.attempt"), v.At(d.AnalysedAt), v.T("event.attempt", v.Number(a.Number))
-		if !isOnlyLimit(d) {
-			row.Says += " " + v.reason(d.Reason) + "."
+		e := v.attempt(r.Subject.Policy, a)
+		says := v.T("event.attempt", e.Number) + " "
+		if e.Why.Reason != "" {
+			says += v.reason(e.Why.Reason) + ". "
 		}
-		row.Says += " " + v.consequence(d)
-		return row
+		return auditRow{e, v.T("event.kind.attempt"), r.Subject.ID, subjectURL(r.Subject), r.Subject.Policy, says + e.Text}
 	}
-	s := r.Subject
-	e := v.entry(r)
-	row.Kind, row.At = v.Or("event.kind."+string(r.Kind), string(r.Kind)), v.At(r.At)
-	row.ID, row.Policy, row.Says, row.By = s.ID, s.Policy, e.Title, e.By
+	s, e := r.Subject, v.entry(r)
+	row := auditRow{e, v.Or("event.kind."+string(r.Kind), string(r.Kind)), s.ID, "", s.Policy, e.Title}
 	if e.Words != "" {
 		row.Says += " “" + e.Words + "”"
 	}

@@ -32,7 +32,7 @@ func (p *Pages) groups(v *visit) *page {
 	f.State, f.Fingerprint = states[0], ""
 	f.Since, f.Until = time.Time{}, time.Time{}
 	d, _, _ := v.filterForm("groups", f)
-	pg := &page{name: "groups", section: "dead-letters", title: v.T("groups.title"), data: d}
+	pg := &page{name: "groups", data: d}
 	if wrong == "state" {
 		d["Causes"], d["Pages"] = nil, pager{}
 		d["Wrong"] = v.T("groups.wrong.state", plain(q.Get("state"), maxQueryBytes))
@@ -116,8 +116,8 @@ func (p *Pages) causePage(v *visit) *page {
 		return option{string(*team), v.team(*team), string(*team) == v.Sent.Value("teach", "team")}
 	})
 	name := v.reason(c.Reason)
-	return &page{name: "cause", section: "dead-letters", title: name, summary: strings.TrimSuffix(name+". "+learnt, ". "),
-		data: view{"V": v, "Cause": c, "Learnt": learnt, "Advice": v.advice(&c, prospects), "Waiting": waiting, "Teams": teams,
+	return &page{name: "cause", title: name, summary: strings.TrimSuffix(name+". "+learnt, ". "),
+		data: view{"Cause": c, "Learnt": learnt, "Advice": v.advice(&c, prospects), "Waiting": waiting, "Teams": teams,
 			"MayNot": v.mayNot(access.Teach, "", "cause.may_not"), "Done": did}}
 }
 

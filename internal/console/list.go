@@ -73,7 +73,7 @@ func (p *Pages) deadLetters(v *visit) *page {
 	q := v.r.URL.Query()
 	f, wrong := v.filterOf(q)
 	d, matching, counted := v.filterForm("list", f)
-	pg := &page{name: "dead-letters", section: "dead-letters", title: v.T("list.title"), data: d}
+	pg := &page{name: "list", data: d}
 	since, until := v.local(f.Since), v.local(f.Until)
 	var items []deadletter.Item
 	var elsewhere []found
@@ -154,7 +154,7 @@ func (p *Pages) search(v *visit) *page {
 		return v.to(subjectURL(all[0].Subject))
 	}
 	f := journal.DeadLetterFilter{State: deadletter.AllStates, Query: q}
-	return &page{name: "search", section: "dead-letters", title: v.T("find.title"), data: map[string]any{
+	return &page{name: "find", data: view{
 		"Query": q, "Found": all, "More": len(all) == mostFound, "Words": listURL(f)}}
 }
 
@@ -241,7 +241,7 @@ func (v *visit) filterForm(current string, f journal.DeadLetterFilter) (d view, 
 	if current == "groups" {
 		reset = groupsURL(journal.DeadLetterFilter{})
 	}
-	return view{"V": v, "Filter": f, "Filtered": narrowed(f), "Wrong": "", "Reset": reset, "States": tabs,
+	return view{"Filter": f, "Filtered": narrowed(f), "Wrong": "", "Reset": reset, "States": tabs,
 		"Views": []link{{Name: v.T("view.list"), URL: listURL(f), Current: current == "list"},
 			{Name: v.T("view.groups"), URL: groupsURL(f), Current: current == "groups"}},
 		"Context": v.contextFilter(&f), "Policies": options(policies, f.Policy, v.policy),

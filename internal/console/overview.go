@@ -41,37 +41,29 @@ func (p *Pages) overview(v *visit) *page {
 	for i := range teams {
 		teams[i].Due = due(journal.DeadLetterFilter{Team: teams[i].Team})
 	}
+	rate, met := success(p.Health().KPIs)
 	mine := []string{string(v.mine)} // and the teams that the reader may choose as his own
 	for name := range v.Catalogue.Teams {
 		mine = append(mine, string(name))
 	}
-	return &page{name: "overview", section: "overview", title: v.T("overview.title"), summary: v.Count("letters.open", sum.N),
-		data: view{"V": v, "Open": sum.N, "Oldest": v.Ago(sum.Oldest), "Worth": v.Money(sum.Cents), "Due": due(all),
-			"AlertAbove": deadletter.AlertAbove, "Reprocessing": sumOf(v.counts(again), &again).N, "Success": v.success(p.Health().KPIs),
+	return &page{name: "overview", summary: v.Count("letters.open", sum.N),
+		data: view{"Open": sum.N, "Oldest": v.Ago(sum.Oldest), "Worth": v.Money(sum.Cents), "Due": due(all),
+			"AlertAbove": deadletter.AlertAbove, "Reprocessing": sumOf(v.counts(again), &again).N, "Success": rate, "Met": met,
 			"Teams": teams, "Own": len(teams) > 0 && teams[0].Team == v.mine,
 			"Mine":   options(mine, string(v.mine), func(s string) string { return v.team(decision.Team(s)) }),
 			"Causes": v.causeRows(biggest, own), "Groups": groupsURL(own), "News": news, "Shortcuts": v.shortcuts(own),
 			"Runs": active(recent), "Health": p.health(v)}}
 }
 
-// success returns the default policy's success rate of 24 hours (R19), or else the first policy's that has one; nil if
-// none has.
-func (v *visit) success(all []statistics.KPI) view {
-	var k *statistics.KPI
+// success returns the default policy's success rate of 24 hours (R19), or else the first policy's that has one, and whether
+// it meets its goals; nil if none has.
+func success(all []statistics.KPI) (k *statistics.KPI, met bool) {
 	for i := range all {
 		if all[i].Name == statistics.SuccessRate && all[i].Value != nil && (k == nil || all[i].Policy == decision.DefaultPolicy) {
 			k = &all[i]
 		}
 	}
-	if k == nil {
-		return nil
-	}
-	met := Badge{"ok", v.T("overview.success.met")}
-	if slices.ContainsFunc(k.Goals, func(g statistics.Goal) bool { return !*g.Holds }) {
-		met = Badge{"warn", v.T("overview.success.missed")}
-	}
-	return view{"Policy": k.Policy, "Value": v.percent(*k.Value), "Badge": met,
-		"Samples": v.Count("overview.success.samples", k.Samples)}
+	return k, k != nil && !slices.ContainsFunc(k.Goals, func(g statistics.Goal) bool { return !*g.Holds })
 }
 
 // waiting adds up the open dead letters, and those of each team and reason: the reader's team first, then the largest.
@@ -143,9 +135,9 @@ func (p *Pages) health(v *visit) view {
 		"Notices": untold, "Grafana": p.Grafana, "Untold": v.Teams(v.Catalogue.Untold())}
 }
 
-// down returns how many portals are down, for pages to warn of; 0 on the portals' own pages, and for strangers.
-func (v *visit) down(section string) (n int64) {
-	if v.o == nil || v.who.Role == 0 || section == "portals" {
+// down returns how many portals are down, for pages to warn of; 0 for strangers.
+func (v *visit) down() (n int64) {
+	if v.o == nil || v.who.Role == 0 {
 		return 0
 	}
 	known, _ := v.o.Destinations.Destinations() // an error means that none is known yet, which the portals' page says

@@ -16,8 +16,8 @@ func (p *Pages) policies(v *visit) *page {
 	slices.SortStableFunc(names, func(a, b string) int {
 		return falseFirst(a != decision.DefaultPolicy, b != decision.DefaultPolicy)
 	})
-	return &page{name: "policies", section: "policies", title: v.T("policies.title"),
-		data: view{"V": v, "Policies": names}, summary: v.T("policies.summary", v.Catalogue.Version)}
+	return &page{name: "policies",
+		data: view{"Policies": names}, summary: v.T("policies.summary", v.Catalogue.Version)}
 }
 
 // apart separates numbers and units of a duration. Both languages have the same units.

@@ -26,8 +26,8 @@ func (p *Pages) portals(v *visit) *page {
 		}
 		return d
 	})
-	return &page{name: "portals", section: "portals", title: v.T("portals.title"), summary: v.Count("portals.not_up", bad),
-		data: view{"V": v, "Rows": rows}}
+	return &page{name: "portals", summary: v.Count("portals.not_up", bad),
+		data: view{"Rows": rows}}
 }
 
 // PortalState returns the badge of how a destination is.
@@ -59,9 +59,9 @@ func (v *visit) Brief(t time.Time) string {
 func (p *Pages) portal(v *visit) *page {
 	found, claims, err := v.o.Destination(v.r.PathValue("name"))
 	check(err)
-	return &page{name: "portal", section: "portals", title: v.Portal(found.Name),
+	return &page{name: "portal", title: v.Portal(found.Name),
 		summary: v.PortalState(&found).Word + ". " + v.Say("portal.says", &found),
-		data: view{"V": v, "Portal": &found, "Claims": claims, "MayNot": v.mayNot(access.Order, "", "portal.may_not"),
+		data: view{"Portal": &found, "Claims": claims, "MayNot": v.mayNot(access.Order, "", "portal.may_not"),
 			"Done": v.Or("portal.done."+v.r.URL.Query().Get("done"), "")}}
 }
 

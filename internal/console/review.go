@@ -105,14 +105,8 @@ func (p *Pages) decided(v *visit, item *deadletter.Item, err error, to string) *
 
 // tooLate says who decided earlier, what and when.
 func (v *visit) tooLate(item *deadletter.Item, r *journal.Refusal) string {
-	did := "retry"
-	switch {
-	case r.State == journal.DeadLetterAccepted:
-		did = "accepted"
-	case r.State == journal.DeadLetterDiscarded || item.Review.Discard:
-		did = "discard"
-	}
-	return v.T("form.wrong.too_late", r.By, v.T("form.did."+did), v.Clock(r.At))
+	did := map[journal.DeadLetterState]string{journal.DeadLetterAccepted: "accepted", journal.DeadLetterDiscarded: "discard"}[r.State]
+	return v.T("form.wrong.too_late", r.By, v.T("form.did."+cmp.Or(did, v.Did(&item.Review))), v.Clock(r.At))
 }
 
 // note answers POST /dead-letters/{id}/undo with the record of the decision that the page showed, and …/comment with

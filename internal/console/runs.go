@@ -42,9 +42,9 @@ func (f *planForm) address() string {
 func (p *Pages) planRun(v *visit) *page {
 	_ = v.r.ParseForm() // the gate has refused a form that cannot be read; of an address what can be read counts
 	f, unread := v.planForm(v.r.Form)
-	d := view{"V": v, "Form": f, "Filter": &f.filter, "Fields": fieldsOf(&f.filter), "Change": listURL(f.filter),
+	d := view{"Form": f, "Filter": &f.filter, "Fields": fieldsOf(&f.filter), "Change": listURL(f.filter),
 		"Most": journal.MaxPerMinute, "MayNot": v.mayNotStart(f), "Plan": nil, "Everything": false, "Changed": ""}
-	pg := &page{name: "plan", section: "bulk-runs", title: v.T("plan.title"), data: d, fixed: true}
+	pg := &page{name: "plan", data: d, fixed: true}
 	wrong, field := "", ""
 	plan, err := v.o.Plan(v.r.Context(), f.command())
 	switch code := journal.CodeOf(err); {
@@ -191,8 +191,8 @@ func runURL(id string) string { return "/bulk-runs/" + segment(id) }
 func (p *Pages) runs(v *visit) *page {
 	all, next, err := v.o.Runs(v.r.Context(), v.r.URL.Query().Get("cursor"), runPage)
 	check(err)
-	return &page{name: "bulk-runs", section: "bulk-runs", title: v.T("runs.title"),
-		data:    view{"V": v, "Rows": all, "Outcomes": outcomeOrder[:cameTo], "Pages": v.pager("cursor", next, "")},
+	return &page{name: "runs",
+		data:    view{"Rows": all, "Outcomes": outcomeOrder[:cameTo], "Pages": v.pager("cursor", next, "")},
 		summary: v.Count("runs.active", int64(len(active(all))))}
 }
 
@@ -238,8 +238,8 @@ func (p *Pages) run(v *visit) *page {
 	}
 	left := r.Counts[journal.BulkPlanned]
 	lasts, ends := v.pacing(&r, left)
-	return &page{name: "bulk-run", section: "bulk-runs", title: v.Say("run.what", &r), summary: v.Say("run.summary", &r),
-		data: view{"V": v, "Run": &r, "Left": left, "Lasts": lasts, "Ends": ends,
+	return &page{name: "bulk-run", title: v.Say("run.what", &r), summary: v.Say("run.summary", &r),
+		data: view{"Run": &r, "Left": left, "Lasts": lasts, "Ends": ends,
 			"Outcomes": outcomeOrder, "Outcome": outcome, "Items": items, "Pages": v.pager("after", key(next), "#items"),
 			"MayNot": v.mayNot(access.Bulk.Anew(r.Fresh), r.Filter.Team, "run.may_not")}}
 }

@@ -32,9 +32,11 @@ type event struct {
 	Same  bool
 	// Why is how the error was judged.
 	Why *why
-	// Wait is the time until the next retry, which is at Next; empty if none follows.
-	Wait string
-	Next Moment
+	// Wait is the time until the next retry, which is at Next; empty if none follows. In the timeline it is how long the wait
+	// that begins here lasts, if it is at least a minute; Held reports whether it is at a gate, Ahead whether it is not over.
+	Wait        string
+	Next        Moment
+	Held, Ahead bool
 	// By and Words are a person's name and reason. Run is the address of the bulk run that it was part of, if any.
 	By, Words, Run string
 	Facts          []field // what else is known
@@ -119,7 +121,7 @@ func (v *visit) chapters(story *journal.Story) (all []chapter, shown string) {
 func (v *visit) attempt(policy string, a *journal.Attempt) event {
 	d := &a.Decision
 	e := event{Record: a.Record, episode: a.Episode, Mark: markRetry, At: v.At(d.AnalysedAt), at: d.AnalysedAt,
-		Number: v.Number(a.Number), Title: v.T("event.attempt", v.Number(a.Number)), Text: v.consequence(d), Error: a.Error,
+		Number: v.Number(a.Number), Title: v.T("event.attempt", v.Number(a.Number)), Text: v.Say("event.follows", d), Error: a.Error,
 		Why: &why{Class: v.class(d.ErrorClassification, d.Presumes()), Reason: d.Reason, Rule: d.MatchedRule,
 			Matched: d.MatchedText, Hint: d.Hint(v.hint(policy, d.MatchedRule))}}
 	if a.Revision > 0 {
@@ -139,21 +141,7 @@ func (v *visit) attempt(policy string, a *journal.Attempt) event {
 	return e
 }
 
-func (v *visit) consequence(d *decision.Decision) string {
-	if d.ShouldRetry() {
-		return v.T("event.retry", v.retry(d.RetryCount, d.MaxRetries))
-	}
-	ended := "limit" // by a limit, a deadline, or the error itself
-	switch {
-	case d.Outcome == decision.PermanentError:
-		ended = string(d.ErrorClassification)
-	case d.Reason == decision.ReasonTimeLimit, d.Reason == decision.ReasonDeadline:
-		ended = string(d.Reason)
-	}
-	return v.T("event.final."+ended, v.Number(d.MaxRetries))
-}
-
-// isOnlyLimit reports whether consequence says all of why the retries ended.
+// isOnlyLimit reports whether what follows from a decision says all of why the retries ended.
 func isOnlyLimit(d *decision.Decision) bool {
 	return d.Outcome == decision.MaxRetriesExceeded && d.Reason != decision.ReasonProbablyAccepted
 }
@@ -239,20 +227,6 @@ const (
 	markNote      = "note"      // anything else
 )
 
-// step is one event in a story's timeline.
-type step struct {
-	Mark string
-	// Number is an attempt's; empty for anything else.
-	Number string
-	At     Moment
-	// Wait is how long the wait that begins here lasts, if it is at least a minute. Held reports whether it is at a
-	// gate, Ahead whether it is not over.
-	Wait        string
-	Held, Ahead bool
-
-	at time.Time
-}
-
 // deadline returns the deadline of a claim that is still to be sent; the zero time if there is none.
 func deadline(story *journal.Story) time.Time {
 	if len(story.Held) > 0 {
@@ -266,10 +240,10 @@ func deadline(story *journal.Story) time.Time {
 
 // steps returns a story's timeline: the events of its chapters, the retry that lies ahead, and the deadline. A story of
 // one event has none, unless it waits at a gate.
-func (v *visit) steps(story *journal.Story, chapters []chapter) (steps []step) {
+func (v *visit) steps(story *journal.Story, chapters []chapter) (steps []event) {
 	add := func(mark, number string, at time.Time) {
 		if mark != markNote && !at.IsZero() {
-			steps = append(steps, step{Mark: mark, Number: number, At: v.moment(at, "at", v.Brief(at)), at: at})
+			steps = append(steps, event{Mark: mark, Number: number, At: v.moment(at, "at", v.Brief(at)), at: at})
 		}
 	}
 	for _, c := range chapters {
@@ -287,7 +261,7 @@ func (v *visit) steps(story *journal.Story, chapters []chapter) (steps []step) {
 		return nil
 	}
 	add(markDeadline, "", deadline(story))
-	slices.SortStableFunc(steps, func(a, b step) int { return a.at.Compare(b.at) })
+	slices.SortStableFunc(steps, func(a, b event) int { return a.at.Compare(b.at) })
 	for i := range steps[:len(steps)-1] {
 		v.setWait(&steps[i], &steps[i+1])
 	}
@@ -295,7 +269,7 @@ func (v *visit) steps(story *journal.Story, chapters []chapter) (steps []step) {
 }
 
 // setWait sets how long the wait of s lasts, which next ends. A wait at a gate is counted until now at most.
-func (v *visit) setWait(s, next *step) {
+func (v *visit) setWait(s, next *event) {
 	until := next.at
 	switch s.Held = s.Mark == markHeld; {
 	case s.Held && until.After(v.Now):

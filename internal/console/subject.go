@@ -47,27 +47,21 @@ func (p *Pages) claim(v *visit, s journal.Subject) *page {
 		letter = &story.DeadLetters[n-1]
 		desk, id = v.desk(letter, &story), letter.ID
 	}
-	failure, waits, operate, possibly := "", "", "", false
+	var last *journal.Attempt
 	if n := len(story.Attempts); n > 0 {
-		last := &story.Attempts[n-1]
-		if waits = v.waits(last.Destination); p.Operate != "" && last.ProcessInstanceKey != 0 {
-			operate = p.Operate + "/processes/" + key(last.ProcessInstanceKey)
-		}
-		if now.state.Open() || now.state == journal.Due {
-			failure, possibly = last.Error, last.Decision.PossiblyAccepted
-		}
+		last = &story.Attempts[n-1]
 	}
-	return &page{name: "subject", section: "dead-letters", title: s.ID, summary: now.Status.Word + ". " + now.Means,
-		data: view{"V": v, "Subject": s, "Tenant": tenant, "Now": now, "Error": failure, "Possibly": possibly, "Waits": waits,
+	return &page{name: "subject", title: s.ID, summary: now.Status.Word + ". " + now.Means,
+		data: view{"Subject": s, "Tenant": tenant, "Now": now, "Last": last,
 			"Context": v.context(s.Policy, story.Context()), "Worth": v.Money(story.Context().Cents()),
 			"Deadline": v.Due(deadline(&story)), "Letter": letter, "Desk": desk, "Around": v.around(id),
 			"Steps": v.steps(&story, chapters), "Chapters": chapters, "Shown": shown,
-			"Operate": operate, "Claim": p.claimURL(s, story.Context()),
+			"Operate": p.Operate, "Claim": p.claimURL(s, story.Context()),
 			"Audit": address("/audit", field{"policy", s.Policy}, field{"id", s.ID}, field{"tenant", tenant})}}
 }
 
-// waits says that a portal is not up, or closed, and that a retry would wait for it; empty if it is open or not known.
-func (v *visit) waits(name string) string {
+// Waits says that a portal is not up, or closed, and that a retry would wait for it; empty if it is open or not known.
+func (v *visit) Waits(name string) string {
 	d, _, err := v.o.Destination(name)
 	if err != nil { // or not known yet
 		return ""
@@ -126,12 +120,12 @@ type standing struct {
 	NextIs  string
 	Next    Moment
 	Retries string
-
-	state journal.State
+	// Ended reports whether nothing is left to be done about it.
+	Ended bool
 }
 
 func (v *visit) standing(story *journal.Story) (s standing) {
-	s.Status, s.Means = Badge{"off", v.T("status.none")}, v.T("state.none")
+	s.Status, s.Means, s.Ended = Badge{"off", v.T("status.none")}, v.T("state.none"), true
 	if n := len(story.Episodes); n > 0 {
 		v.lastEpisode(&s, &story.Episodes[n-1])
 		if m := len(story.Attempts); m > 0 {
@@ -146,9 +140,10 @@ func (v *visit) standing(story *journal.Story) (s standing) {
 }
 
 func (v *visit) lastEpisode(s *standing, e *journal.Episode) {
-	s.state, s.Retries = e.StateAt(v.Now), v.Number(e.Retries)
-	s.Status, s.Means = v.badge("status", s.state.Status()), v.T("state."+string(s.state))
-	switch s.state {
+	state := e.StateAt(v.Now)
+	s.Ended, s.Retries = !state.Open() && state != journal.Due, v.Number(e.Retries)
+	s.Status, s.Means = v.badge("status", state.Status()), v.T("state."+string(state))
+	switch state {
 	case journal.Dead:
 		s.Status.Word = v.T("state.word.dead")
 	case journal.Scheduled, journal.Reprocessing:

@@ -86,9 +86,8 @@ func (v *visit) ownTeams() string {
 // page is what an address shows.
 type page struct {
 	status int // 0 is 200
-	// name is the template's; section is the part of the navigation that it belongs to.
-	name, section string
-	title         string
+	// name is the template's. title is the text of that name, unless it is given.
+	name, title string
 	// summary is one sentence. A screen reader speaks it when it changes while the page is open.
 	summary string
 	data    view
@@ -172,6 +171,7 @@ func (p *Pages) write(v *visit, pg *page) {
 		v.tag = ""
 	}
 	var body, whole bytes.Buffer
+	pg.data["V"] = v
 	in := templatesIn[v.Lang]().pages
 	err := in.ExecuteTemplate(&body, pg.name, pg.data)
 	if err == nil {
@@ -198,10 +198,10 @@ func (p *Pages) write(v *visit, pg *page) {
 // frame returns what surrounds a page. It warns of what does not work.
 func (p *Pages) frame(v *visit, pg *page, body []byte) view {
 	other, zone := map[Lang]Lang{Portuguese: English, English: Portuguese}[v.Lang], v.zone.String()
-	return view{"V": v, "Title": pg.title, "Section": pg.section, "Summary": pg.summary, "Body": template.HTML(body),
+	return view{"V": v, "Title": cmp.Or(pg.title, v.T(pg.name+".title")), "Name": pg.name, "Summary": pg.summary, "Body": template.HTML(body),
 		"Version": v.tag, "Zone": zone, "ZoneName": v.Or("zone."+zone, zone), "OtherLang": other, "OtherURL": v.otherURL(other),
 		"Ends": exact(access.SessionEnds(v.r.Context())), "Bare": v.who.Role == 0, "Admin": v.who.Role == access.Admin,
-		"Rows": pg.name == "dead-letters" && pg.status == 0, "Health": p.Health(), "Down": v.down(pg.section),
+		"Rows": pg.name == "list" && pg.status == 0, "Health": p.Health(), "Down": v.down(),
 		"Mine": v.Waiting(v.mine, "")}
 }
 

@@ -73,12 +73,12 @@ func OpenReader(ctx context.Context, url string) (*sqlstore.Reader, error) {
 }
 
 // acquire returns a connection of the writer's pool.
-func (d *DB) acquire(ctx context.Context) (*sqlstore.Conn, func(bool), error) {
+func (d *DB) acquire(ctx context.Context) (sqlstore.Conn, func(bool), error) {
 	conn, err := d.writer.Conn(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	return &sqlstore.Conn{Conn: conn}, func(ended bool) {
+	return conn, func(ended bool) {
 		if !ended { // drop the connection, so that the server rolls back
 			_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 		}
@@ -90,17 +90,13 @@ func (d *DB) acquire(ctx context.Context) (*sqlstore.Conn, func(bool), error) {
 func (d *DB) Close() error { return errors.Join(d.writer.Close(), d.Reader.Close()) }
 
 // batch executes statements in one round trip.
-func batch(ctx context.Context, conn *sql.Conn, all []sqlstore.Statement) error {
-	return conn.Raw(func(raw any) error {
-		c, ok := raw.(*stdlib.Conn)
-		if !ok {
-			return errors.New("the driver is not pgx's")
-		}
+func batch(ctx context.Context, conn sqlstore.Conn, all []sqlstore.Statement) error {
+	return conn.(*sql.Conn).Raw(func(driver any) error {
 		var b pgx.Batch
 		for i := range all {
 			b.Queue(all[i].Query, all[i].Args...)
 		}
-		return c.Conn().SendBatch(ctx, &b).Close()
+		return driver.(*stdlib.Conn).Conn().SendBatch(ctx, &b).Close()
 	})
 }
 

@@ -193,10 +193,10 @@ func TestPurgesKeepFewStatements(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n == 1 {
-			kept = len(db.writer.Prepared)
+			kept = len(db.writer.prepared)
 		}
 	}
-	if now := len(db.writer.Prepared); now > kept {
+	if now := len(db.writer.prepared); now > kept {
 		t.Errorf("%d statements are kept after 15 purges, %d after two", now, kept)
 	}
 }

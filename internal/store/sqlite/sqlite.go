@@ -48,7 +48,7 @@ type DB struct {
 	// turn is held while writer is used. writer is nil once the database is closed.
 	turn   chan struct{}
 	pool   *sql.DB
-	writer *sqlstore.Conn
+	writer *writer
 	// grown is sent to after commits until the database is closed; copied is closed when copyLog has ended.
 	grown, copied chan struct{}
 }
@@ -96,7 +96,7 @@ func (db *DB) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	db.writer = &sqlstore.Conn{Conn: conn, Prepared: map[string]*sql.Stmt{}}
+	db.writer = &writer{conn, map[string]*sql.Stmt{}}
 	r, err := db.file.reader(forReading)
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func (db *DB) begin(ctx context.Context) error {
 }
 
 // acquire waits for the writer. Its error says so if the file was taken away, as SQLite would go on writing it.
-func (db *DB) acquire(ctx context.Context) (*sqlstore.Conn, func(bool), error) {
+func (db *DB) acquire(ctx context.Context) (sqlstore.Conn, func(bool), error) {
 	select {
 	case db.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -191,7 +191,7 @@ func (db *DB) Close() error {
 	}
 	err := db.Reader.Close() // before the writer, which copies the log
 	_, copied := writer.ExecContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)")
-	for _, s := range writer.Prepared {
+	for _, s := range writer.prepared {
 		err = errors.Join(err, s.Close())
 	}
 	err = errors.Join(err, copied, writer.Close(), db.pool.Close(), unlock(db.held))
@@ -199,6 +199,39 @@ func (db *DB) Close() error {
 		return dialect.Failed("close "+db.file.path+"; what it holds is safe", errors.New(oneLine(err.Error())), false)
 	}
 	return nil
+}
+
+// writer is a connection that keeps its prepared statements.
+type writer struct {
+	*sql.Conn
+	prepared map[string]*sql.Stmt
+}
+
+func (w *writer) prepare(ctx context.Context, query string) (s *sql.Stmt, err error) {
+	if s = w.prepared[query]; s == nil {
+		if s, err = w.PrepareContext(ctx, query); err == nil {
+			w.prepared[query] = s
+		}
+	}
+	return s, err
+}
+
+// QueryContext implements sqlstore.Querier.
+func (w *writer) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	s, err := w.prepare(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return s.QueryContext(ctx, args...)
+}
+
+// ExecContext implements sqlstore.Conn.
+func (w *writer) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	s, err := w.prepare(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return s.ExecContext(ctx, args...)
 }
 
 // create creates the tables in an empty database, and returns an error if they are of an unknown version.

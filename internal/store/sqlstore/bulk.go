@@ -9,35 +9,31 @@ import (
 
 const unfinished = "('running', 'paused')"
 
-// run returns the bulk run of that id, without Counts, and reports whether there is one.
-func (s *snapshot) run(id string) (journal.BulkRun, bool, error) {
-	return first(collect(s, "SELECT body FROM bulk_runs WHERE id = ?", []any{id}, fromJSON[journal.BulkRun]))
+// runs returns bulk runs, without Counts.
+func (t *tx) runs(clause string, args ...any) []journal.BulkRun {
+	return collect(t, "SELECT body FROM bulk_runs "+clause, args,
+		func(scan scanner, r *journal.BulkRun) { scan(asJSON{r}) })
 }
 
 // count sets the run's Counts.
-func (s *snapshot) count(r *journal.BulkRun) (err error) {
+func (t *tx) count(r *journal.BulkRun) {
 	const query = "SELECT outcome, count(*) FROM bulk_items WHERE run = ? GROUP BY outcome"
-	r.Counts, err = counted[journal.BulkOutcome](s, query, r.ID)
-	return err
+	r.Counts = counted[journal.BulkOutcome](t, query, r.ID)
 }
 
-func (s *snapshot) bulkRuns(clause string, args ...any) (all []journal.BulkRun, err error) {
-	all, err = collect(s, "SELECT body FROM bulk_runs "+clause, args, fromJSON[journal.BulkRun])
-	for i := range all {
-		if err == nil {
-			err = s.count(&all[i])
+func (r *Reader) runs(ctx context.Context, doing, clause string, args ...any) ([]journal.BulkRun, error) {
+	return reading(ctx, r, doing, func(t *tx) []journal.BulkRun {
+		all := t.runs(clause, args...)
+		for i := range all {
+			t.count(&all[i])
 		}
-	}
-	return all, err
-}
-
-func (r *Reader) bulkRuns(ctx context.Context, doing, clause string, args ...any) ([]journal.BulkRun, error) {
-	return reading(ctx, r, doing, func(s *snapshot) ([]journal.BulkRun, error) { return s.bulkRuns(clause, args...) })
+		return all
+	})
 }
 
 // BulkRun implements deadletter.BulkStore.
 func (r *Reader) BulkRun(ctx context.Context, id string) (run journal.BulkRun, found bool, err error) {
-	return first(r.bulkRuns(ctx, "read a bulk run", "WHERE id = ?", id))
+	return first(r.runs(ctx, "read a bulk run", "WHERE id = ?", id))
 }
 
 // BulkRuns implements deadletter.BulkStore.
@@ -46,12 +42,12 @@ func (r *Reader) BulkRuns(ctx context.Context, after string, limit int) ([]journ
 	if after != "" {
 		w.and("id < ?", after)
 	}
-	return r.bulkRuns(ctx, "list bulk runs", w.String()+" ORDER BY id DESC LIMIT ?", append(w.args, max(limit, 0))...)
+	return r.runs(ctx, "list bulk runs", w.String()+" ORDER BY id DESC LIMIT ?", append(w.args, max(limit, 0))...)
 }
 
 // ActiveBulkRuns implements deadletter.BulkStore.
 func (r *Reader) ActiveBulkRuns(ctx context.Context) ([]journal.BulkRun, error) {
-	return r.bulkRuns(ctx, "list the bulk runs that have not ended", "WHERE state IN "+unfinished+" ORDER BY id")
+	return r.runs(ctx, "list the bulk runs that have not ended", "WHERE state IN "+unfinished+" ORDER BY id")
 }
 
 // BulkItems implements deadletter.BulkStore.
@@ -61,18 +57,18 @@ func (r *Reader) BulkItems(
 	var w where
 	w.and("i.run = ? AND i.number > ?", run, after)
 	w.is("i.outcome", string(outcome))
-	return reading(ctx, r, "list a bulk run's dead letters", func(s *snapshot) ([]journal.BulkItem, error) {
-		return s.items(w.String()+" ORDER BY i.number LIMIT ?", append(w.args, max(limit, 0))...)
+	return reading(ctx, r, "list a bulk run's dead letters", func(t *tx) []journal.BulkItem {
+		return t.items(w.String()+" ORDER BY i.number LIMIT ?", append(w.args, max(limit, 0))...)
 	})
 }
 
 // items returns the items i that the clause selects.
-func (s *snapshot) items(clause string, args ...any) ([]journal.BulkItem, error) {
+func (t *tx) items(clause string, args ...any) []journal.BulkItem {
 	const query = `SELECT i.run, i.number, i.record, i.outcome, i.code, i.changed, i.decided, d.id,
 		s.tenant, s.policy, s.id
 		FROM bulk_items i JOIN dead_letters d ON d.record = i.record JOIN subjects s ON s.key = d.subject`
-	return collect(s, query+clause, args, func(scan scanner, i *journal.BulkItem) error {
-		return scan(&i.Run, &i.Number, &i.Record, &i.Outcome, &i.Code, milli{&i.ChangedAt}, milli{&i.DecidedAt}, &i.DeadLetter,
+	return collect(t, query+clause, args, func(scan scanner, i *journal.BulkItem) {
+		scan(&i.Run, &i.Number, &i.Record, &i.Outcome, &i.Code, milli{&i.ChangedAt}, milli{&i.DecidedAt}, &i.DeadLetter,
 			&i.Subject.Tenant, &i.Subject.Policy, &i.Subject.ID)
 	})
 }
@@ -81,21 +77,16 @@ func (s *snapshot) items(clause string, args ...any) ([]journal.BulkItem, error)
 func (r *Reader) DeadLettersOpen(
 	ctx context.Context, f journal.DeadLetterFilter, through int64, limit int,
 ) (open []deadletter.Item, upTo int64, err error) {
-	err = r.read(ctx, "read the open dead letters", func(s *snapshot) error {
+	open, err = reading(ctx, r, "read the open dead letters", func(t *tx) []deadletter.Item {
 		if upTo = through; upTo == 0 {
-			head, err := s.head("")
-			if err != nil {
-				return err
-			}
-			upTo = head.Record
+			upTo = t.head("").Record
 		}
 		p, _ := deadletter.NewQuery(f, "", 1) // only a cursor can fail
-		w := s.finds(p)
+		w := t.finds(p)
 		w.and("d.state = 'open' AND d.record <= ?", upTo)
-		open, err = collect(s, "SELECT "+letterColumns+" FROM dead_letters d "+
-			"JOIN subjects s ON s.key = d.subject"+w.String()+" ORDER BY d.record LIMIT ?", append(w.args, limit),
-			func(scan scanner, i *deadletter.Item) error { return scanDeadLetter(scan, &i.Subject, &i.DeadLetter) })
-		return err
+		return collect(t, "SELECT "+letterColumns+" FROM dead_letters d JOIN subjects s ON s.key = d.subject"+w.String()+
+			" ORDER BY d.record LIMIT ?", append(w.args, limit),
+			func(scan scanner, i *deadletter.Item) { readLetter(scan, &i.Subject, &i.DeadLetter) })
 	})
 	return open, upTo, err
 }

@@ -66,23 +66,17 @@ func (d *Dialect) finds(p *deadletter.Query) (w where) {
 	} else {
 		w.is("d.assignee", f.Assignee)
 	}
-	if !f.FollowUp.IsZero() {
-		w.and("d.follow_up <> 0 AND d.follow_up < ?", journal.CeilMilli(f.FollowUp))
-	}
+	w.at("d.follow_up <> 0 AND d.follow_up < ?", f.FollowUp)
+	w.at("d.at >= ?", f.Since)
+	w.at("d.at < ?", f.Until)
 	if !f.DueUntil.IsZero() {
 		w.and("d.deadline >= ? AND d.deadline < ?", journal.CeilMilli(f.DueSince), journal.CeilMilli(f.DueUntil))
 	}
 	if f.After != 0 {
 		w.and("d.record > ?", f.After)
 	}
-	if !f.Since.IsZero() {
-		w.and("d.at >= ?", journal.CeilMilli(f.Since))
-	}
-	if !f.Until.IsZero() {
-		w.and("d.at < ?", journal.CeilMilli(f.Until))
-	}
 	if p.Search != "" {
-		w.add(d.searched(p))
+		d.search(&w, p)
 	}
 	return w
 }
@@ -96,8 +90,8 @@ func (d *Dialect) brings(context string) (condition string, part any) {
 	return d.Contains + "(CAST(d.body AS TEXT), ?) > 0", text
 }
 
-// searched returns the condition that a query's search text finds a dead letter d.
-func (d *Dialect) searched(p *deadletter.Query) (w where) {
+// search adds the condition that a query's search text finds a dead letter d.
+func (d *Dialect) search(w *where, p *deadletter.Query) {
 	var one, words where
 	for _, word := range p.Words {
 		words.and("("+d.Contains+"(pattern, ?) > 0 OR "+d.Contains+"(reason, ?) > 0 OR "+d.Contains+"(reason, ?) > 0)",
@@ -112,26 +106,23 @@ func (d *Dialect) searched(p *deadletter.Query) (w where) {
 	one.and("EXISTS (SELECT 1 FROM subjects s WHERE s.key = d.subject AND (s.id BETWEEN ? AND ? OR s.id BETWEEN ? AND ?))",
 		p.Search, p.Search+last, upper, upper+last)
 	w.and("("+strings.Join(one.conditions, " OR ")+")", one.args...)
-	return w
 }
 
 // letters returns the first dead letters d that w selects, in the order by with its parameters, then sorted by record.
-func (s *snapshot) letters(w where, limit int, by string, args ...any) ([]deadletter.Item, error) {
+func (t *tx) letters(w where, limit int, by string, args ...any) []deadletter.Item {
 	query := "SELECT " + letterColumns + ", r.body FROM dead_letters d JOIN subjects s ON s.key = d.subject " +
 		"LEFT JOIN records r ON r.record = d.record AND r.kind = 'attempt' WHERE d.record IN (SELECT d.record FROM dead_letters d" +
 		w.String() + " ORDER BY " + by + " LIMIT ?) ORDER BY d.record"
 	args = append(append(w.args, args...), max(limit, 0))
-	return collect(s, query, args, func(scan scanner, i *deadletter.Item) error {
+	return collect(t, query, args, func(scan scanner, i *deadletter.Item) {
 		var attempt *string // nil if purged
-		if err := scanDeadLetter(scan, &i.Subject, &i.DeadLetter, &attempt); err != nil || attempt == nil {
-			return err
+		if readLetter(scan, &i.Subject, &i.DeadLetter, &attempt); attempt == nil {
+			return
 		}
-		a, err := attemptOf(&journal.Entry{Record: i.Record, Kind: journal.AttemptEntry, Subject: i.Subject, Body: *attempt})
-		if err != nil {
-			return err
+		a := t.attempt(&journal.Entry{Record: i.Record, Kind: journal.AttemptEntry, Subject: i.Subject, Body: *attempt})
+		if a != nil {
+			i.Error, i.Classification, i.MatchedRule = a.Error, a.Decision.ErrorClassification, a.Decision.MatchedRule
 		}
-		i.Error, i.Classification, i.MatchedRule = a.Error, a.Decision.ErrorClassification, a.Decision.MatchedRule
-		return nil
 	})
 }
 
@@ -165,9 +156,9 @@ func (d due) Scan(from any) error {
 	return err
 }
 
-// scanDeadLetter scans letterColumns and the columns behind them.
-func scanDeadLetter(scan scanner, of *journal.Subject, d *journal.DeadLetter, behind ...any) error {
-	return scan(slices.Concat([]any{&of.Tenant, &of.Policy, &of.ID}, ofLetter(d), behind)...)
+// readLetter reads letterColumns and the columns behind them.
+func readLetter(scan scanner, of *journal.Subject, d *journal.DeadLetter, behind ...any) {
+	scan(slices.Concat([]any{&of.Tenant, &of.Policy, &of.ID}, ofLetter(d), behind)...)
 }
 
 // DeadLetterPage implements deadletter.Reader.
@@ -178,18 +169,14 @@ func (r *Reader) DeadLetterPage(
 	if err != nil {
 		return nil, "", err
 	}
-	all, err = reading(ctx, r, "list dead letters", func(s *snapshot) (all []deadletter.Item, err error) {
+	all, err = reading(ctx, r, "list dead letters", func(t *tx) (all []deadletter.Item) {
 		for _, state := range p.States {
-			w := s.finds(p)
+			w := t.finds(p)
 			w.and("d.state = ?", string(state))
 			by, args := order(&w, p)
-			some, err := s.letters(w, p.Limit+1, by, args...)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, some...)
+			all = append(all, t.letters(w, p.Limit+1, by, args...)...)
 		}
-		return all, nil
+		return all
 	})
 	slices.SortFunc(all, func(a, b deadletter.Item) int {
 		x, y := a.DeadLetter.Place(), b.DeadLetter.Place()
@@ -204,8 +191,8 @@ func (r *Reader) DeadLetterPage(
 
 // DeadLetter implements deadletter.Reader.
 func (r *Reader) DeadLetter(ctx context.Context, id string) (item deadletter.Item, found bool, err error) {
-	return first(reading(ctx, r, "read a dead letter", func(s *snapshot) ([]deadletter.Item, error) {
-		return s.letters(where{[]string{"d.id = ?"}, []any{id}}, 1, "d.record")
+	return first(reading(ctx, r, "read a dead letter", func(t *tx) []deadletter.Item {
+		return t.letters(where{[]string{"d.id = ?"}, []any{id}}, 1, "d.record")
 	}))
 }
 
@@ -216,26 +203,21 @@ func (r *Reader) DeadLettersOf(ctx context.Context, records []int64) ([]deadlett
 	}
 	var w where
 	oneOf(&w, "d.record", records)
-	return reading(ctx, r, "read dead letters", func(s *snapshot) ([]deadletter.Item, error) {
-		return s.letters(w, len(records), "d.record")
+	return reading(ctx, r, "read dead letters", func(t *tx) []deadletter.Item {
+		return t.letters(w, len(records), "d.record")
 	})
 }
 
-// DeadLetterCounts implements deadletter.Reader.
+// DeadLetterCounts implements deadletter.Reader. It counts in the order of an index, which spares the database a sort.
 func (r *Reader) DeadLetterCounts(ctx context.Context, f journal.DeadLetterFilter) ([]deadletter.Count, error) {
-	p, _ := deadletter.NewQuery(f, "", 1) // only a cursor can fail
-	return reading(ctx, r, "count dead letters", func(s *snapshot) ([]deadletter.Count, error) { return s.counts(p) })
-}
-
-// counts counts the dead letters d that a query finds, in the order of their index, which spares the database a sort.
-func (s *snapshot) counts(p *deadletter.Query) ([]deadletter.Count, error) {
 	const of = "d.state, d.fingerprint, d.policy, d.team, d.reason, d.assignee"
-	w := s.finds(p)
+	p, _ := deadletter.NewQuery(f, "", 1) // only a cursor can fail
+	w := r.finds(p)
 	oneOf(&w, "d.state", p.States)
 	query := "SELECT " + of + `, count(*), CAST(sum(d.cents) AS BIGINT), min(d.at), max(d.at), max(d.record)
 		FROM dead_letters d` + w.String() + " GROUP BY " + of + " ORDER BY " + of
-	all, err := collect(s, query, w.args, func(scan scanner, c *deadletter.Count) error {
-		return scan(&c.State, &c.Fingerprint, &c.Policy, &c.Team, &c.Reason, &c.Assignee, &c.N, &c.Cents, milli{&c.Oldest},
+	all, err := list(ctx, r, "count dead letters", query, w.args, func(scan scanner, c *deadletter.Count) {
+		scan(&c.State, &c.Fingerprint, &c.Policy, &c.Team, &c.Reason, &c.Assignee, &c.N, &c.Cents, milli{&c.Oldest},
 			milli{&c.Newest}, &c.Last)
 	})
 	slices.SortStableFunc(all, func(a, b deadletter.Count) int {

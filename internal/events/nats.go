@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -31,9 +31,8 @@ type Sink struct {
 	host string
 	nc   *nats.Conn
 	js   jetstream.JetStream
-
-	mu    sync.Mutex // held only for bounded calls
-	ready bool       // the stream was found and no call failed since
+	// ready reports whether the stream was found and no call failed since.
+	ready atomic.Bool
 }
 
 // NewSink returns a Sink for a server, nats://user:password@host:4222 or tls://…, which may be down. name identifies
@@ -74,7 +73,7 @@ func (s *Sink) Publish(ctx context.Context, m *journal.Message) error {
 	_, err := s.js.PublishMsg(ctx, event, jetstream.WithMsgID(m.ID), jetstream.WithExpectStream(Stream),
 		jetstream.WithRetryAttempts(0))
 	if err != nil {
-		s.doubt()
+		s.ready.Store(false)
 		if errors.Is(err, jetstream.ErrNoStreamResponse) {
 			err = fmt.Errorf("%w; add the subject %s to the stream %s, or remove the stream and it is created anew", err,
 				event.Subject, Stream)
@@ -86,27 +85,18 @@ func (s *Sink) Publish(ctx context.Context, m *journal.Message) error {
 
 // ensureReady looks for the stream, unless that is done.
 func (s *Sink) ensureReady(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if !s.nc.IsConnected() {
 		if err := s.nc.LastError(); err != nil {
 			return fmt.Errorf("not connected: %w", err)
 		}
 		return errors.New("not connected")
 	}
-	if s.ready {
+	if s.ready.Load() {
 		return nil
 	}
 	err := ensureStream(ctx, s.js)
-	s.ready = err == nil
+	s.ready.Store(err == nil)
 	return err
-}
-
-// doubt makes the next Publish look for the stream again.
-func (s *Sink) doubt() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ready = false
 }
 
 // Check connects to a server once, and asks it for JetStream. It creates nothing.

@@ -12,10 +12,6 @@ import (
 	"retry-worker/internal/text"
 )
 
-func gateVariables(ps decision.Policies) []string {
-	return append(ps.GateVariables(), decision.DeadlineVariable)
-}
-
 // passGate is the use case of submission-gate: may this claim be sent to its destination now? If not, it is recorded and
 // its job kept until its turn comes (AnswerGate), even across restarts.
 func (t *task) passGate(ctx context.Context) (Reply, error) {

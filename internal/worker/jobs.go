@@ -35,8 +35,9 @@ type kind struct {
 	within time.Duration
 	// waits reports whether jobs wait for a person or a destination.
 	waits bool
-	// variables lists what handle reads.
+	// variables lists what handle reads, and also those whose names the contract fixes.
 	variables func(decision.Policies) []string
+	also      []string
 	// handle returns a job's reply. After an error the job is rejected or handed back (task.refuse).
 	handle func(*task, context.Context) (Reply, error)
 }
@@ -46,9 +47,12 @@ var kinds = map[string]kind{
 		handle: (*task).analyze},
 	RetrySubmissionBackoff: {rule: decision.RNBIL004, within: 2 * time.Second, variables: decision.Policies.Variables,
 		handle: (*task).analyze},
-	RecordRetryOutcome: {variables: outcomeVariables, handle: (*task).recordOutcome},
-	RetryReview:        {waits: true, variables: reviewVariables, handle: (*task).awaitReview},
-	SubmissionGate:     {waits: true, variables: gateVariables, handle: (*task).passGate},
+	RecordRetryOutcome: {variables: decision.Policies.IDVariables, also: []string{OutcomeVariable, protocolVariable},
+		handle: (*task).recordOutcome},
+	RetryReview: {waits: true, variables: decision.Policies.IDVariables, also: []string{DeadLetterVariable},
+		handle: (*task).awaitReview},
+	SubmissionGate: {waits: true, variables: decision.Policies.GateVariables, also: []string{decision.DeadlineVariable},
+		handle: (*task).passGate},
 }
 
 // Options are what Handlers work with. Those that the job types in use do not need may be left out.
@@ -97,7 +101,7 @@ type task struct {
 // Begin returns an activation under the policies in force: its variables and its handler use the same catalogue.
 func (h *Handlers) Begin(jobType string) Activation {
 	k, policies := kinds[jobType], h.Policies()
-	return Activation{Variables: k.variables(policies), Handler: func(ctx context.Context, j *Job) Reply {
+	return Activation{Variables: append(k.variables(policies), k.also...), Handler: func(ctx context.Context, j *Job) Reply {
 		if k.within > 0 {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, k.within)

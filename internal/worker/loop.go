@@ -41,16 +41,6 @@ type loop struct {
 	freed   clock.Signal // sent once count has fallen below the threshold
 }
 
-func newLoop(w *Worker, s Subscription) *loop {
-	return &loop{
-		w: w, begin: s.Begin, ask: w.cfg.MaxJobsActive, freed: clock.NewSignal(),
-		request: ActivateRequest{
-			JobType: s.JobType, Worker: w.cfg.Name, TenantIDs: w.cfg.TenantIDs,
-			JobTimeout: w.cfg.JobTimeout, PollTimeout: min(w.cfg.PollTimeout, w.cfg.JobTimeout/2),
-		},
-	}
-}
-
 func (l *loop) run(stop, kill context.Context) {
 	pause := newBackoff(pollFirst, pollMost, rand.Uint64())
 	wait := min(firstPoll, l.request.PollTimeout)

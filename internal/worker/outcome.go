@@ -18,10 +18,6 @@ const (
 	protocolVariable = "protocolNumber"
 )
 
-func outcomeVariables(ps decision.Policies) []string {
-	return append(ps.IDVariables(), OutcomeVariable, protocolVariable)
-}
-
 // recordOutcome is the use case of record-retry-outcome: a process reports the result of a retry. An outcome without a
 // recorded failure changes nothing.
 func (t *task) recordOutcome(ctx context.Context) (Reply, error) {

@@ -18,10 +18,6 @@ import (
 // DeadLetterVariable names the dead letter that a process waits for.
 const DeadLetterVariable = "deadLetterId"
 
-func reviewVariables(ps decision.Policies) []string {
-	return append(ps.IDVariables(), DeadLetterVariable)
-}
-
 // awaitReview is the use case of retry-review: a process waits for a person's decision on a dead letter. Its job is
 // recorded, and stays locked until the decision is delivered (ReviewSink), even across restarts.
 func (t *task) awaitReview(ctx context.Context) (Reply, error) {

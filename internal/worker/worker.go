@@ -9,6 +9,8 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
+
+	"retry-worker/internal/clock"
 )
 
 // Config bounds what one Worker takes and how long it holds it. Await, TenantIDs and Tracer may be left out.
@@ -75,7 +77,9 @@ func New(engine Engine, cfg Config, subs []Subscription, hooks Hooks, log *zap.L
 	w := &Worker{engine: engine, cfg: cfg, hooks: hooks, log: log, served: map[*loop]bool{},
 		queue: make(chan func(), len(subs)*cfg.MaxJobsActive)} // room for all loops, so sending never blocks
 	for _, s := range subs {
-		w.loops = append(w.loops, newLoop(w, s))
+		w.loops = append(w.loops, &loop{w: w, begin: s.Begin, ask: cfg.MaxJobsActive, freed: clock.NewSignal(),
+			request: ActivateRequest{JobType: s.JobType, Worker: cfg.Name, TenantIDs: cfg.TenantIDs,
+				JobTimeout: cfg.JobTimeout, PollTimeout: min(cfg.PollTimeout, cfg.JobTimeout/2)}})
 	}
 	return w
 }

@@ -109,7 +109,7 @@ func (c *cli) register(cmd *command, name, usage string) {
 }
 
 // dashed returns the flag for a field's name.
-func dashed(name string) string { return strings.ReplaceAll(strings.TrimSpace(worded(name)), " ", "-") }
+func dashed(name string) string { return strings.TrimPrefix(text.Apart(name, "-"), "-") }
 
 // tasks returns, by the commands' paths, what is done by those that do more than send a request of the API.
 func (c *cli) tasks() map[string]func(ctx context.Context, args []string) error {

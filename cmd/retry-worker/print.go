@@ -11,7 +11,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/term"
@@ -49,26 +48,21 @@ func (c *cli) print(v any, columns ...string) error {
 	return nil
 }
 
-// An object is a JSON object with its members in order.
+// An object is a JSON object with its members in order. Those of nested objects stand for these, by dotted paths.
 type (
 	object []member
 	member struct {
-		name  string
+		path  string
 		value any
 	}
 )
 
-// get returns the value at a dotted path of names, or nil.
+// get returns the value at a path, or nil.
 func (o object) get(path string) any {
-	name, rest, deeper := strings.Cut(path, ".")
 	for _, m := range o {
-		if m.name != name {
-			continue
+		if m.path == path {
+			return m.value
 		}
-		if below, is := m.value.(object); is && deeper {
-			return below.get(rest)
-		}
-		return m.value
 	}
 	return nil
 }
@@ -82,28 +76,30 @@ func decoded(encoded []byte) (any, error) {
 
 func decode(d *json.Decoder) (any, error) {
 	begin, err := d.Token()
-	if err != nil {
-		return nil, err
-	}
-	delim, nested := begin.(json.Delim)
-	if !nested {
-		return begin, nil
+	delim, container := begin.(json.Delim)
+	if err != nil || !container {
+		return begin, err
 	}
 	o, list := object{}, []any{}
 	for d.More() {
-		name := ""
+		var name json.Token
 		if delim == '{' {
-			token, err := d.Token()
-			if err != nil {
+			if name, err = d.Token(); err != nil {
 				return nil, err
 			}
-			name = fmt.Sprint(token)
 		}
 		value, err := decode(d)
 		if err != nil {
 			return nil, err
 		}
-		o, list = append(o, member{name, value}), append(list, value)
+		below, nested := value.(object)
+		for _, m := range below {
+			o = append(o, member{fmt.Sprint(name, ".", m.path), m.value})
+		}
+		if !nested {
+			o = append(o, member{fmt.Sprint(name), value})
+		}
+		list = append(list, value)
 	}
 	if _, err = d.Token(); delim == '{' {
 		return o, err
@@ -121,31 +117,24 @@ func (c *cli) sheet(v any, columns map[string]string) {
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
 	var lists object
 	lines := 0
-	var walk func(prefix string, o object)
-	walk = func(prefix string, o object) {
-		for _, m := range o {
-			label := inertLine(prefix+" "+worded(m.name), maxCell)
-			value, isText := m.value.(string) // in full
-			if !isText {
-				value = cell(m.value)
-			}
-			if below, is := m.value.(object); is {
-				walk(label, below)
-			} else if list, is := m.value.([]any); is && len(list) > 0 && isObject(list[0]) {
-				lists = append(lists, member{m.name, list})
-			} else if value != "" && (prefix == "" || value != "0" && value != "false") {
-				fmt.Fprintf(w, "%s\t%s\n", label, inertLine(value, maxValue))
-				lines++
-			}
+	for _, m := range o {
+		value, isText := m.value.(string) // in full
+		if !isText {
+			value = cell(m.value)
+		}
+		if list, is := m.value.([]any); is && len(list) > 0 && isObject(list[0]) {
+			lists = append(lists, m)
+		} else if value != "" && (!strings.Contains(m.path, ".") || value != "0" && value != "false") {
+			fmt.Fprintf(w, "%s\t%s\n", inertLine(worded(m.path), maxCell), inertLine(value, maxValue))
+			lines++
 		}
 	}
-	walk("", o)
 	_ = w.Flush() // c.out remembers write errors
 	for _, list := range lists {
 		if lines > 0 || len(lists) > 1 {
-			fmt.Fprintf(c.out, "\n%s\n", worded(list.name))
+			fmt.Fprintf(c.out, "\n%s\n", worded(list.path))
 		}
-		c.table(list.value.([]any), columns[list.name], true, maxValue)
+		c.table(list.value.([]any), columns[list.path], true, maxValue)
 	}
 }
 
@@ -157,8 +146,8 @@ func (c *cli) table(items []any, paths string, head bool, most int) {
 	names := strings.Fields(paths)
 	if first, is := items[0].(object); is && paths == "" {
 		for _, m := range first {
-			if !isObject(m.value) {
-				names = append(names, m.name)
+			if !strings.Contains(m.path, ".") {
+				names = append(names, m.path)
 			}
 		}
 	}
@@ -185,11 +174,10 @@ func (c *cli) table(items []any, paths string, head bool, most int) {
 	for line := range strings.Lines(printed.String()) {
 		line = strings.TrimRight(line, " \n")
 		switch {
-		case width == 0 || utf8.RuneCountInString(line) <= width:
-		case width <= least+2:
-			line = strings.TrimRight(string([]rune(line)[:least]), " ")
-		default:
+		case width > least+2:
 			line = cutLine(line, width)
+		case width > 0:
+			line, _, _ = strings.Cut(line, "  ")
 		}
 		fmt.Fprintln(c.out, line)
 	}
@@ -226,20 +214,9 @@ func cell(v any) string {
 	return fmt.Sprint(v)
 }
 
-// worded splits a member's name into words.
-func worded(name string) string {
-	var b strings.Builder
-	for _, r := range name {
-		switch {
-		case unicode.IsUpper(r):
-			b.WriteString(" " + string(unicode.ToLower(r)))
-		case r == '_':
-			b.WriteByte(' ')
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
+// worded splits a member's path into words.
+func worded(path string) string {
+	return strings.NewReplacer("_", " ", ".", " ").Replace(text.Apart(path, " "))
 }
 
 // inertLine returns s as one line of up to most characters, without anything that a terminal acts on.

@@ -257,12 +257,6 @@ func (all schemas) of(t reflect.Type) Schema {
 		return Schema{}
 	}
 	switch t.Kind() {
-	case reflect.Bool:
-		return Schema{"type": "boolean"}
-	case reflect.Int, reflect.Int64:
-		return Schema{"type": "integer"}
-	case reflect.Float64:
-		return Schema{"type": "number"}
 	case reflect.Pointer:
 		return nullable(all.of(t.Elem()))
 	case reflect.Slice:
@@ -272,22 +266,25 @@ func (all schemas) of(t reflect.Type) Schema {
 	case reflect.Struct:
 		return all.named(t)
 	default:
-		return Schema{"type": "string"}
+		return Schema{"type": kinds[t.Kind()]}
 	}
 }
 
+// kinds holds the types of JSON by Go's.
+var kinds = map[reflect.Kind]string{reflect.Bool: "boolean", reflect.Int: "integer", reflect.Int64: "integer",
+	reflect.Float64: "number", reflect.String: "string"}
+
 // mapping returns the schema of a map. If its keys are a closed set, all of them are required.
 func (all schemas) mapping(t reflect.Type) Schema {
-	value := all.of(t.Elem())
 	set := closedSetOf(t.Key())
 	if set == nil {
-		return Schema{"type": "object", "additionalProperties": value}
+		return Schema{"type": "object", "additionalProperties": all.of(t.Elem())}
 	}
-	each := map[string]Schema{}
+	var each []*Field
 	for _, name := range set.values {
-		each[name.(string)] = value
+		each = append(each, &Field{Name: name.(string), Required: true, of: t.Elem()})
 	}
-	return Schema{"type": "object", "additionalProperties": false, "properties": each, "required": set.values}
+	return all.object(each)
 }
 
 var pageOfType = regexp.MustCompile(`^Page\[.*\.(\w+)\]$`)

@@ -16,7 +16,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"retry-worker/internal/decision"
@@ -161,7 +160,7 @@ func readQuery(query string, known []string) (map[string]json.RawMessage, error)
 		case len(values) > 1:
 			return nil, refused("invalid_parameter", "the parameter %s is given %d times, expected once", name, len(values))
 		case !utf8.ValidString(values[0]):
-			return nil, refused("invalid_"+snake(name), notName, name, maxParameterBytes)
+			return nil, refused(codeOf(name), notName, name, maxParameterBytes)
 		case values[0] != "":
 			given[name], _ = json.Marshal(values[0])
 		}
@@ -359,19 +358,10 @@ func (f *Field) setObject(v reflect.Value, raw json.RawMessage) error {
 // invalid refuses a request because of the field.
 func (f *Field) invalid(format string, args ...any) error { return refused(f.code(), format, args...) }
 
-func (f *Field) code() string { return cmp.Or(f.tag.Get("code"), "invalid_"+snake(f.Name)) }
+func (f *Field) code() string { return cmp.Or(f.tag.Get("code"), codeOf(f.Name)) }
 
-// snake returns a field's name as codes spell it: force_retry for forceRetry.
-func snake(name string) string {
-	var b strings.Builder
-	for _, r := range name {
-		if unicode.IsUpper(r) {
-			b.WriteByte('_')
-		}
-		b.WriteRune(unicode.ToLower(r))
-	}
-	return b.String()
-}
+// codeOf returns the usual code of a wrong field: invalid_follow_up for followUp.
+func codeOf(field string) string { return "invalid_" + text.Apart(field, "_") }
 
 // notName is the message about a text that is too long, or cannot be printed.
 const notName = "%s is no printable text of at most %d bytes"

@@ -203,8 +203,7 @@ func FieldOf(c journal.Code) string { return fields[c] }
 
 // invalid refuses the value of a field. The code is invalid_follow_up for followUp.
 func invalid(field string, value any, expected string) *journal.Refusal {
-	code := "invalid_" + strings.ReplaceAll(field, "U", "_u")
-	return journal.Refuse(journal.Code(code), "%s is %.60q, expected %s", field, value, expected)
+	return journal.Refuse(journal.Code("invalid_"+text.Apart(field, "_")), "%s is %.60q, expected %s", field, value, expected)
 }
 
 var (

@@ -3,6 +3,7 @@ package text
 import (
 	"cmp"
 	"strings"
+	"unicode"
 )
 
 // Or joins words as alternatives in a sentence: "a, b or c".
@@ -21,6 +22,18 @@ func list[T ~string](words []T, last string) string {
 			b.WriteString(", ")
 		}
 		b.WriteString(string(w))
+	}
+	return b.String()
+}
+
+// Apart returns a name such as forceRetry in lower case, with a text before each word that began with a capital letter.
+func Apart(name, before string) string {
+	var b strings.Builder
+	for _, r := range name {
+		if unicode.IsUpper(r) {
+			b.WriteString(before)
+		}
+		b.WriteRune(unicode.ToLower(r))
 	}
 	return b.String()
 }

@@ -17,10 +17,9 @@ import (
 	"retry-worker/internal/text"
 )
 
-// Item is a dead letter with its subject, its error and the state of its review.
+// Item is a dead letter with its error and the state of its review.
 type Item struct {
 	journal.DeadLetter
-	Subject journal.Subject
 	// Error is the redacted error of the attempt that created it; empty if a process reported the failure.
 	Error          string
 	Classification decision.ErrorClassification

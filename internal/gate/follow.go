@@ -159,12 +159,12 @@ func (g *Gates) restore(k *known, of *journal.KeyedState, now time.Time) {
 		g.once(unread, fmt.Errorf("subject %d: %w", of.Key, of.Unreadable))
 		return
 	}
-	for i := range of.State.Held {
-		k.hold(of.Subject, &of.State.Held[i])
+	for i := range of.Held {
+		k.hold(of.Subject, &of.Held[i])
 	}
-	if of.State.Destination != nil {
+	if of.Destination != nil {
 		d := k.registry.Gate(name, now)
-		k.record(d.Name).DestinationState = *of.State.Destination
+		k.record(d.Name).DestinationState = *of.Destination
 		k.restore(d, now)
 	}
 }

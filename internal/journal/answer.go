@@ -95,15 +95,14 @@ type resumption struct {
 // Waits reports whether a process waits for a decision, as far as is known.
 func (d *DeadLetter) Waits() bool { return d.ReviewJobKey != 0 && d.Delivery != DeliveryNobody }
 
-// Answer returns the message that tells a process what became of its dead letter, as of an instant.
-func (k *KeyedDeadLetter) Answer(at time.Time) Message {
-	d := &k.DeadLetter
+// AnswerMessage returns the message that tells a process what became of its dead letter, as of an instant.
+func (d *DeadLetter) AnswerMessage(at time.Time) Message {
 	v := d.variables(at)
-	a := Answer{Record: d.Answer, Subject: k.Subject, DeadLetter: d.ID,
+	a := Answer{Record: d.Answer, Subject: d.Subject, DeadLetter: d.ID,
 		JobKey: d.ReviewJobKey, ProcessInstanceKey: cmp.Or(d.ReviewProcess, d.ProcessInstanceKey),
 		Decision: v.Decision, Variables: encoded(v)}
 	return Message{ID: d.ID + "/" + strconv.FormatInt(d.Answer, 10), Queue: ReviewQueue,
-		Key: k.Subject.OutboxKey(), Subject: k.Key, Type: answerType, Body: string(encoded(a)), At: at}
+		Key: d.Subject.OutboxKey(), Subject: d.Key, Type: answerType, Body: string(encoded(a)), At: at}
 }
 
 // variables returns what the process goes on with. The wait until a retry is rounded up to whole seconds.

@@ -40,7 +40,7 @@ type batch struct {
 	*projection
 	// subjects and letters are the changed ones, by their keys and ids.
 	subjects map[int64]*History
-	letters  map[string]KeyedDeadLetter
+	letters  map[string]*DeadLetter
 	born     int64
 	// happened are the records, for Hooks.Committed.
 	happened []Happening
@@ -52,7 +52,7 @@ type batch struct {
 
 func newBatch(now time.Time, head Head, publish Publisher) *batch {
 	return &batch{now: now, head: head, publish: publish, projection: newProjection(), subjects: map[int64]*History{},
-		letters: map[string]KeyedDeadLetter{}}
+		letters: map[string]*DeadLetter{}}
 }
 
 // next returns the next record's number.
@@ -67,11 +67,10 @@ func (b *batch) seal() *Changes {
 	b.grow(c)
 	c.Subjects = slices.Grow(c.Subjects, len(b.subjects))
 	for _, key := range slices.Sorted(maps.Keys(b.subjects)) {
-		l := b.subjects[key]
-		c.Subjects = append(c.Subjects, KeyedState{Key: key, Subject: l.subject, State: l.SubjectState})
+		c.Subjects = append(c.Subjects, b.subjects[key].KeyedState)
 	}
 	for _, id := range slices.Sorted(maps.Keys(b.letters)) {
-		c.DeadLetters = append(c.DeadLetters, b.letters[id])
+		c.DeadLetters = append(c.DeadLetters, *b.letters[id])
 	}
 	return c
 }
@@ -108,11 +107,10 @@ func (b *batch) write(h *History, e Entry, content any, about Happening) {
 func (b *batch) keep(h *History) {
 	b.subjects[h.Key] = h
 	for _, d := range b.answers {
-		k := KeyedDeadLetter{h.Key, h.subject, *d}
-		b.changes.Outbox = append(b.changes.Outbox, k.Answer(b.milli()))
+		b.changes.Outbox = append(b.changes.Outbox, d.AnswerMessage(b.milli()))
 	}
 	for _, d := range b.touched {
-		b.letters[d.ID] = KeyedDeadLetter{h.Key, h.subject, *d}
+		b.letters[d.ID] = d
 	}
 }
 
@@ -138,38 +136,32 @@ func (b *batch) analyze(a *Analysis, h *History) Recorded {
 	case r.How == Fresh && r.Decision.Rejection != nil:
 		b.reject(&RejectedJob{Subject: a.Subject, Rule: a.Rule, JobKey: a.JobKey, ProcessInstanceKey: a.ProcessInstanceKey,
 			Rejection: r.Decision.Rejection}, h)
-	case r.How == Fresh:
+	case r.How == Fresh, r.How == Rebased:
 		b.decided(a, h, &r)
-	case r.How == Rebased:
-		b.rebase(a, h, &r)
 	}
 	return r
 }
 
-// decided records a fresh decision.
+// decided records a fresh decision, or a revision of the recorded one: a later retry, or the episode's end if that is
+// too late.
 func (b *batch) decided(a *Analysis, h *History, r *Recorded) {
-	episode := h.Episode.Number
-	if r.opens {
-		episode++
+	at, old, before := b.attemptOf(a, &r.Decision), r.Attempt, h.Episode
+	if r.How == Rebased {
+		at.Number, at.Revision, at.Episode = old.Number, old.Revision+1, old.Episode
+		at.AnalysedCount, at.Fingerprint = old.AnalysedCount, old.Fingerprint
+	} else {
+		if at.Number, at.Episode, at.Ends = h.Attempts+1, before.Number, r.ends; r.opens {
+			at.Episode++
+		}
+		at.AnalysedCount, at.Fingerprint = analysedCount(&r.Decision), a.cause.ID
+		if at.Tells, at.RetryAfter = a.tells(b.now); h.Sent != nil {
+			at.Sent = *h.Sent
+		}
 	}
-	at := b.attemptOf(a, h.Attempts+1, 0, episode, &r.Decision)
-	at.AnalysedCount, at.Ends = analysedCount(&r.Decision), r.ends
-	if at.Tells, at.RetryAfter = a.tells(b.now); h.Sent != nil {
-		at.Sent = *h.Sent
-	}
-	at.Fingerprint, at.DeadLetter = a.cause.ID, at.deadLetterID()
-	b.save(a.Subject, h, at)
+	at.DeadLetter = at.deadLetterID()
+	b.write(h, EntryOf(a.Subject, at), at, Happening{})
 	r.Attempt, r.mark = at, one(at)
-}
-
-// rebase records a revision of the recorded attempt: a later retry, or the episode's end if that is too late.
-func (b *batch) rebase(a *Analysis, h *History, r *Recorded) {
-	old, before := r.Attempt, h.Episode
-	at := b.attemptOf(a, old.Number, old.Revision+1, old.Episode, &r.Decision)
-	at.AnalysedCount, at.Fingerprint, at.DeadLetter = old.AnalysedCount, old.Fingerprint, at.deadLetterID()
-	b.save(a.Subject, h, at)
-	r.Attempt, r.mark = at, one(at)
-	r.Ended = !r.Decision.ShouldRetry() && before.State == Scheduled && h.Episode.DeadLetter == at.DeadLetter
+	r.Ended = r.How == Rebased && !at.ShouldRetry() && before.State == Scheduled && h.Episode.DeadLetter == at.DeadLetter
 }
 
 // analysedCount returns the retryCount that d was decided on (R12).
@@ -180,7 +172,7 @@ func analysedCount(d *decision.Decision) int64 {
 	return d.RetryCount
 }
 
-func (b *batch) attemptOf(a *Analysis, number, revision, episode int64, d *decision.Decision) *Attempt {
+func (b *batch) attemptOf(a *Analysis, d *decision.Decision) *Attempt {
 	given := int64(-1)
 	if a.Failure.HasRetryCount {
 		given = a.Failure.RetryCount
@@ -189,8 +181,7 @@ func (b *batch) attemptOf(a *Analysis, number, revision, episode int64, d *decis
 	d.Catalogue, d.MatchedText = storable(d.Catalogue), bounded(d.MatchedText)
 	at, took := b.milli(), max(b.now.Sub(a.ReceivedAt), 0).Truncate(time.Microsecond)
 	return &Attempt{
-		Record: b.next(), At: at, Number: number, Revision: revision, Episode: episode, Identity: a.identity,
-		JobKey: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,
+		Record: b.next(), At: at, Identity: a.identity, JobKey: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,
 		LockedUntil: a.LockedUntil, Rule: a.Rule, Error: storable(a.Error), Destination: storable(a.Failure.Destination), GivenCount: given,
 		ReceivedAt: at.Add(-took).Truncate(time.Millisecond), Took: took, Context: storableContext(a.Failure.Context),
 		Deadline: a.Failure.Deadline.UTC().Truncate(time.Millisecond), Chance: a.Failure.SuccessProbability, Decision: *d,
@@ -217,11 +208,6 @@ const maxTextBytes = 200
 func bounded(s string) string {
 	s = storable(s)
 	return strings.ToValidUTF8(s[:min(len(s), maxTextBytes)], "")
-}
-
-// save appends the attempt.
-func (b *batch) save(s Subject, h *History, a *Attempt) {
-	b.write(h, EntryOf(s, a), a, Happening{})
 }
 
 // milli returns the batch's instant as it is stored.

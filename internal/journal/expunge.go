@@ -156,7 +156,6 @@ func (x *expunge) purge(p *Expunging, e *Expungeable) error {
 	case s.ended > 0:
 		x.takeFirst(s, s.ended)
 	case last <= p.Through && whole.Episode.State.Open() && len(whole.Held) == 0:
-		whole.Key = s.Key
 		left := whole.Episode
 		left.State, left.DeadLetter, left.NextRetryTime = Expired, "", time.Time{}
 		x.entry(whole, s.Subject, OutcomeEntry, &outcomeBody{Outcome: outcomeExpired, Episode: left.Number, State: Expired,
@@ -168,6 +167,7 @@ func (x *expunge) purge(p *Expunging, e *Expungeable) error {
 // fold folds the subject's records. Records up to through that later ones do not need count as ended.
 func (e *Expungeable) fold(through int64) (*folded, error) {
 	s := &folded{Expungeable: e, whole: (&History{}).of(e.Subject), all: newProjection()}
+	s.whole.Key = e.Key
 	old := true
 	for i := range s.Records {
 		r := &s.Records[i]
@@ -216,6 +216,7 @@ func (h *History) begins(b body) bool {
 // and of the rest goes into the expunge's record.
 func (x *expunge) takeFirst(s *folded, n int) {
 	all, rest, left := s.all, newProjection(), (&History{}).of(s.Subject)
+	left.Key = s.Key
 	for i := range s.Records {
 		if i < n {
 			x.take(&s.Records[i])

@@ -15,7 +15,7 @@ import (
 // of returns the history of the subject s, ready to fold records into.
 func (h *History) of(s Subject) *History {
 	if h.letters == nil {
-		h.subject, h.letters = s, map[string]*DeadLetter{}
+		h.Subject, h.letters = s, map[string]*DeadLetter{}
 		if d := h.DeadLetter; d != nil {
 			h.letters[d.ID] = d
 		}
@@ -62,7 +62,7 @@ type body interface {
 
 // apply folds the subject's record e, whose decoded body is b. A nil b changes nothing.
 func (p *projection) apply(h *History, e *Entry, b body) {
-	p.at, p.record, p.policy, p.touched, p.answers = e.At, e.Record, h.subject.Policy, p.touched[:0], p.answers[:0]
+	p.at, p.record, p.policy, p.touched, p.answers = e.At, e.Record, h.Subject.Policy, p.touched[:0], p.answers[:0]
 	if b != nil {
 		b.fold(p, h)
 	}
@@ -113,7 +113,8 @@ func (p *projection) touch(d *DeadLetter) {
 
 // create adds a new dead letter.
 func (p *projection) create(h *History, d DeadLetter) {
-	d.Record, d.CreatedAt, d.ChangedAt, d.Cents = p.record, p.at, p.at, d.Context.Cents()
+	d.Key, d.Subject, d.Record = h.Key, h.Subject, p.record
+	d.CreatedAt, d.ChangedAt, d.Cents = p.at, p.at, d.Context.Cents()
 	d.Chance = cmp.Or(d.Chance, ChanceOf(0))
 	h.letters[d.ID] = &d
 	p.touch(&d)

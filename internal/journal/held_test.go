@@ -24,7 +24,7 @@ func TestOrdersAreFollowed(t *testing.T) {
 		record(journal.DestinationBody{Version: version, State: &destination.State{Phase: destination.Down}, Follows: follows})
 		var verbs []destination.Verb
 		_, err := f.Memory.Held(t.Context(), func(s *journal.KeyedState) {
-			for _, o := range s.State.Destination.Orders {
+			for _, o := range s.Destination.Orders {
 				verbs = append(verbs, o.Verb)
 			}
 		})

@@ -139,17 +139,16 @@ func (b *batch) note(n *Note, h *History) (DeadLetter, error) {
 	}
 	b.entry(h, n.Subject, NoteEntry, body, Happening{})
 	if n.Verb.later() {
-		k := KeyedDeadLetter{h.Key, h.subject, *d}
-		b.changes.Outbox = append(b.changes.Outbox, k.Later())
+		b.changes.Outbox = append(b.changes.Outbox, d.LaterMessage())
 	}
 	return *d, nil
 }
 
-// Later returns the message that has a decision which can still be undone carried out.
-func (k *KeyedDeadLetter) Later() Message {
-	l := &k.DeadLetter.Later
-	return Message{ID: k.DeadLetter.ID + "/" + strconv.FormatInt(l.Record, 10), Queue: LaterQueue, Key: k.DeadLetter.ID,
-		Subject: k.Key, Type: string(l.Verb), Body: "{}", At: l.At}
+// LaterMessage returns the message that has a decision which can still be undone carried out.
+func (d *DeadLetter) LaterMessage() Message {
+	l := &d.Later
+	return Message{ID: d.ID + "/" + strconv.FormatInt(l.Record, 10), Queue: LaterQueue, Key: d.ID, Subject: d.Key,
+		Type: string(l.Verb), Body: "{}", At: l.At}
 }
 
 func (b *noteBody) fold(p *projection, h *History) {

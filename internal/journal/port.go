@@ -137,9 +137,7 @@ type Lookup struct {
 
 // History is what is remembered of a subject. The fold keeps it up to date. Its zero value is nothing.
 type History struct {
-	// Key is the subject's key in the store; 0 if it is new.
-	Key int64
-	SubjectState
+	KeyedState
 	// Last is the latest attempt, in its latest revision; nil where there is none.
 	Last *Attempt
 	// Same is the attempt with the identity that was asked for, in its latest revision; nil where there is none.
@@ -158,8 +156,7 @@ type History struct {
 	Item *BulkItem
 	// Teaching is what was taught about the failure's cause; nil for nothing.
 	Teaching *Teaching
-	// The fold's own: the subject, the episodes before the latest, and the dead letters by their ids.
-	subject Subject
+	// The fold's own: the episodes before the latest, and the dead letters by their ids.
 	ended   []Episode
 	letters map[string]*DeadLetter
 }
@@ -219,10 +216,10 @@ type SubjectState struct {
 // destination returns the name of the destination that the subject is or waits for; empty for none.
 func (s *KeyedState) destination() string {
 	switch {
-	case s.State.Destination != nil:
+	case s.Destination != nil:
 		return s.Subject.ID
-	case len(s.State.Held) > 0:
-		return s.State.Held[0].Destination
+	case len(s.Held) > 0:
+		return s.Held[0].Destination
 	}
 	return ""
 }
@@ -268,7 +265,7 @@ type Changes struct {
 	// Subjects are new or changed. New keys follow the head's.
 	Subjects []KeyedState
 	// DeadLetters are new or changed.
-	DeadLetters []KeyedDeadLetter
+	DeadLetters []DeadLetter
 	// Runs are new or changed bulk runs, without Counts. NewItems are the new ones' items.
 	Runs     []BulkRun
 	NewItems []BulkItem
@@ -287,18 +284,11 @@ type Changes struct {
 
 // KeyedState is the state of a subject and its key in the store.
 type KeyedState struct {
-	Key     int64
+	Key     int64 // 0 if it is new
 	Subject Subject
-	State   SubjectState
-	// Unreadable is why State could not be read; Holding.Held sets it.
+	SubjectState
+	// Unreadable is why the state could not be read; Holding.Held sets it.
 	Unreadable error
-}
-
-// KeyedDeadLetter is a dead letter with its subject's key in the store and name.
-type KeyedDeadLetter struct {
-	Key        int64
-	Subject    Subject
-	DeadLetter DeadLetter
 }
 
 // Run is a range of record numbers, both ends included.

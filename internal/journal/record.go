@@ -162,8 +162,10 @@ func DeadLetterStates() []DeadLetterState {
 
 // DeadLetter is a failure that the worker gave up on and hands to people.
 type DeadLetter struct {
-	// ID is a name-based UUID over the analysis's identity. Fields with a column of their own are not in the row's
-	// JSON.
+	// Key is its subject's in the store. Fields with a column of their own are not in the row's JSON.
+	Key     int64   `json:"-"`
+	Subject Subject `json:"-"`
+	// ID is a name-based UUID over the analysis's identity.
 	ID    string          `json:"-"`
 	State DeadLetterState `json:"-"`
 	// Episode is the subject's, Record that of the attempt, outcome or gate's give-up that created it.

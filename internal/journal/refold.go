@@ -65,7 +65,7 @@ type Refold struct {
 	runs map[string]*foldedRun
 	gone Runs
 	// decided are the dead letters whose decision is on its way, or can still be undone.
-	decided []KeyedDeadLetter
+	decided []DeadLetter
 }
 
 type foldedRun struct {
@@ -207,24 +207,23 @@ func (f *Refold) Anew(p *SubjectPage) (subjects, letters []Row, err error) {
 		there[d[0].(int64)] = d
 	}
 	for _, row := range p.Subjects {
-		k := KeyedState{Key: row[0].(int64), Subject: Subject{fmt.Sprint(row[1]), fmt.Sprint(row[2]), fmt.Sprint(row[3])}}
-		h := (&History{}).of(k.Subject)
-		for _, e := range records[k.Key] {
+		h := (&History{}).of(Subject{fmt.Sprint(row[1]), fmt.Sprint(row[2]), fmt.Sprint(row[3])})
+		h.Key = row[0].(int64)
+		for _, e := range records[h.Key] {
 			body, err := bodyOf(&e)
 			if err != nil {
 				return nil, nil, err
 			}
 			f.apply(h, &e, body)
 		}
-		if k.State = h.SubjectState; len(records[k.Key]) > 0 {
-			subjects = append(subjects, k.Row())
+		if len(records[h.Key]) > 0 {
+			subjects = append(subjects, h.Row())
 		}
 		for _, d := range h.deadLetters() {
-			keyed := KeyedDeadLetter{k.Key, k.Subject, d}
 			if d.Answer != 0 || d.Later != (Later{}) {
-				f.decided = append(f.decided, keyed)
+				f.decided = append(f.decided, d)
 			}
-			letter := keyed.Row()
+			letter := d.Row()
 			if before, known := there[d.Record]; known {
 				letter[9] = before[9] // its chance
 			}
@@ -244,14 +243,12 @@ func (f *Refold) Anew(p *SubjectPage) (subjects, letters []Row, err error) {
 // Decisions returns the messages of the outbox that carry out what people decided, once all subjects are folded:
 // answers to processes, as of an instant, and decisions that can still be undone.
 func (f *Refold) Decisions(at time.Time) (all []Message) {
-	slices.SortFunc(f.decided, func(a, b KeyedDeadLetter) int {
-		return cmp.Compare(a.DeadLetter.Record, b.DeadLetter.Record)
-	})
+	slices.SortFunc(f.decided, func(a, b DeadLetter) int { return cmp.Compare(a.Record, b.Record) })
 	for i := range f.decided {
-		if k := &f.decided[i]; k.DeadLetter.Answer != 0 {
-			all = append(all, k.Answer(at))
+		if d := &f.decided[i]; d.Answer != 0 {
+			all = append(all, d.AnswerMessage(at))
 		} else {
-			all = append(all, k.Later())
+			all = append(all, d.LaterMessage())
 		}
 	}
 	return all

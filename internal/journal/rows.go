@@ -50,8 +50,8 @@ func (t *Table) String(r Row) string {
 
 // Row returns the subject's row.
 func (s *KeyedState) Row() Row {
-	return Row{s.Key, s.Subject.Tenant, s.Subject.Policy, s.Subject.ID, s.State.LastRecord, s.State.Episode.DeadLetter,
-		s.destination(), string(encoded(&s.State))}
+	return Row{s.Key, s.Subject.Tenant, s.Subject.Policy, s.Subject.ID, s.LastRecord, s.Episode.DeadLetter,
+		s.destination(), string(encoded(&s.SubjectState))}
 }
 
 // NoDeadline is the deadline column of a dead letter without one, which sorts last.
@@ -72,9 +72,8 @@ type Place struct{ Deadline, Cents, Chance, Record int64 }
 func (d *DeadLetter) Place() Place { return Place{d.Due(), d.Cents, d.Chance, d.Record} }
 
 // Row returns the dead letter's row.
-func (k *KeyedDeadLetter) Row() Row {
-	d := &k.DeadLetter
-	return Row{d.Record, d.ID, k.Key, string(d.State), k.Subject.Policy, string(d.Team), string(d.Reason), d.Fingerprint,
+func (d *DeadLetter) Row() Row {
+	return Row{d.Record, d.ID, d.Key, string(d.State), d.Subject.Policy, string(d.Team), string(d.Reason), d.Fingerprint,
 		Milli(d.CreatedAt), d.Chance, d.Due(), d.Cents, d.Assigned.Assignee, Milli(d.Assigned.FollowUpAt), string(encoded(d))}
 }
 

@@ -188,7 +188,7 @@ func (s *stage) pending(a *arguments) (string, error) {
 	retries, err := s.memory.PendingRetries(s.t.Context(), 0, 100)
 	text := ""
 	for _, p := range retries {
-		if e := p.State.Episode; a.First == "" || a.First == p.Subject.Policy {
+		if e := p.Episode; a.First == "" || a.First == p.Subject.Policy {
 			text += fmt.Sprintf("%s %s retryCount %d, %s, of %s in %s\n", clock(e.NextRetryTime), p.Subject.ID, e.Retries, e.State, p.Subject.Policy, p.Subject.Tenant)
 		}
 	}

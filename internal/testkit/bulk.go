@@ -54,7 +54,7 @@ func (m *Memory) keepRuns(c *journal.Changes) {
 // named returns the item with its dead letter's id and subject.
 func (m *Memory) named(i journal.BulkItem) journal.BulkItem {
 	d := m.letters[i.Record]
-	i.DeadLetter, i.Subject = d.DeadLetter.ID, d.Subject
+	i.DeadLetter, i.Subject = d.ID, d.Subject
 	return i
 }
 
@@ -90,7 +90,7 @@ func (m *Memory) DeadLettersOpen(ctx context.Context, f journal.DeadLetterFilter
 	f.Sort = deadletter.ByAge
 	all := first(m.chosen(f, through), limit)
 	for i := range all {
-		all[i] = deadletter.Item{DeadLetter: all[i].DeadLetter, Subject: all[i].Subject}
+		all[i] = deadletter.Item{DeadLetter: all[i].DeadLetter}
 	}
 	return all, through, nil
 }

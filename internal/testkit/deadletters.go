@@ -19,7 +19,7 @@ func (m *Memory) DeadLetter(ctx context.Context, id string) (deadletter.Item, bo
 	}
 	defer m.mu.Unlock()
 	for _, d := range m.letters {
-		if d.DeadLetter.ID == id {
+		if d.ID == id {
 			return m.item(d), true, nil
 		}
 	}
@@ -38,10 +38,10 @@ func (m *Memory) DeadLettersOf(ctx context.Context, records []int64) ([]deadlett
 	})
 }
 
-// item returns a dead letter with its subject and its attempt.
-func (m *Memory) item(d *journal.KeyedDeadLetter) deadletter.Item {
-	i := deadletter.Item{DeadLetter: d.DeadLetter, Subject: d.Subject}
-	if at := m.behind(d.DeadLetter.Record - 1); at < len(m.records) && m.records[at].Record == d.DeadLetter.Record {
+// item returns a dead letter with its attempt.
+func (m *Memory) item(d *journal.DeadLetter) deadletter.Item {
+	i := deadletter.Item{DeadLetter: *d}
+	if at := m.behind(d.Record - 1); at < len(m.records) && m.records[at].Record == d.Record {
 		if e := m.records[at]; e.Decode() == nil && e.Attempt != nil {
 			i.Error, i.Classification, i.MatchedRule = e.Attempt.Error, e.Attempt.Decision.ErrorClassification, e.Attempt.Decision.MatchedRule
 		}
@@ -79,20 +79,19 @@ func (m *Memory) passing(p *deadletter.Query) (all []deadletter.Item) {
 
 // found reports whether the query matches a dead letter. It reads the filter itself, not what the query makes of it,
 // except for the search text.
-func (m *Memory) found(p *deadletter.Query, k *journal.KeyedDeadLetter) bool {
-	d, f := &k.DeadLetter, &p.Filter
-	at := d.Place()
+func (m *Memory) found(p *deadletter.Query, d *journal.DeadLetter) bool {
+	f, at := &p.Filter, d.Place()
 	fits := (f.State == "all" || string(d.State) == cmp.Or(f.State, "open")) &&
 		!d.CreatedAt.Before(f.Since) && (f.Until.IsZero() || d.CreatedAt.Before(f.Until)) &&
-		(f.Policy == "" || f.Policy == k.Subject.Policy) && (f.Team == "" || f.Team == d.Team) &&
+		(f.Policy == "" || f.Policy == d.Subject.Policy) && (f.Team == "" || f.Team == d.Team) &&
 		(f.Reason == "" || f.Reason == d.Reason) && (f.Fingerprint == "" || f.Fingerprint == d.Fingerprint) &&
 		(f.Context == "" || has(d.Context, f.Context)) && (f.IDs == "" || slices.Contains(strings.Split(f.IDs, ","), d.ID)) &&
 		(f.Assignee == "" || f.Assignee == cmp.Or(d.Assigned.Assignee, "nobody")) &&
 		(f.FollowUp.IsZero() || !d.Assigned.FollowUpAt.IsZero() && d.Assigned.FollowUpAt.Before(f.FollowUp)) &&
 		(f.DueUntil.IsZero() || at.Deadline >= journal.CeilMilli(f.DueSince) && at.Deadline < journal.CeilMilli(f.DueUntil)) &&
 		d.Record > f.After && (p.After == nil || p.Compare(&at, p.After) > 0)
-	return fits && (strings.EqualFold(d.ID, p.Search) || m.tells(d.Fingerprint, p.Words) || strings.HasPrefix(k.Subject.ID, p.Search) ||
-		strings.HasPrefix(k.Subject.ID, strings.ToUpper(p.Search)))
+	return fits && (strings.EqualFold(d.ID, p.Search) || m.tells(d.Fingerprint, p.Words) || strings.HasPrefix(d.Subject.ID, p.Search) ||
+		strings.HasPrefix(d.Subject.ID, strings.ToUpper(p.Search)))
 }
 
 // tells reports whether a cause has all words, of which there must be some. They are in lower case; codes are not.

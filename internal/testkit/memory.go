@@ -29,7 +29,7 @@ type Memory struct {
 	head     journal.Head
 	links    []journal.Link
 	records  []journal.Entry
-	letters  map[int64]*journal.KeyedDeadLetter // by record
+	letters  map[int64]*journal.DeadLetter // by record
 	outbox   []journal.Message
 	answered map[int64][]int64 // the answered delivery's LockedUntil if it is later than the record's, else 0
 
@@ -59,7 +59,7 @@ func NewMemory() *Memory { return NewMemoryOf(journal.IdentityKey{1}) }
 // NewMemoryOf returns an empty Memory with that identity key.
 func NewMemoryOf(key journal.IdentityKey) *Memory {
 	return &Memory{key: key, head: key.Start(), subjects: map[int64]*journal.KeyedState{}, keys: map[journal.Subject]int64{},
-		letters: map[int64]*journal.KeyedDeadLetter{}, answered: map[int64][]int64{}, sums: map[journal.Sum]int64{},
+		letters: map[int64]*journal.DeadLetter{}, answered: map[int64][]int64{}, sums: map[journal.Sum]int64{},
 		fingerprints: map[string]journal.Fingerprint{}, leases: map[string]lease{}, admissions: map[journal.Admission]int{}, runs: map[string]*run{}, marks: map[deadletter.Watermark]deadletter.Watermark{},
 		ended: map[[32]byte]time.Time{}}
 }
@@ -123,16 +123,16 @@ func (m *Memory) keep(c *journal.Changes) {
 	for _, s := range c.Subjects {
 		var kept journal.SubjectState // without what stores do not keep
 		_ = json.Unmarshal([]byte(fmt.Sprint(s.Row()[7])), &kept)
-		s.State = kept
+		s.SubjectState = kept
 		m.subjects[s.Key], m.keys[s.Subject] = &s, s.Key
 		m.head.Subject = max(m.head.Subject, s.Key)
 	}
 	m.records = append(m.records, c.Records...)
 	for _, d := range c.DeadLetters {
-		if old := m.letters[d.DeadLetter.Record]; old != nil {
-			d.DeadLetter.Chance = old.DeadLetter.Chance
+		if old := m.letters[d.Record]; old != nil {
+			d.Chance = old.Chance
 		}
-		m.letters[d.DeadLetter.Record] = &d
+		m.letters[d.Record] = &d
 	}
 	m.keepRuns(c)
 	m.keepOutbox(c)
@@ -186,11 +186,10 @@ func (m *Memory) history(l *journal.Lookup) journal.History {
 	if key == 0 {
 		return journal.History{}
 	}
-	state := &m.subjects[key].State
-	h := journal.History{Key: key, SubjectState: *state}
+	h := journal.History{KeyedState: *m.subjects[key]}
 	attempts := m.attempts(l.Subject)
 	for _, a := range attempts {
-		if a.Record == state.LastRecord {
+		if a.Record == h.LastRecord {
 			h.Last = a
 		}
 		if l.Identity != (journal.Identity{}) && a.Identity == l.Identity && (h.Same == nil || later(a, h.Same)) {
@@ -231,8 +230,8 @@ func later(a, b *journal.Attempt) bool {
 // letterOf returns a copy of the subject's dead letter with that id; nil if there is none.
 func (m *Memory) letterOf(key int64, id string) *journal.DeadLetter {
 	for _, d := range m.letters {
-		if d.Key == key && d.DeadLetter.ID == id {
-			return new(d.DeadLetter)
+		if d.Key == key && d.ID == id {
+			return new(*d)
 		}
 	}
 	return nil
@@ -271,7 +270,7 @@ func (m *Memory) PendingRetries(ctx context.Context, after int64, limit int) ([]
 	return ask(ctx, m, func() (all []journal.KeyedState) {
 		for _, key := range slices.Sorted(maps.Keys(m.subjects)) {
 			s := m.subjects[key]
-			if state := s.State.Episode.State; key > after && (state == journal.Scheduled || state == journal.Reprocessing) {
+			if state := s.Episode.State; key > after && (state == journal.Scheduled || state == journal.Reprocessing) {
 				all = append(all, *s)
 			}
 		}
@@ -283,7 +282,7 @@ func (m *Memory) PendingRetries(ctx context.Context, after int64, limit int) ([]
 func (m *Memory) Held(ctx context.Context, take func(*journal.KeyedState)) (journal.Head, error) {
 	return ask(ctx, m, func() journal.Head {
 		for _, key := range slices.Sorted(maps.Keys(m.subjects)) {
-			if s := m.subjects[key]; s.State.Destination != nil || len(s.State.Held) > 0 {
+			if s := m.subjects[key]; s.Destination != nil || len(s.Held) > 0 {
 				take(s)
 			}
 		}

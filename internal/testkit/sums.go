@@ -99,7 +99,7 @@ func (m *Memory) Causes(
 		for _, f := range m.fingerprints {
 			c := journal.Cause{Fingerprint: m.counted(f)}
 			if s := m.subjects[m.keys[journal.CauseSubject(f.Policy, f.ID)]]; s != nil {
-				c.Taught = s.State.Taught
+				c.Taught = s.Taught
 			}
 			if (filter.Policy == "" || f.Policy == filter.Policy) && (filter.IDs == nil || slices.Contains(filter.IDs, f.ID)) &&
 				!f.Began.Before(filter.Began) && (filter.Told.IsZero() || f.News != nil && !f.News.At.Before(filter.Told)) &&

@@ -106,8 +106,7 @@ func (s *ReviewSink) update(ctx context.Context, m *journal.Message, a *journal.
 		d.State != journal.DeadLetterRecovered && d.State != journal.DeadLetterAccepted:
 		return nil
 	}
-	k := journal.KeyedDeadLetter{Subject: d.Subject, DeadLetter: d.DeadLetter}
-	now := k.Answer(m.At)
+	now := d.AnswerMessage(m.At)
 	is, err := journal.ReadAnswer(&now)
 	if err == nil {
 		a.Decision, a.Variables = is.Decision, is.Variables

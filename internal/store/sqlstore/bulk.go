@@ -86,7 +86,7 @@ func (r *Reader) DeadLettersOpen(
 		w.and("d.state = 'open' AND d.record <= ?", upTo)
 		return collect(t, "SELECT "+letterColumns+" FROM dead_letters d JOIN subjects s ON s.key = d.subject"+w.String()+
 			" ORDER BY d.record LIMIT ?", append(w.args, limit),
-			func(scan scanner, i *deadletter.Item) { readLetter(scan, &i.Subject, &i.DeadLetter) })
+			func(scan scanner, i *deadletter.Item) { scan(ofLetter(&i.DeadLetter)...) })
 	})
 	return open, upTo, err
 }

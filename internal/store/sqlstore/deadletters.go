@@ -116,7 +116,7 @@ func (t *tx) letters(w where, limit int, by string, args ...any) []deadletter.It
 	args = append(append(w.args, args...), max(limit, 0))
 	return collect(t, query, args, func(scan scanner, i *deadletter.Item) {
 		var attempt *string // nil if purged
-		if readLetter(scan, &i.Subject, &i.DeadLetter, &attempt); attempt == nil {
+		if scan(append(ofLetter(&i.DeadLetter), &attempt)...); attempt == nil {
 			return
 		}
 		a := t.attempt(&journal.Entry{Record: i.Record, Kind: journal.AttemptEntry, Subject: i.Subject, Body: *attempt})
@@ -127,18 +127,19 @@ func (t *tx) letters(w where, limit int, by string, args ...any) []deadletter.It
 }
 
 const (
-	letterColumns = "s.tenant, s.policy, s.id, d.record, d.id, d.state, d.team, d.reason, d.fingerprint, d.at, d.chance, " +
-		"d.deadline, d.cents, d.body"
-	// maybeLetter are its columns from d.record on where there may be no dead letter.
-	maybeLetter = `coalesce(d.record, 0), coalesce(d.id, ''), coalesce(d.state, ''), coalesce(d.team, ''),
-		coalesce(d.reason, ''), coalesce(d.fingerprint, ''), coalesce(d.at, 0), coalesce(d.chance, 0),
-		coalesce(d.deadline, 0), coalesce(d.cents, 0), coalesce(d.body, '{}')`
+	letterColumns = "s.key, s.tenant, s.policy, s.id, d.record, d.id, d.state, d.team, d.reason, d.fingerprint, d.at, " +
+		"d.chance, d.deadline, d.cents, d.body"
+	// maybeLetter are the same where there may be no dead letter.
+	maybeLetter = `s.key, s.tenant, s.policy, s.id,
+		coalesce(d.record, 0), coalesce(d.id, ''), coalesce(d.state, ''), coalesce(d.team, ''), coalesce(d.reason, ''),
+		coalesce(d.fingerprint, ''), coalesce(d.at, 0), coalesce(d.chance, 0), coalesce(d.deadline, 0), coalesce(d.cents, 0), coalesce(d.body, '{}')`
 )
 
-// ofLetter returns where to scan letterColumns from d.record on.
+// ofLetter returns where to scan letterColumns.
 func ofLetter(d *journal.DeadLetter) []any {
-	return []any{&d.Record, &d.ID, &d.State, &d.Team, &d.Reason, &d.Fingerprint, milli{&d.CreatedAt}, &d.Chance,
-		due{&d.Deadline}, &d.Cents, asJSON{d}}
+	of := &d.Subject
+	return []any{&d.Key, &of.Tenant, &of.Policy, &of.ID, &d.Record, &d.ID, &d.State, &d.Team, &d.Reason,
+		&d.Fingerprint, milli{&d.CreatedAt}, &d.Chance, due{&d.Deadline}, &d.Cents, asJSON{d}}
 }
 
 // due scans a dead letter's deadline.
@@ -154,11 +155,6 @@ func (d due) Scan(from any) error {
 		*d.at = time.UnixMilli(0).UTC()
 	}
 	return err
-}
-
-// readLetter reads letterColumns and the columns behind them.
-func readLetter(scan scanner, of *journal.Subject, d *journal.DeadLetter, behind ...any) {
-	scan(slices.Concat([]any{&of.Tenant, &of.Policy, &of.ID}, ofLetter(d), behind)...)
 }
 
 // DeadLetterPage implements deadletter.Reader.

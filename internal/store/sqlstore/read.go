@@ -54,7 +54,7 @@ const selectStates = "SELECT key, tenant, policy, id, body FROM subjects"
 func readKeyed(scan scanner, k *journal.KeyedState) {
 	var body string
 	scan(&k.Key, &k.Subject.Tenant, &k.Subject.Policy, &k.Subject.ID, &body)
-	k.Unreadable = asJSON{&k.State}.Scan(body)
+	k.Unreadable = asJSON{&k.SubjectState}.Scan(body)
 }
 
 // PendingRetries implements journal.Reader.

@@ -58,7 +58,7 @@ func (t *tx) head(lock string) (h journal.Head) {
 	return h
 }
 
-const recalled = `SELECT CAST(a.value ->> 0 AS BIGINT), s.key, s.body,
+const recalled = `SELECT CAST(a.value ->> 0 AS BIGINT), s.body,
 	coalesce(l.record, 0), coalesce(l.at, 0), coalesce(l.body, '{}'), ` + maybeLetter + `
 FROM %s CROSS JOIN subjects s
 LEFT JOIN records l ON l.record = s.last AND l.subject = s.key
@@ -74,11 +74,11 @@ func (t *tx) recall(lookups []journal.Lookup) []journal.History {
 	}
 	list, _ := json.Marshal(asked)
 	for scan := range t.rows(fmt.Sprintf(recalled, t.Elements), string(list)) {
-		var n, key int64
+		var n int64
 		last, letter, state := journal.Entry{Kind: journal.AttemptEntry}, journal.DeadLetter{}, journal.SubjectState{}
-		scan(append([]any{&n, &key, asJSON{&state}, &last.Record, milli{&last.At}, &last.Body}, ofLetter(&letter)...)...)
+		scan(append([]any{&n, asJSON{&state}, &last.Record, milli{&last.At}, &last.Body}, ofLetter(&letter)...)...)
 		h := &histories[n]
-		h.Key, h.SubjectState, last.Subject = key, state, lookups[n].Subject
+		h.Key, h.Subject, h.SubjectState, last.Subject = letter.Key, letter.Subject, state, letter.Subject
 		if last.Record != 0 {
 			h.Last = t.attempt(&last)
 		}

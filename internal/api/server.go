@@ -27,16 +27,9 @@ import (
 	"retry-worker/internal/web"
 )
 
-// Reader is what the API reads of the journal.
-type Reader interface {
-	journal.Reader
-	journal.Archive
-	journal.Statistics
-}
-
 // Journal is what the API reads and decides with once the journal is open.
 type Journal struct {
-	Reader
+	journal.Reader
 	*guard.Guard
 	// Sessions keeps the sessions that ended early; required with tokens.
 	Sessions access.EndedSessions

@@ -58,7 +58,7 @@ const pageSize = 500
 // wrote. It holds one page of them in memory. progress may be nil. Its errors are those of a, of w and of ctx; records
 // written before stay written.
 func Export(
-	ctx context.Context, a journal.Archive, w io.Writer, s Selection, f Format, progress Progress,
+	ctx context.Context, a journal.Reader, w io.Writer, s Selection, f Format, progress Progress,
 ) (written int64, err error) {
 	buffer := bufio.NewWriterSize(w, 64<<10)
 	var write func(*Record) error
@@ -90,7 +90,7 @@ func Export(
 // archived returns the records that the filter lets through, up to the ledger's head at the beginning. After each page
 // it calls progress with the caller's count.
 func archived(
-	ctx context.Context, a journal.Archive, f journal.RecordFilter, progress Progress, counted *int64,
+	ctx context.Context, a journal.Reader, f journal.RecordFilter, progress Progress, counted *int64,
 ) iter.Seq2[*journal.Entry, error] {
 	return func(yield func(*journal.Entry, error) bool) {
 		head, err := a.Head(ctx)

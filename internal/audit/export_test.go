@@ -47,7 +47,7 @@ func told(t *testing.T) *testkit.Memory {
 	return w.Memory
 }
 
-func export(t *testing.T, a journal.Archive, s audit.Selection, f audit.Format) (string, int64) {
+func export(t *testing.T, a journal.Reader, s audit.Selection, f audit.Format) (string, int64) {
 	t.Helper()
 	var b bytes.Buffer
 	n, err := audit.Export(t.Context(), a, &b, s, f, nil)

@@ -84,7 +84,7 @@ func (e *edited) Records(ctx context.Context, f journal.RecordFilter, after int6
 }
 
 // recordAt returns the record with that number.
-func recordAt(t *testing.T, a journal.Archive, n int64) *journal.Entry {
+func recordAt(t *testing.T, a journal.Reader, n int64) *journal.Entry {
 	t.Helper()
 	all, err := a.Records(t.Context(), journal.RecordFilter{}, n-1, 1)
 	if err != nil || len(all) != 1 {

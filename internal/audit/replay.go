@@ -36,7 +36,7 @@ func (d *Differences) Add(other *Differences) {
 // Replay decides anew, with two catalogues, on each failure recorded since an instant, and counts by policy how they
 // differ. Teachings hold in both; outages of destinations are ignored in both. progress counts the replayed failures.
 func Replay(
-	ctx context.Context, archive journal.Archive, since time.Time, a, b decision.Policies, progress Progress,
+	ctx context.Context, archive journal.Reader, since time.Time, a, b decision.Policies, progress Progress,
 ) (map[string]*Differences, error) {
 	r := replay{a, b, map[journal.Subject]presumption{}, map[string]*Differences{}}
 	failures := int64(0)

@@ -224,7 +224,6 @@ func (p *Pages) tag(v *visit) string {
 // Source reads the journal's store, beside its writers. Its errors hold a *journal.StoreError. Safe for concurrent use.
 type Source interface {
 	journal.Reader
-	journal.Archive
 	deadletter.Reader
 }
 

@@ -102,9 +102,7 @@ type BulkStore interface {
 type Store interface {
 	Reader
 	BulkStore
-	Causes(ctx context.Context, f journal.CauseFilter, after *journal.Fingerprint, limit int) ([]journal.Cause, error)
-	// Story returns everything that is remembered of a subject; false if nothing is.
-	Story(ctx context.Context, s journal.Subject) (journal.Story, bool, error)
+	journal.Reader
 }
 
 // AlertAbove is how many dead letters, over all policies, may be open before an alert fires (TRD-0003).

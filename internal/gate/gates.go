@@ -23,9 +23,8 @@ import (
 
 // Store is what Gates needs of a journal's store.
 type Store interface {
-	journal.Holding
-	// Records is journal.Archive's, Pending and AddAdmissions are journal.Outbox's.
-	Records(ctx context.Context, f journal.RecordFilter, after int64, limit int) ([]journal.Entry, error)
+	journal.Reader
+	// Pending and AddAdmissions are journal.Outbox's.
 	Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error)
 	AddAdmissions(ctx context.Context, all []journal.Admission) error
 }

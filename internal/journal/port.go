@@ -39,16 +39,25 @@ type Reader interface {
 	// Named returns the subjects whose id contains part, as given or in capitals, the newest first, at most limit. Its
 	// cost grows with the number of subjects.
 	Named(ctx context.Context, part string, limit int) ([]Subject, error)
-}
-
-// Holding reads which claims gates hold, and how many passed. Its errors hold a *StoreError. Its methods are safe for
-// concurrent use.
-type Holding interface {
 	// Held calls take for the states of all destinations and of all subjects with held claims, and returns the ledger's
 	// head as of then. A state that cannot be read has Unreadable set. If Held fails, it may have called take for some.
 	Held(ctx context.Context, take func(*KeyedState)) (Head, error)
 	// Admissions returns how many claims passed at once, from the minute since on.
 	Admissions(ctx context.Context, since int64) ([]Admission, error)
+	// Head returns the ledger's end.
+	Head(ctx context.Context) (Head, error)
+	// Records returns the decoded records that the filter lets through, with numbers above after, in order, at most limit.
+	// A negative after also returns records that should have been purged. With an ErrUnreadable they end with the
+	// unreadable record, undecoded.
+	Records(ctx context.Context, f RecordFilter, after int64, limit int) ([]Entry, error)
+	// Sums returns the sums of the slots from from on, without those of causes.
+	Sums(ctx context.Context, from int64) ([]Sum, error)
+	// Cases returns the cases of those weeks (WeekOf), those with the most closed claims first, then by cause and
+	// destination, at most limit.
+	Cases(ctx context.Context, weeks []int64, limit int) ([]Cases, error)
+	// Causes returns the causes that the filter lets through, those with the most failures first, then by id, at most
+	// limit. They follow after, if that is not nil.
+	Causes(ctx context.Context, f CauseFilter, after *Fingerprint, limit int) ([]Cause, error)
 }
 
 // Admission counts the claims that passed a destination's gate without waiting in one minute.
@@ -62,17 +71,6 @@ type Admission struct {
 // AdmissionsKept is how many minutes admissions are kept: longer than any threshold looks back.
 const AdmissionsKept = 120
 
-// Archive reads the audit's records while others write. Its errors hold a *StoreError. Its methods are safe for
-// concurrent use.
-type Archive interface {
-	// Head returns the ledger's end.
-	Head(ctx context.Context) (Head, error)
-	// Records returns the decoded records that the filter lets through, with numbers above after, in order, at most limit.
-	// A negative after also returns records that should have been purged. With an ErrUnreadable they end with the
-	// unreadable record, undecoded.
-	Records(ctx context.Context, f RecordFilter, after int64, limit int) ([]Entry, error)
-}
-
 // RecordFilter chooses records. Its zero value lets all through.
 type RecordFilter struct {
 	// Subject is whose records are wanted; zero for all.
@@ -80,19 +78,6 @@ type RecordFilter struct {
 	// Since and Until bound the record's instant (AnalysedAt, At): Since is included, Until is not; the zero time is no
 	// bound. Until may miss records of a clock that was more than a day slow.
 	Since, Until time.Time
-}
-
-// Statistics reads the sums. Its errors hold a *StoreError. Its methods are safe for concurrent use.
-type Statistics interface {
-	// Sums returns the sums with those names, or all if there are none, of the slots from from on, without those of
-	// causes.
-	Sums(ctx context.Context, from int64, names ...SumName) ([]Sum, error)
-	// Cases returns the cases of those weeks (WeekOf), those with the most closed claims first, then by cause and
-	// destination, at most limit.
-	Cases(ctx context.Context, weeks []int64, limit int) ([]Cases, error)
-	// Causes returns the causes that the filter lets through, those with the most failures first, then by id, at most
-	// limit. They follow after, if that is not nil.
-	Causes(ctx context.Context, f CauseFilter, after *Fingerprint, limit int) ([]Cause, error)
 }
 
 // CauseFilter chooses causes. Its zero value lets all through.
@@ -287,7 +272,7 @@ type KeyedState struct {
 	Key     int64 // 0 if it is new
 	Subject Subject
 	SubjectState
-	// Unreadable is why the state could not be read; Holding.Held sets it.
+	// Unreadable is why the state could not be read; Reader.Held sets it.
 	Unreadable error
 }
 

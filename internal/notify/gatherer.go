@@ -33,11 +33,10 @@ const (
 
 // Store is what a Gatherer reads and writes.
 type Store interface {
+	journal.Reader
 	deadletter.NoticeStore
-	// Pending is journal.Outbox's, Sums and Causes are journal.Statistics'.
+	// Pending is journal.Outbox's.
 	Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error)
-	Sums(ctx context.Context, from int64, names ...journal.SumName) ([]journal.Sum, error)
-	Causes(ctx context.Context, f journal.CauseFilter, after *journal.Fingerprint, limit int) ([]journal.Cause, error)
 	// DeadLetterCounts is deadletter.Reader's.
 	DeadLetterCounts(ctx context.Context, f journal.DeadLetterFilter) ([]deadletter.Count, error)
 }

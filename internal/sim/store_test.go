@@ -232,7 +232,7 @@ func (r *replica) hold(name string, held bool) {
 	}
 }
 
-// Records implements journal.Archive.
+// Records implements journal.Reader.
 func (v *store) Records(ctx context.Context, f journal.RecordFilter, after int64, limit int) ([]journal.Entry, error) {
 	if v.End().Record <= after {
 		return nil, nil
@@ -243,7 +243,7 @@ func (v *store) Records(ctx context.Context, f journal.RecordFilter, after int64
 	return v.Memory.Records(ctx, f, after, limit)
 }
 
-// Held implements journal.Holding.
+// Held implements journal.Reader.
 func (v *store) Held(ctx context.Context, take func(*journal.KeyedState)) (journal.Head, error) {
 	defer v.forgets() // what is read anew is all that is known
 	if err := v.read("held"); err != nil {

@@ -218,7 +218,7 @@ func (e *UnknownPolicyError) Error() string {
 // KPIs returns R19's figures (RN-BIL-005 §6, RN-BIL-004 §6) at now, of one policy or, if policy is empty, of all known
 // ones and those with recent records. A policy that left the catalogue keeps its figures, without values once their
 // window is over. Its errors are a *UnknownPolicyError and those of s.
-func KPIs(ctx context.Context, s journal.Statistics, known []string, policy string, now time.Time) ([]KPI, error) {
+func KPIs(ctx context.Context, s journal.Reader, known []string, policy string, now time.Time) ([]KPI, error) {
 	figures, err := s.Sums(ctx, FirstSlot(now))
 	if err != nil {
 		return nil, fmt.Errorf("read the figures: %w", err)

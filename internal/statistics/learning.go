@@ -21,14 +21,9 @@ const (
 	borrowed = 4
 )
 
-// Source reads the cases to learn from (journal.Statistics does).
-type Source interface {
-	Cases(ctx context.Context, weeks []int64, limit int) ([]journal.Cases, error)
-}
-
 // Learner implements journal.Learner from what the last Refresh read.
 type Learner struct {
-	source Source
+	source journal.Reader
 	known  atomic.Pointer[map[level]journal.Prospects]
 }
 
@@ -41,7 +36,7 @@ type level struct {
 }
 
 // NewLearner returns a Learner that knows nothing until the first Refresh.
-func NewLearner(source Source) *Learner {
+func NewLearner(source journal.Reader) *Learner {
 	l := &Learner{source: source}
 	l.known.Store(&map[level]journal.Prospects{})
 	return l

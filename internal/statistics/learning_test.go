@@ -16,10 +16,15 @@ import (
 	"retry-worker/internal/testkit"
 )
 
-// source has the cases it is made of, whatever the weeks are.
 type source []journal.Cases
 
-func (s source) Cases(context.Context, []int64, int) ([]journal.Cases, error) { return s, nil }
+// stored reads a source's cases, whatever the weeks are.
+type stored struct {
+	journal.Reader
+	all source
+}
+
+func (s stored) Cases(context.Context, []int64, int) ([]journal.Cases, error) { return s.all, nil }
 
 func cases(reason decision.Reason, cause, destination string, recovered, lost int64) journal.Cases {
 	return journal.Cases{Policy: "p", Reason: reason, Cause: cause, Destination: destination,
@@ -46,7 +51,7 @@ func TestProbability(t *testing.T) {
 		{"never certain", source{cases("r", "c", "", 1e6, 0)}, 0.999},
 		{"nor impossible", source{cases("r", "c", "", 0, 1e6)}, 0.001},
 	} {
-		l := statistics.NewLearner(tt.all)
+		l := statistics.NewLearner(stored{all: tt.all})
 		testkit.Must(t, l.Refresh(t.Context(), time.Now()))
 		if got := l.Probability(&journal.Fingerprint{Policy: "p", Reason: "r", ID: "c"}, "tiss"); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)

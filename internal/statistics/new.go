@@ -21,9 +21,7 @@ const (
 
 // Store is what FindNew reads and writes.
 type Store interface {
-	Source
-	Causes(ctx context.Context, f journal.CauseFilter, after *journal.Fingerprint, limit int) ([]journal.Cause, error)
-	Records(ctx context.Context, f journal.RecordFilter, after int64, limit int) ([]journal.Entry, error)
+	journal.Reader
 	TellCause(ctx context.Context, c *journal.Cause) (bool, error)
 }
 

@@ -30,9 +30,6 @@ type Store interface {
 type Reader interface {
 	journal.Reader
 	deadletter.Reader
-	journal.Archive
-	journal.Holding
-	journal.Statistics
 	audit.Journal
 	// Close closes the store; later calls of other methods fail.
 	Close() error

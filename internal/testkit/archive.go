@@ -9,12 +9,12 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// Head implements journal.Archive.
+// Head implements journal.Reader.
 func (m *Memory) Head(ctx context.Context) (journal.Head, error) {
 	return ask(ctx, m, func() journal.Head { return m.head })
 }
 
-// Records implements journal.Archive.
+// Records implements journal.Reader.
 func (m *Memory) Records(ctx context.Context, f journal.RecordFilter, after int64, limit int) ([]journal.Entry, error) {
 	if err := m.enter(ctx); err != nil {
 		return nil, err

@@ -23,12 +23,9 @@ import (
 type Store interface {
 	journal.Store
 	journal.Reader
-	journal.Holding
 	deadletter.Reader
 	deadletter.BulkStore
 	journal.Outbox
-	journal.Statistics
-	journal.Archive
 	journal.PurgeStore
 }
 

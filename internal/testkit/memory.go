@@ -278,7 +278,7 @@ func (m *Memory) PendingRetries(ctx context.Context, after int64, limit int) ([]
 	})
 }
 
-// Held implements journal.Holding.
+// Held implements journal.Reader.
 func (m *Memory) Held(ctx context.Context, take func(*journal.KeyedState)) (journal.Head, error) {
 	return ask(ctx, m, func() journal.Head {
 		for _, key := range slices.Sorted(maps.Keys(m.subjects)) {

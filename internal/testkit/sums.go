@@ -37,12 +37,12 @@ func (m *Memory) counted(f journal.Fingerprint) journal.Fingerprint {
 	return f
 }
 
-// Sums implements journal.Statistics.
-func (m *Memory) Sums(ctx context.Context, from int64, names ...journal.SumName) ([]journal.Sum, error) {
+// Sums implements journal.Reader.
+func (m *Memory) Sums(ctx context.Context, from int64) ([]journal.Sum, error) {
 	return ask(ctx, m, func() []journal.Sum {
 		var all []journal.Sum
 		for s, n := range m.sums {
-			if s.Slot >= from && s.Cause == "" && (len(names) == 0 || slices.Contains(names, s.Name)) {
+			if s.Slot >= from && s.Cause == "" {
 				s.N = n
 				all = append(all, s)
 			}
@@ -54,7 +54,7 @@ func (m *Memory) Sums(ctx context.Context, from int64, names ...journal.SumName)
 	})
 }
 
-// Cases implements journal.Statistics.
+// Cases implements journal.Reader.
 func (m *Memory) Cases(ctx context.Context, weeks []int64, limit int) ([]journal.Cases, error) {
 	return ask(ctx, m, func() []journal.Cases {
 		sums := map[journal.Cases]journal.Prospects{}
@@ -87,7 +87,7 @@ func (m *Memory) Cases(ctx context.Context, weeks []int64, limit int) ([]journal
 	})
 }
 
-// Causes implements journal.Statistics.
+// Causes implements journal.Reader.
 func (m *Memory) Causes(
 	ctx context.Context, filter journal.CauseFilter, after *journal.Fingerprint, limit int,
 ) ([]journal.Cause, error) {
@@ -171,7 +171,7 @@ func (m *Memory) AddAdmissions(ctx context.Context, all []journal.Admission) err
 	return err
 }
 
-// Admissions implements journal.Holding.
+// Admissions implements journal.Reader.
 func (m *Memory) Admissions(ctx context.Context, since int64) ([]journal.Admission, error) {
 	return ask(ctx, m, func() (all []journal.Admission) {
 		for of, n := range m.admissions {

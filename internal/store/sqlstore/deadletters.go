@@ -132,7 +132,8 @@ const (
 	// maybeLetter are the same where there may be no dead letter.
 	maybeLetter = `s.key, s.tenant, s.policy, s.id,
 		coalesce(d.record, 0), coalesce(d.id, ''), coalesce(d.state, ''), coalesce(d.team, ''), coalesce(d.reason, ''),
-		coalesce(d.fingerprint, ''), coalesce(d.at, 0), coalesce(d.chance, 0), coalesce(d.deadline, 0), coalesce(d.cents, 0), coalesce(d.body, '{}')`
+		coalesce(d.fingerprint, ''), coalesce(d.at, 0), coalesce(d.chance, 0), coalesce(d.deadline, 0),
+		coalesce(d.cents, 0), coalesce(d.body, '{}')`
 )
 
 // ofLetter returns where to scan letterColumns.

@@ -148,7 +148,7 @@ func (s *Store) AddAdmissions(ctx context.Context, all []journal.Admission) erro
 	})
 }
 
-// Admissions implements journal.Holding.
+// Admissions implements journal.Reader.
 func (r *Reader) Admissions(ctx context.Context, since int64) ([]journal.Admission, error) {
 	const query = "SELECT minute, destination, n FROM admissions WHERE minute >= ? ORDER BY minute, destination"
 	return list(ctx, r, "read what gates let through", query, []any{since}, func(scan scanner, a *journal.Admission) {

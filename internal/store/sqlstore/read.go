@@ -70,7 +70,7 @@ func (r *Reader) Named(ctx context.Context, part string, limit int) ([]journal.S
 		func(scan scanner, of *journal.Subject) { scan(&of.Tenant, &of.Policy, &of.ID) })
 }
 
-// Held implements journal.Holding.
+// Held implements journal.Reader.
 func (r *Reader) Held(ctx context.Context, take func(*journal.KeyedState)) (journal.Head, error) {
 	return reading(ctx, r, "read what is held", func(t *tx) journal.Head {
 		head := t.head("")
@@ -84,7 +84,7 @@ func (r *Reader) Held(ctx context.Context, take func(*journal.KeyedState)) (jour
 	})
 }
 
-// Head implements journal.Archive.
+// Head implements journal.Reader.
 func (r *Reader) Head(ctx context.Context) (journal.Head, error) {
 	return reading(ctx, r, "read the ledger's head", func(t *tx) journal.Head { return t.head("") })
 }
@@ -155,7 +155,7 @@ func digestSQL(number, first, digests string) string {
 		FROM ledger l WHERE FIRST <= NUMBER ORDER BY FIRST DESC, l.number DESC LIMIT 1)`)
 }
 
-// Records implements journal.Archive.
+// Records implements journal.Reader.
 func (r *Reader) Records(
 	ctx context.Context, f journal.RecordFilter, after int64, limit int,
 ) ([]journal.Entry, error) {
@@ -220,15 +220,11 @@ func (t *tx) filter(f *journal.RecordFilter, after int64) (w where) {
 	return w
 }
 
-// Sums implements journal.Statistics.
-func (r *Reader) Sums(ctx context.Context, from int64, names ...journal.SumName) ([]journal.Sum, error) {
-	var w where
-	w.and("slot >= ? AND cause = ''", from)
-	if len(names) > 0 {
-		oneOf(&w, "name", names)
-	}
-	query := "SELECT slot, name, policy, bucket, n FROM sums" + w.String() + " ORDER BY slot, name, policy, bucket"
-	return list(ctx, r, "read the sums", query, w.args, func(scan scanner, s *journal.Sum) {
+// Sums implements journal.Reader.
+func (r *Reader) Sums(ctx context.Context, from int64) ([]journal.Sum, error) {
+	const query = "SELECT slot, name, policy, bucket, n FROM sums WHERE slot >= ? AND cause = '' " +
+		"ORDER BY slot, name, policy, bucket"
+	return list(ctx, r, "read the sums", query, []any{from}, func(scan scanner, s *journal.Sum) {
 		scan(&s.Slot, &s.Name, &s.Policy, &s.Bucket, &s.N)
 	})
 }
@@ -238,7 +234,7 @@ func sumOf(name journal.SumName) string {
 	return "CAST(SUM(CASE WHEN g.name = '" + string(name) + "' THEN g.n ELSE 0 END) AS BIGINT)"
 }
 
-// Cases implements journal.Statistics.
+// Cases implements journal.Reader.
 func (r *Reader) Cases(ctx context.Context, weeks []int64, limit int) ([]journal.Cases, error) {
 	var w where
 	oneOf(&w, "g.slot", weeks)
@@ -255,7 +251,7 @@ func (r *Reader) Cases(ctx context.Context, weeks []int64, limit int) ([]journal
 	})
 }
 
-// Causes implements journal.Statistics.
+// Causes implements journal.Reader.
 func (r *Reader) Causes(
 	ctx context.Context, f journal.CauseFilter, after *journal.Fingerprint, limit int,
 ) ([]journal.Cause, error) {

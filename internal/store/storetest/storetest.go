@@ -34,9 +34,6 @@ type ports interface {
 	audit.Journal
 	journal.PurgeStore
 	journal.Reader
-	journal.Archive
-	journal.Holding
-	journal.Statistics
 	journal.Outbox
 	deadletter.Reader
 	deadletter.BulkStore

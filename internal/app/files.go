@@ -75,10 +75,10 @@ func (a *App) takeCatalogue(c *catalogue.Catalogue) {
 	a.metrics.StartPolicies(c.Policies)
 	a.metrics.SetCatalogue(c.Version)
 	for name := range c.Destinations.Named {
-		a.metrics.StartDestination(name)
+		a.metrics.Start(map[string]string{"destination": name})
 	}
 	for _, r := range notify.Receivers(c) {
-		a.metrics.StartNotices(r.Team, r.Channel)
+		a.metrics.Start(map[string]string{"team": string(r.Team), "channel": string(r.Channel)})
 	}
 }
 

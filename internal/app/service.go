@@ -165,7 +165,7 @@ func (s *service) run(stop, hard context.Context) {
 	// Reviews and gates have places of their own, so that waiting for people or for a portal blocks no other jobs.
 	jobs := func(types ...string) *worker.Worker {
 		for _, jobType := range types {
-			s.metrics.StartJobType(jobType)
+			s.metrics.Start(map[string]string{"job_type": jobType})
 		}
 		return s.jobs.Worker(c, types...)
 	}

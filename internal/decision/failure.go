@@ -265,13 +265,6 @@ const (
 	InvalidVariables          RejectionCode = "INVALID_VARIABLES"
 )
 
-// RejectionCodes lists every code, for metrics that start at 0.
-func RejectionCodes() []RejectionCode {
-	return []RejectionCode{UnknownPolicy, InvalidClaimID, InvalidID, InvalidRetryCount,
-		InvalidLastSubmissionTime, InvalidHTTPStatus, InvalidRetryPolicy, InvalidErrorMessage, InvalidOutcome,
-		InvalidVariables}
-}
-
 // Rejection says which input was refused, what was found and what was expected (R11). Found may hold personal data:
 // redact it before writing it anywhere.
 type Rejection struct {

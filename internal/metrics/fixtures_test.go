@@ -58,7 +58,7 @@ func served(t *testing.T) (*metrics.Metrics, string) {
 	m := metrics.New(metrics.Build{Version: "v1.2.3", Commit: "abc1234", GoVersion: "go1.26"})
 	m.StartPolicies(decisiontest.Policies())
 	for _, jobType := range []string{worker.AnalyzeRetry, worker.RetrySubmissionBackoff, worker.RecordRetryOutcome} {
-		m.StartJobType(jobType)
+		m.Start(map[string]string{"job_type": jobType})
 	}
 	m.SetCatalogue("0123456789ab")
 	m.Readiness.NotReady(metrics.AboutEngine, "not yet")

@@ -14,7 +14,6 @@ import (
 	"retry-worker/internal/decision"
 	"retry-worker/internal/destination"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/notify"
 	"retry-worker/internal/worker"
 )
 
@@ -26,15 +25,17 @@ type metric struct {
 	Labels  []string
 	Help    string
 	Buckets []float64
+	// Last are the values of the last label, if they are a closed set of the program's.
+	Last []string
 }
 
 // Metrics holds the counters of one process. Labels come from closed sets only.
 type Metrics struct {
 	registry *prometheus.Registry
-	vectors  map[string]*prometheus.MetricVec   // by name
-	single   map[string][]*prometheus.MetricVec // those with a single label, by that
-	figures  map[string]figure                  // by name
-	version  atomic.Pointer[string]             // of the catalogue in force
+	vectors  map[string]*prometheus.MetricVec // by name
+	begun    map[string]metric                // those that begin at 0, by name
+	figures  map[string]figure                // by name
+	version  atomic.Pointer[string]           // of the catalogue in force
 	shown    atomic.Pointer[values]
 	// Readiness is what /readyz shows.
 	Readiness Readiness
@@ -46,7 +47,7 @@ type Build struct{ Version, Commit, GoVersion string }
 // New registers every metric.
 func New(b Build) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), vectors: map[string]*prometheus.MetricVec{},
-		single: map[string][]*prometheus.MetricVec{}, figures: map[string]figure{}}
+		begun: map[string]metric{}, figures: map[string]figure{}}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -57,13 +58,13 @@ func New(b Build) *Metrics {
 	m.SetCatalogue("")
 	m.set("retry_worker_build_info", 1, b.Version, b.Commit, b.GoVersion)
 	m.Add("retry_worker_jobs_in_flight", 0)
-	m.StartDestination(destination.Other)
+	m.Start(nil)
+	m.Start(map[string]string{"destination": destination.Other})
 	m.registerReadiness()
 	return m
 }
 
-// register makes the metrics of metrics.yaml. Counters and histograms without labels begin at 0; a gauge is absent
-// until it is set.
+// register makes the metrics of metrics.yaml. A gauge is absent until it is set.
 func (m *Metrics) register() {
 	var kinds map[string]map[string]metric
 	if err := yaml.Unmarshal(described, &kinds); err != nil {
@@ -77,22 +78,13 @@ func (m *Metrics) register() {
 		m.vectors[name] = to.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: d.Help}, d.Labels).MetricVec
 	}
 	for name, d := range kinds["counters"] {
-		m.keep(name, d.Labels, to.NewCounterVec(prometheus.CounterOpts{Name: name, Help: d.Help}, d.Labels).MetricVec)
+		m.vectors[name] = to.NewCounterVec(prometheus.CounterOpts{Name: name, Help: d.Help}, d.Labels).MetricVec
+		m.begun[name] = d
 	}
 	for name, d := range kinds["histograms"] {
 		o := prometheus.HistogramOpts{Name: name, Help: d.Help, Buckets: d.Buckets}
-		m.keep(name, d.Labels, to.NewHistogramVec(o, d.Labels).MetricVec)
-	}
-}
-
-// keep keeps a vector. Without labels its one series begins.
-func (m *Metrics) keep(name string, labels []string, v *prometheus.MetricVec) {
-	m.vectors[name] = v
-	switch len(labels) {
-	case 0:
-		m.series(name)
-	case 1:
-		m.single[labels[0]] = append(m.single[labels[0]], v)
+		m.vectors[name] = to.NewHistogramVec(o, d.Labels).MetricVec
+		m.begun[name] = d
 	}
 }
 
@@ -172,36 +164,33 @@ func (m *Metrics) Committed(records []journal.Happening, took time.Duration) {
 	}
 }
 
-// StartNotices creates the series of a team and one of its channels.
-func (m *Metrics) StartNotices(team decision.Team, c notify.Channel) {
-	for _, r := range notify.Results() {
-		m.series("retry_worker_notices_total", string(team), string(c), string(r))
-	}
-}
-
-// StartJobType creates the series of a job type.
-func (m *Metrics) StartJobType(jobType string) {
-	for _, a := range worker.Actions() {
-		m.series("retry_worker_jobs_total", jobType, string(a))
-	}
-	for _, code := range decision.RejectionCodes() {
-		m.series("retry_worker_rejected_inputs_total", jobType, string(code))
-	}
-	m.start("job_type", jobType)
-}
-
-// StartPolicies creates the series of the policies at 0, because a rate needs a first sample. Existing series stay. So
-// do those of removed policies, whose jobs may still be under way; a counter that vanishes loses what was not scraped.
-// It is safe for concurrent use.
-func (m *Metrics) StartPolicies(policies decision.Policies) {
-	for _, p := range policies {
-		m.start("policy", p.Name)
-		for _, class := range []decision.ErrorClassification{decision.Transient, decision.Permanent, decision.Unknown} {
-			m.series("error_classification_distribution", p.Name, string(class))
-			if class != decision.Permanent {
-				m.series("retry_scheduled_total", p.Name, string(class))
+// Start creates the series of these labels' values at 0, because a rate needs a first sample: those of the metrics that
+// have no other label but one with a closed set. Existing series stay.
+func (m *Metrics) Start(labels map[string]string) {
+	for name, d := range m.begun {
+		open, values := d.Labels[:len(d.Labels)-min(len(d.Last), 1)], []string(nil)
+		for _, label := range open {
+			if value, is := labels[label]; is {
+				values = append(values, value)
 			}
 		}
+		switch {
+		case len(values) != len(open) || len(values) != len(labels):
+		case d.Last == nil:
+			m.series(name, values...)
+		default:
+			for _, last := range d.Last {
+				m.series(name, append(values, last)...)
+			}
+		}
+	}
+}
+
+// StartPolicies creates the series of the policies. Those of removed policies stay, whose jobs may still be under way; a
+// counter that vanishes loses what was not scraped. It is safe for concurrent use.
+func (m *Metrics) StartPolicies(policies decision.Policies) {
+	for _, p := range policies {
+		m.Start(map[string]string{"policy": p.Name})
 		m.startPermanent(p)
 	}
 }
@@ -229,21 +218,6 @@ func (m *Metrics) startPermanent(p *decision.Policy) {
 
 // SetCatalogue sets the version of the catalogue in force.
 func (m *Metrics) SetCatalogue(version string) { m.version.Store(&version) }
-
-// StartDestination creates the series of a configured destination.
-func (m *Metrics) StartDestination(name string) {
-	for _, kind := range []destination.Kind{destination.Pass, destination.Test, destination.RampedUp} {
-		m.series("retry_worker_released_total", name, string(kind))
-	}
-	m.start("destination", name)
-}
-
-// start creates the series of a label's value in the metrics that have no other label.
-func (m *Metrics) start(label, value string) {
-	for _, v := range m.single[label] {
-		_, _ = v.GetMetricWithLabelValues(value) // cannot fail with one label
-	}
-}
 
 func oneIf(is bool) float64 {
 	if is {

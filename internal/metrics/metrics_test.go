@@ -24,6 +24,7 @@ import (
 // A rate needs a first sample: every series that decisions and jobs make is there, at 0, before anything happens.
 func TestExpositionAtTheStart(t *testing.T) {
 	m, url := served(t)
+	m.Start(map[string]string{"team": "ti", "channel": "email"})
 	m.Hooks().EngineUp(false) // the first poll; until then nothing is known of the engine
 	begun := families(t, scrape(t, url))
 	for name, f := range begun {
@@ -32,6 +33,15 @@ func TestExpositionAtTheStart(t *testing.T) {
 		}
 	}
 	feed(t, m)
+	for _, code := range constants(t, "../decision/failure.go", "RejectionCode") {
+		m.Add("retry_worker_rejected_inputs_total", 0, worker.AnalyzeRetry, code)
+	}
+	for _, result := range constants(t, "../notify/sink.go", "Result") {
+		m.Add("retry_worker_notices_total", 0, "ti", "email", result)
+	}
+	for _, kind := range constants(t, "../destination/destination.go", "Kind") {
+		m.Add("retry_worker_released_total", 0, "other", kind)
+	}
 	if now := families(t, scrape(t, url)); !maps.Equal(seriesOf(begun), seriesOf(now)) {
 		t.Errorf("series come with what happens: %v, then %v", seriesOf(begun), seriesOf(now))
 	}
@@ -53,8 +63,10 @@ func feed(t *testing.T, m *metrics.Metrics) {
 		}
 		hooks.Add("retry_worker_rejected_inputs_total", 1, jobType, string(decision.InvalidRetryCount))
 	}
-	for _, a := range worker.Actions() {
-		hooks.Add(worker.Answered, 1, worker.AnalyzeRetry, string(a))
+	for _, a := range constants(t, "../worker/reply.go", "Action") {
+		if a != "held" { // is not counted
+			hooks.Add(worker.Answered, 1, worker.AnalyzeRetry, a)
+		}
 	}
 	hooks.Add("retry_worker_jobs_in_flight", 7)
 	hooks.Add("retry_worker_jobs_in_flight", -1)
@@ -62,6 +74,14 @@ func feed(t *testing.T, m *metrics.Metrics) {
 	hooks.Add("retry_worker_panics_total", 1, worker.RetrySubmissionBackoff)
 	hooks.Add("retry_worker_oversized_total", 1, worker.RecordRetryOutcome)
 	hooks.Add("retry_worker_analysis_timeouts_total", 1, worker.AnalyzeRetry)
+}
+
+// constants returns the values of a type's constants.
+func constants(t *testing.T, file, name string) (all []string) {
+	for _, c := range regexp.MustCompile(`\w\s+`+name+`\s+= "(\w+)"`).FindAllStringSubmatch(testkit.Read(t, file), -1) {
+		all = append(all, c[1])
+	}
+	return all
 }
 
 // sum of a family's counters, or of its histograms' counts.

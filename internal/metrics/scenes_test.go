@@ -45,7 +45,7 @@ func TestScenes(t *testing.T) {
 		}},
 		// The series of a team and way start at 0.
 		"notices": {"retry_worker_notices_total", []func(*testing.T, *metrics.Metrics){func(_ *testing.T, m *metrics.Metrics) {
-			m.StartNotices("ti", notify.Email)
+			m.Start(map[string]string{"team": "ti", "channel": string(notify.Email)})
 			m.Add("retry_worker_notices_total", 1, "ti", "email", "failed")
 			m.Add("retry_worker_notices_total", 1, "ti", "email", "failed")
 		}}},
@@ -149,5 +149,5 @@ func showDestinations(_ *testing.T, m *metrics.Metrics) {
 		in("tiss", destination.Up, 0, 0), in("unimed-sp", destination.Down, 210, 2*time.Hour),
 		in(canary, destination.Ramping, 4, 3*time.Hour), in("x", destination.Down, 5, time.Hour), in("y", destination.Down, 0, 0),
 	}})
-	m.StartDestination("unimed-sp")
+	m.Start(map[string]string{"destination": "unimed-sp"})
 }

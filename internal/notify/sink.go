@@ -43,9 +43,6 @@ const (
 	Dropped Result = "dropped"
 )
 
-// Results lists every result, for metrics that start at 0.
-func Results() []Result { return []Result{Sent, Failed, Refused, Dropped} }
-
 // Senders are what notices are sent by.
 type Senders struct {
 	// Mailer is nil if there is no mail server.

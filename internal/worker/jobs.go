@@ -101,7 +101,8 @@ type task struct {
 // Begin returns an activation under the policies in force: its variables and its handler use the same catalogue.
 func (h *Handlers) Begin(jobType string) Activation {
 	k, policies := kinds[jobType], h.Policies()
-	return Activation{Variables: append(k.variables(policies), k.also...), Handler: func(ctx context.Context, j *Job) Reply {
+	variables := append(k.variables(policies), k.also...)
+	return Activation{Variables: variables, Handler: func(ctx context.Context, j *Job) Reply {
 		if k.within > 0 {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, k.within)

@@ -24,11 +24,6 @@ const (
 	Unconfirmed Action = "unconfirmed"
 )
 
-// Actions lists every Action, for metrics that start at 0.
-func Actions() []Action {
-	return []Action{Completed, Thrown, Failed, Superseded, Released, Unconfirmed}
-}
-
 // held is an Action that is not counted: the job stays locked and is answered later.
 const held Action = "held"
 

@@ -168,7 +168,7 @@ func wantOutputs(t testing.TB, variables string, want map[string]string) {
 func wantRejection(t testing.TB, f worker.Failure) {
 	t.Helper()
 	code, _, _ := strings.Cut(f.Message, ": ")
-	if !slices.Contains(decision.RejectionCodes(), decision.RejectionCode(code)) {
+	if !regexp.MustCompile(`^(INVALID_[A-Z_]+|UNKNOWN_POLICY)$`).MatchString(code) {
 		t.Errorf("the message does not begin with a rejection's code: %q", f.Message)
 	}
 	if strings.ContainsFunc(f.Message, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 }) {

@@ -73,7 +73,7 @@ func entryOf(entry string) *command {
 	}
 	if sends {
 		cmd.op = operationOf(request)
-		summary := cmd.op.Summary + " (role " + cmd.op.Action.Least().String() + ")"
+		summary := cmd.op.Summary + " (role " + string(cmd.op.Action.Least()) + ")"
 		texts = append([]string{summary, summary + ".", cmd.op.Detail}, texts...)
 	}
 	cmd.Short = texts[0]

@@ -11,41 +11,25 @@ import (
 	"strings"
 )
 
-// Role says what an account may do. Each role includes the one before it. The zero value allows nothing.
-type Role int8
+// Role says what an account may do. Each role includes the one before it. The empty role allows nothing.
+type Role string
 
-// The roles in ascending order; permissions says what each may do.
+// The roles; permissions says what each may do.
 const (
-	Viewer Role = iota + 1
-	Operator
-	Admin
+	Viewer   Role = "viewer"
+	Operator Role = "operator"
+	Admin    Role = "admin"
 )
 
-var roleNames = [...]string{"nobody", "viewer", "operator", "admin"}
-
-// String returns the role's name, as the tokens file has it.
-func (r Role) String() string {
-	if r < 0 || int(r) >= len(roleNames) {
-		return fmt.Sprintf("Role(%d)", int8(r))
-	}
-	return roleNames[r]
-}
+// roles lists them in ascending order.
+var roles = []Role{Viewer, Operator, Admin}
 
 // ParseRole returns the role of that name: viewer, operator or admin, in lower case.
 func ParseRole(name string) (Role, error) {
-	if role := Role(slices.Index(roleNames[:], name)); role >= Viewer {
-		return role, nil
+	if slices.Contains(roles, Role(name)) {
+		return Role(name), nil
 	}
-	return 0, fmt.Errorf("%s, expected viewer, operator or admin", shown(name))
-}
-
-// MarshalText returns the role's name.
-func (r Role) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
-
-// UnmarshalText reads a role's name.
-func (r *Role) UnmarshalText(text []byte) (err error) {
-	*r, err = ParseRole(string(text))
-	return err
+	return "", fmt.Errorf("%s, expected viewer, operator or admin", shown(name))
 }
 
 // Action is what somebody wants to do, in words that follow "may not".
@@ -100,7 +84,7 @@ var permissions = map[Action]struct {
 // May reports whether the role allows the action, at least for some team. No role allows an unknown action.
 func (r Role) May(a Action) bool {
 	p, known := permissions[a]
-	return known && r >= p.least && r <= Admin
+	return known && slices.Index(roles, r) >= slices.Index(roles, p.least)
 }
 
 // Least returns the lowest role that may do the action.
@@ -156,7 +140,7 @@ func Check(ctx context.Context, action Action) error {
 	switch {
 	case id.Role.May(action):
 		return nil
-	case id.Role == 0:
+	case id.Role == "":
 		return loginRequired
 	default:
 		return &Refusal{Status: http.StatusForbidden, Code: CodeForbiddenRole,

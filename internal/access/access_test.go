@@ -17,7 +17,7 @@ func TestRoles(t *testing.T) {
 		{"admin", map[access.Action]bool{access.Read: true, access.Report: true, access.Order: true, access.Review: true, access.Bulk: true, access.Restart: true, access.Erase: true, access.Teach: true, access.Handover: true}},
 	} {
 		role, err := access.ParseRole(tt.name)
-		if err != nil || role.String() != tt.name {
+		if err != nil || string(role) != tt.name {
 			t.Errorf("%s: got %v, %v", tt.name, role, err)
 		}
 		for _, a := range []access.Action{"", "nonsense", access.Read, access.Report, access.Order, access.Review, access.Bulk, access.Restart, access.Erase, access.Teach, access.Handover} {
@@ -26,9 +26,9 @@ func TestRoles(t *testing.T) {
 			}
 		}
 	}
-	for role, name := range map[access.Role]string{0: "nobody", -1: "Role(-1)", access.Admin + 1: "Role(4)", 127: "Role(127)"} {
-		if role.May(access.Read) || role.String() != name {
-			t.Errorf("%v may read, or is not %s", role, name)
+	for _, role := range []access.Role{"", "nobody", "Admin"} {
+		if role.May(access.Read) {
+			t.Errorf("%v may read", role)
 		}
 	}
 	for _, name := range []string{"", "Admin", "nobody", "root", "viewer "} {
@@ -57,8 +57,8 @@ func TestTeams(t *testing.T) {
 		{access.Operator, access.NoTeam, "yes yes yes", "no no no", "no no no", "no no no"},
 		{access.Admin, free, "yes yes yes", "yes yes yes", "yes yes yes", "yes yes yes"},
 		{access.Admin, bound, "yes yes yes", "yes no no", "yes no no", "yes no no"},
-		{0, free, "no no no", "no no no", "no no no", "no no no"},
-		{0, bound, "no no no", "no no no", "no no no", "no no no"},
+		{"", free, "no no no", "no no no", "no no no", "no no no"},
+		{"", bound, "no no no", "no no no", "no no no", "no no no"},
 	} {
 		who := access.Identity{Name: "maria", Role: tt.role, Teams: tt.teams}
 		for action, want := range map[access.Action]string{access.Read: tt.read, access.Review: tt.review, access.Bulk: tt.bulk, access.Restart: tt.restart} {

@@ -184,7 +184,7 @@ func (g *Gate) Middleware(next http.Handler) http.Handler {
 			return
 		}
 		r = r.WithContext(context.WithValue(r.Context(), contextKey{}, a))
-		if a.Role != 0 {
+		if a.Role != "" {
 			web.Keep(r)
 		}
 		switch {
@@ -192,7 +192,7 @@ func (g *Gate) Middleware(next http.Handler) http.Handler {
 			g.login(w, r)
 		case g.openID != nil && (r.URL.Path == beginPath || r.URL.Path == callbackPath):
 			g.providerLogin(w, r)
-		case a.Role == 0 && !g.public(r) && r.URL.Path != "/logout": // from where the session may have ended already
+		case a.Role == "" && !g.public(r) && r.URL.Path != "/logout": // from where the session may have ended already
 			g.refuse(w, r, *loginRequired)
 		default:
 			g.changes(w, r, next)
@@ -405,7 +405,7 @@ func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, refusal Refusal) {
 	if refusal.Status == http.StatusForbidden {
 		who := From(r.Context())
 		g.warn(peer(r), "request_forbidden", "a request was refused: its sender may not do that", zap.String("code", refusal.Code),
-			zap.String("token", who.Name), zap.Stringer("role", who.Role))
+			zap.String("token", who.Name), zap.String("role", string(who.Role)))
 	}
 	retryAfter(w, &refusal)
 	if g.Refuse != nil && wantsPage(r) {

@@ -43,7 +43,7 @@ func (g *Gate) login(w http.ResponseWriter, r *http.Request) {
 		g.refuseMethod(w, r, "GET, HEAD, POST")
 	case r.Method == http.MethodPost && g.Tokens != nil:
 		g.logIn(w, r)
-	case From(r.Context()).Role != 0: // as always without tokens
+	case From(r.Context()).Role != "": // as always without tokens
 		http.Redirect(w, r, safeNext(r.URL.Query().Get("next")), http.StatusSeeOther)
 	default:
 		g.loginPage(w, r, safeNext(r.URL.Query().Get("next")), nil)
@@ -91,7 +91,7 @@ func (g *Gate) welcome(w http.ResponseWriter, r *http.Request, s *session, next 
 	}
 	sessionCookie.set(w, r, s.value, s.ends().Sub(g.Now()))
 	g.Log.Info("somebody logged in", zap.String("event", "logged_in"), zap.String("token", s.account.Name),
-		zap.Stringer("role", s.account.Role))
+		zap.String("role", string(s.account.Role)))
 	http.Redirect(w, r, next, http.StatusSeeOther)
 	return nil
 }

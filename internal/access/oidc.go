@@ -202,12 +202,13 @@ func (o *openID) grants(g *grant, claims map[string]any) error {
 	if g.Name == "" {
 		return fmt.Errorf("neither preferred_username nor email nor sub is a name: expected %s", nameWords)
 	}
-	for _, name := range claimed(claims, o.RoleClaim) {
-		if role, err := ParseRole(name); err == nil {
-			g.Role = max(g.Role, role)
+	held := claimed(claims, o.RoleClaim)
+	for _, role := range roles {
+		if slices.Contains(held, string(role)) {
+			g.Role = role
 		}
 	}
-	if g.Role == 0 {
+	if g.Role == "" {
 		return fmt.Errorf("%s has no role: the claim %s holds none of viewer, operator and admin", g.Name,
 			o.RoleClaim)
 	}

@@ -85,7 +85,7 @@ func (t *Token) Until() string {
 
 // Line returns the token as the file has it, without a line break.
 func (t *Token) Line() string {
-	return strings.TrimSpace(strings.Join([]string{t.Name, t.Role.String(), t.Until(), hex.EncodeToString(t.hash[:]),
+	return strings.TrimSpace(strings.Join([]string{t.Name, string(t.Role), t.Until(), hex.EncodeToString(t.hash[:]),
 		string(t.Teams)}, " "))
 }
 

@@ -121,7 +121,7 @@ func (w *world) open(tokens func() *access.Tokens) {
 	who := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		id := access.From(r.Context())
 		_ = json.NewEncoder(rw).Encode(map[string]any{
-			"name": id.Name, "role": id.Role, "teams": id.Teams, "form": access.FormToken(r.Context()),
+			"name": id.Name, "role": cmp.Or(id.Role, "nobody"), "teams": id.Teams, "form": access.FormToken(r.Context()),
 			"ends": access.SessionEnds(r.Context()), "reason": r.PostForm.Get("reason"),
 		})
 	})

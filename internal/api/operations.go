@@ -169,7 +169,7 @@ func (o *Operation) document(components schemas) object {
 			"content": jsonOf(Schema{"anyOf": []Schema{components.of(reflect.TypeFor[Rejection]()), ref("Error")}})}
 	}
 	doc := object{"operationId": o.ID, "tags": []string{o.Tag}, "responses": answers,
-		"summary": o.Summary + " (role " + o.Action.Least().String() + ")"}
+		"summary": o.Summary + " (role " + string(o.Action.Least()) + ")"}
 	if o.Detail != "" {
 		doc["description"] = o.Detail
 	}

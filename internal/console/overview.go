@@ -137,7 +137,7 @@ func (p *Pages) health(v *visit) view {
 
 // down returns how many portals are down, for pages to warn of; 0 for strangers.
 func (v *visit) down() (n int64) {
-	if v.o == nil || v.who.Role == 0 {
+	if v.o == nil || v.who.Role == "" {
 		return 0
 	}
 	known, _ := v.o.Destinations.Destinations() // an error means that none is known yet, which the portals' page says

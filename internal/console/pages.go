@@ -199,7 +199,7 @@ func check(err error) {
 // tag returns a hash of all that a page is made from: its address, the reader, the ledger's head, the policies, the
 // state of the worker and of the portals, and the minute. It is empty if a page must be made anew each time.
 func (p *Pages) tag(v *visit) string {
-	if v.r.Method != http.MethodGet || v.who.Role == 0 {
+	if v.r.Method != http.MethodGet || v.who.Role == "" {
 		return ""
 	}
 	health, hash := p.Health(), sha256.New()

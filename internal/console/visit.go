@@ -75,7 +75,7 @@ func (v *visit) Portal(name string) string {
 	return cmp.Or(v.Says(v.Catalogue.Destinations.Of(name).Label), name)
 }
 
-func (v *visit) Role() string { return v.Or("role."+v.who.Role.String(), v.who.Role.String()) }
+func (v *visit) Role() string { return v.Or("role."+string(v.who.Role), string(v.who.Role)) }
 
 // ownTeams names the teams that the reader is bound to.
 func (v *visit) ownTeams() string {
@@ -200,7 +200,7 @@ func (p *Pages) frame(v *visit, pg *page, body []byte) view {
 	other, zone := map[Lang]Lang{Portuguese: English, English: Portuguese}[v.Lang], v.zone.String()
 	return view{"V": v, "Title": cmp.Or(pg.title, v.T(pg.name+".title")), "Name": pg.name, "Summary": pg.summary, "Body": template.HTML(body),
 		"Version": v.tag, "Zone": zone, "ZoneName": v.Or("zone."+zone, zone), "OtherLang": other, "OtherURL": v.otherURL(other),
-		"Ends": exact(access.SessionEnds(v.r.Context())), "Bare": v.who.Role == 0, "Admin": v.who.Role == access.Admin,
+		"Ends": exact(access.SessionEnds(v.r.Context())), "Bare": v.who.Role == "", "Admin": v.who.Role == access.Admin,
 		"Rows": pg.name == "list" && pg.status == 0, "Health": p.Health(), "Down": v.down(),
 		"Mine": v.Waiting(v.mine, "")}
 }

@@ -3,6 +3,8 @@ package access
 import (
 	"context"
 	"crypto/cipher"
+	"crypto/rand"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,6 +17,7 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"go.uber.org/zap"
 	"golang.org/x/oauth2"
 )
 
@@ -315,4 +318,101 @@ func (o *openID) renew(ctx context.Context, old grant) (grant, error) {
 		}
 		return nil
 	})
+}
+
+const (
+	// beginPath leads to the provider, callbackPath is where it sends people back to.
+	beginPath    = "/login/oidc"
+	callbackPath = "/login/callback"
+	// pendingLife is how long a person may take at the provider.
+	pendingLife = 10 * time.Minute
+)
+
+// pending is a log-in that has begun. The browser keeps it, sealed, until the provider sends the person back.
+type pending struct {
+	State, Nonce, Verifier, Next string
+	Ends                         time.Time
+}
+
+// providerLogin answers beginPath and callbackPath.
+func (g *Gate) providerLogin(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet {
+		g.refuseMethod(w, r, http.MethodGet)
+		return
+	}
+	next := g.sendToProvider
+	if r.URL.Path == callbackPath {
+		next = g.comeBack
+	}
+	if refusal := next(w, r); refusal != nil {
+		g.loginPage(w, r, "/", refusal)
+	}
+}
+
+// sendToProvider begins a log-in by authorisation code, with PKCE.
+func (g *Gate) sendToProvider(w http.ResponseWriter, r *http.Request) *Refusal {
+	p := pending{rand.Text(), rand.Text(), oauth2.GenerateVerifier(), safeNext(r.URL.Query().Get("next")),
+		g.Now().Add(pendingLife)}
+	err := g.openID.ask(r.Context(), func(_ context.Context, provider *oidc.Provider) error {
+		pendingCookie.set(w, r, seal(g.openID.seals, "login", p), pendingLife)
+		to := g.openID.oauth(provider, callbackOf(r)).AuthCodeURL(p.State, oidc.Nonce(p.Nonce),
+			oauth2.S256ChallengeOption(p.Verifier))
+		http.Redirect(w, r, to, http.StatusSeeOther)
+		return nil
+	})
+	return g.notLoggedIn(r, err)
+}
+
+// comeBack completes the log-in of a person whom the provider sends back, and begins the session.
+func (g *Gate) comeBack(w http.ResponseWriter, r *http.Request) *Refusal {
+	var p pending
+	q := r.URL.Query()
+	known := open(g.openID.seals, "login", pendingCookie.value(r), &p) && g.Now().Before(p.Ends)
+	pendingCookie.set(w, r, "", 0)
+	if !known || subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(p.State)) != 1 {
+		return &Refusal{Status: http.StatusBadRequest, Code: CodeLoginStale,
+			Message: "this log-in was begun in another browser or window, or too long ago; begin again"}
+	}
+	if q.Get("code") == "" {
+		return g.notLoggedIn(r, fmt.Errorf("the provider answers %.60q", q.Get("error")))
+	}
+	granted, err := g.openID.granting(r.Context(), callbackOf(r),
+		func(ctx context.Context, c *oauth2.Config) (*oauth2.Token, error) {
+			return c.Exchange(ctx, q.Get("code"), oauth2.VerifierOption(p.Verifier))
+		}, func(t *oidc.IDToken, _ grant) error {
+			if subtle.ConstantTimeCompare([]byte(t.Nonce), []byte(p.Nonce)) != 1 {
+				return errors.New("the token belongs to another log-in: its nonce is not the one that was sent")
+			}
+			return nil
+		})
+	if err != nil {
+		return g.notLoggedIn(r, err)
+	}
+	return g.welcome(w, r, g.openID.granted(newSession(g.Now()), granted), p.Next)
+}
+
+// notLoggedIn returns the refusal of a log-in that failed with err; nil for a nil err.
+func (g *Gate) notLoggedIn(r *http.Request, err error) *Refusal {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errAway):
+		return providerAway()
+	}
+	g.warn(peer(r), "oidc_refused", "OpenID log-in refused", zap.Error(err))
+	return &Refusal{Status: http.StatusUnauthorized, Code: CodeLoginRefused,
+		Message: "the OpenID provider's answer does not let you in; the worker's log says why"}
+}
+
+func providerAway() *Refusal {
+	return &Refusal{Status: http.StatusServiceUnavailable, Code: CodeProviderUnavailable, RetryAfter: providerRest,
+		Message: errAway.Error() + " now, so it is not known who asks; try again in a moment"}
+}
+
+// callbackOf returns where the provider sends the browser back to. The provider takes only what its settings name.
+func callbackOf(r *http.Request) string {
+	if OverTLS(r) {
+		return "https://" + r.Host + callbackPath
+	}
+	return "http://" + r.Host + callbackPath
 }

@@ -4,14 +4,21 @@ package smallfile
 
 import (
 	"cmp"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // ErrTooLong says that a file is longer than allowed.
@@ -172,4 +179,146 @@ func checkOwner(at string, info fs.FileInfo) error {
 			"place; `chmod o-w` that folder, and check what is in the file", ErrExposed, at, mode.Perm())
 	}
 	return nil
+}
+
+// LookEvery is how often a Watcher reads its file. It compares contents: Kubernetes changes files by swapping links,
+// which may leave time and size as they were.
+const LookEvery = 5 * time.Second
+
+// Watcher keeps the latest valid value of a file.
+type Watcher[T any] struct {
+	path    string
+	read    func(path string) ([]byte, error)
+	parse   func(path string, content []byte) (*T, error)
+	current atomic.Pointer[T]
+	// seen is the hash of the content at the last look, or why it could not be read; judged is what was put in force or
+	// rejected last.
+	seen, judged string
+}
+
+// Watch reads and parses the file at path and returns a Watcher, which Run starts. Its error is that of read or parse.
+func Watch[T any](
+	path string, read func(path string) ([]byte, error), parse func(path string, content []byte) (*T, error),
+) (*Watcher[T], error) {
+	w := &Watcher[T]{path: path, read: read, parse: parse}
+	value, err := w.see()()
+	if err != nil {
+		return nil, err
+	}
+	w.judged = w.seen
+	w.current.Store(value)
+	return w, nil
+}
+
+// Current returns the value in force, never nil. It is safe for concurrent use and never waits. Callers keep the value
+// until their work is done.
+func (w *Watcher[T]) Current() *T { return w.current.Load() }
+
+// Run looks at the file every 5 s until ctx ends. It calls told with the value that a change has put in force. If a
+// content is refused, it calls told once with the reason; the old value stays in force. Call it once.
+func (w *Watcher[T]) Run(ctx context.Context, told func(inForce *T, rejected error)) {
+	ticker := time.NewTicker(LookEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			w.look(told)
+		}
+	}
+}
+
+// look takes the file up if it is new, and as it was at the last look: an editor may first empty a file.
+func (w *Watcher[T]) look(told func(inForce *T, rejected error)) {
+	before := w.seen
+	value := w.see()
+	if w.seen != before || w.seen == w.judged {
+		return
+	}
+	w.judged = w.seen
+	next, err := value()
+	if err == nil {
+		w.current.Store(next)
+	}
+	told(next, err)
+}
+
+// see reads the file, and returns what parses it.
+func (w *Watcher[T]) see() (value func() (*T, error)) {
+	content, err := w.read(w.path)
+	if err != nil {
+		w.seen = err.Error()
+		return func() (*T, error) { return nil, err }
+	}
+	w.seen = fmt.Sprint(sha256.Sum256(content))
+	return func() (*T, error) { return w.parse(w.path, content) }
+}
+
+// maxPEM is the longest file of certificates or a key, in bytes; all public authorities take a fifth of it.
+const maxPEM = 1 << 20
+
+// Authorities returns the certificates of the PEM file at path, to trust instead of the system's; nil, meaning the
+// system's, if path is empty. Its error is one line with setting and path.
+func Authorities(setting, path string) (*x509.CertPool, error) {
+	if path == "" {
+		return nil, nil
+	}
+	const expected = "expected a PEM file with the certificates of the authorities to trust"
+	content, err := Read(path, maxPEM)
+	if err != nil {
+		return nil, fmt.Errorf("%s is %q, which cannot be read (%w), %s", setting, path, err, expected)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(content) {
+		return nil, fmt.Errorf("%s is %q, which holds no certificate, %s", setting, path, expected)
+	}
+	return pool, nil
+}
+
+// NamesOf returns a certificate's host names, then its addresses.
+func NamesOf(c *x509.Certificate) []string {
+	names := slices.Clone(c.DNSNames)
+	for _, ip := range c.IPAddresses {
+		names = append(names, ip.String())
+	}
+	return names
+}
+
+// ReadPair returns a certificate's text, with its intermediate authorities, followed by its key's: a Watcher takes up
+// both or neither. The error is one line that names the file.
+func ReadPair(certFile, keyFile string) ([]byte, error) {
+	cert, err := Read(certFile, maxPEM)
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate: %s: %w, expected a PEM file", certFile, err)
+	}
+	key, err := ReadSecret(keyFile, maxPEM)
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate's key: %s: %w, expected a PEM file", keyFile, err)
+	}
+	return slices.Concat(cert, []byte("\n"), key), nil
+}
+
+// ParsePair returns the certificate and key that ReadPair has read. The error is one line that names both files, and
+// shows nothing of the key.
+func ParsePair(certFile, keyFile string, pair []byte) (*tls.Certificate, error) {
+	c, err := tls.X509KeyPair(pair, pair)
+	if err != nil {
+		return nil, fmt.Errorf("the certificate %s and the key %s: %w; expected two PEM files that belong together", certFile,
+			keyFile, plain(err))
+	}
+	return &c, nil
+}
+
+// plain returns err without any part of a key that it may quote.
+func plain(err error) error {
+	if _, of := errors.AsType[x509.CertificateInvalidError](err); of {
+		return err
+	}
+	// crypto/tls says what is wrong first; what it found follows a quote or a line break.
+	words := err.Error()
+	if end := strings.IndexAny(words, "\"\n"); end >= 0 {
+		words = words[:end] + "…"
+	}
+	return errors.New(words)
 }

@@ -2,7 +2,6 @@ package catalogue
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,7 +17,9 @@ type ruleSet struct {
 	// paths holds each rule's path in the file.
 	paths []string
 	// items maps each name and list item, after its key, to its path.
-	items map[string]string
+	items    map[string]string
+	patterns int
+	isBroken bool // an item was refused
 }
 
 // rules compiles a policy's rules. The file's rules come before the built-in ones, so that they win within a rank.
@@ -29,17 +30,15 @@ func (b *builder) rules(path string, doc *policy) *classify.Classifier {
 		s.addAll(path+".transient", doc.Transient, builtIn, decision.Transient, classify.Signature)
 		s.addAll(path+".presumedPermanent", doc.PresumedPermanent, builtIn, decision.Permanent, classify.Refusal)
 	}
-	classifier, err := classify.New(s.rules, doc.Vocabulary)
-	if wrong, ok := errors.AsType[classify.Errors](err); ok {
-		for _, e := range wrong {
-			at := path + ".vocabulary"
-			if e.Rule >= 0 {
-				at = s.paths[e.Rule]
-			}
-			s.problem(itemOf(at+"."+e.List, e.Item), e.Found, e.Expected)
+	for _, l := range doc.Vocabulary.Lists() {
+		for i, item := range l.Items {
+			s.check(itemOf(path+".vocabulary."+l.Key, i), &l, item)
 		}
+	}
+	if s.isBroken {
 		return nil
 	}
+	classifier := classify.New(s.rules, doc.Vocabulary)
 	for i := range s.rules {
 		s.checkExamples(classifier, s.paths[i], &s.rules[i])
 	}
@@ -56,26 +55,14 @@ func (s *ruleSet) addAll(path string, rules []classify.Rule, builtIn bool, class
 		if r.Class, r.Rank = class, cmp.Or(r.Rank, rank); class == decision.Permanent {
 			s.team(at+".team", r.Team)
 		}
-		s.add(at, r)
-	}
-}
-
-// add adds a rule. It may lack name and reason if it holds nothing but codes that are reasons themselves: the schema
-// asks for them otherwise.
-func (s *ruleSet) add(path string, r classify.Rule) {
-	s.rules, s.paths = append(s.rules, r), append(s.paths, path)
-	for _, l := range r.Lists() {
-		for i, item := range l.Items {
-			s.once(itemOf(path+"."+l.Key, i), l.Key, item)
-		}
-	}
-	s.once(path+".name", "name", r.Name)
-	if s.has(path+".name") || s.has(path+".reason") {
-		return
-	}
-	for i, code := range r.Codes {
-		if code != "" && !slices.Contains(decision.RuleReasons(), classify.Reason(code)) {
-			s.mismatch(itemOf(path+".codes", i), "a code that is a reason itself, or the key reason beside codes")
+		s.rules, s.paths = append(s.rules, r), append(s.paths, at)
+		s.once(at+".name", "name", r.Name)
+		for _, l := range r.Lists() {
+			for j, item := range l.Items {
+				at := itemOf(at+"."+l.Key, j)
+				s.once(at, l.Key, item)
+				s.check(at, &l, item)
+			}
 		}
 	}
 }
@@ -89,6 +76,24 @@ func (s *ruleSet) once(at, list, item string) {
 		s.mismatch(at, fmt.Sprintf("one that no rule before it has (%s on line %d)", first, s.line(first)))
 	default:
 		s.items[key] = at
+	}
+}
+
+// mostPatterns bounds the patterns of all rules.
+const mostPatterns = 1000
+
+// check reports an item that its list cannot hold.
+func (s *ruleSet) check(at string, l *classify.List, item string) {
+	if l.Key == "patterns" {
+		s.patterns++
+	}
+	err := fmt.Errorf("at most %d patterns", mostPatterns)
+	if s.patterns <= mostPatterns {
+		err = l.Check(item)
+	}
+	if err != nil && item != "" { // an empty one is reported already
+		s.mismatch(at, err.Error())
+		s.isBroken = true
 	}
 }
 

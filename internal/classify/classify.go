@@ -83,17 +83,20 @@ type Rule struct {
 	Matches, Not []string
 }
 
-// List is one of a rule's lists, by its key in a catalogue.
+// List is one of the lists of a rule or of a Vocabulary.
 type List struct {
+	// Key is its key in a catalogue.
 	Key   string
 	Items []string
+	role  role
 }
 
 // Lists returns all lists of a rule, including the empty ones.
 func (r *Rule) Lists() []List {
-	return []List{{"codes", r.Codes}, {"httpStatuses", r.Statuses}, {"tissFaults", r.TISSFaults},
-		{"tissCodes", r.TISSCodes}, {"phrases", r.Phrases}, {"refusals", r.Refusals}, {"approvals", r.Approvals},
-		{"things", r.Things}, {"patterns", r.Patterns}}
+	return []List{{"codes", r.Codes, codeRole}, {"httpStatuses", r.Statuses, statusRole},
+		{"tissFaults", r.TISSFaults, nameRole}, {"tissCodes", r.TISSCodes, tissRole},
+		{"phrases", r.Phrases, phraseRole}, {"refusals", r.Refusals, refusalRole}, {"approvals", r.Approvals, approvalRole},
+		{"things", r.Things, thingRole}, {"patterns", r.Patterns, patternRole}}
 }
 
 // Vocabulary holds the words of refusal that all rules share.
@@ -104,6 +107,12 @@ type Vocabulary struct {
 	Approvals []string
 	// Bystanders are things such as a connection, whose refusal says nothing of the claim.
 	Bystanders []string
+}
+
+// Lists returns all lists of a vocabulary.
+func (v *Vocabulary) Lists() []List {
+	return []List{{"refusals", v.Refusals, refusalRole}, {"approvals", v.Approvals, approvalRole},
+		{"bystanders", v.Bystanders, thingRole}}
 }
 
 // Presumed reports whether a match by the rule is a presumption, to be retried before it is believed.

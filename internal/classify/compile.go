@@ -2,41 +2,19 @@ package classify
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"regexp"
 	"regexp/syntax"
 	"slices"
-	"strconv"
 	"strings"
 )
-
-// RuleError says, for people, what is wrong with a rule or the vocabulary.
-type RuleError struct {
-	// Rule is the rule's number among those given; -1 for the vocabulary.
-	Rule int
-	// List is the list's key in a catalogue, and Item the number of the wrong item in it.
-	List            string
-	Item            int
-	Found, Expected string
-}
-
-// Errors holds everything that is wrong with some rules and a vocabulary.
-type Errors []RuleError
-
-func (e Errors) Error() string {
-	return e[0].List + ": " + e[0].Found + ", expected " + e[0].Expected
-}
 
 // shortest is the least number of letters and digits in a needle.
 const shortest = 2
 
-type compiler struct {
-	*Classifier
-	wrong Errors
-}
-
 // piece is one item of a rule's lists, and the Match, without Text, of a message that has it.
 type piece struct {
-	RuleError // about this item, if it is invalid
 	Match
 	item string
 	role role
@@ -56,46 +34,48 @@ func (r *Rule) each() (all []Rule) {
 	return all
 }
 
-// New compiles rules, in their order within each rank. It relies on the catalogue's schema for the form of ranks,
-// codes, statuses and codes of table 38. Anything else that is wrong is returned as Errors.
-func New(rules []Rule, vocabulary Vocabulary) (*Classifier, error) {
-	c := compiler{Classifier: &Classifier{numbers: make(map[numberKey]int)}}
+// New compiles rules, in their order within each rank. Each item of their lists must have passed Check, or the
+// catalogue's schema.
+func New(rules []Rule, vocabulary Vocabulary) *Classifier {
+	c := &Classifier{numbers: make(map[numberKey]int)}
 	c.needles.uses, c.codes.uses = make(map[string][]use), make(map[string][]use)
 	var pieces []piece
 	for i := range rules {
 		for _, r := range rules[i].each() {
 			r.Rank = cmp.Or(r.Rank, Signature)
 			c.rules = append(c.rules, r)
-			pieces = append(pieces, piecesOf(i, &r)...)
+			pieces = append(pieces, piecesOf(&r)...)
 		}
 	}
 	slices.SortStableFunc(pieces, func(a, b piece) int { return int(a.Rank - b.Rank) })
 	for _, p := range pieces {
-		c.refuse(p.RuleError, c.add(&p))
+		c.add(&p)
 	}
-	c.addVocabulary(vocabulary)
+	for _, list := range append(vocabulary.Lists(), List{"", lists["contrasts"], contrastRole},
+		List{"", laterTries(), tryRole}) {
+		for _, item := range list.Items {
+			c.addWords(item, use{list.role, none})
+		}
+	}
 	for list, role := range sayings {
 		for _, phrase := range lists[list] {
 			c.needles.add(phrase, use{role, none})
 		}
 	}
-	if c.wrong != nil {
-		return nil, c.wrong
-	}
 	slices.SortStableFunc(c.rules, func(a, b Rule) int { return int(a.Rank - b.Rank) })
-	return c.Classifier, nil
+	return c
 }
 
 // piecesOf lists the pieces of a rule. TISS in its own place, and a status beside the text, have rank TISS or a
 // stronger one.
-func piecesOf(number int, r *Rule) (all []piece) {
+func piecesOf(r *Rule) (all []piece) {
 	says := Match{Class: r.Class, Rank: r.Rank, Name: r.Name, Reason: r.Reason, Team: r.Team, Hint: r.Hint.String()}
 	for _, list := range r.Lists() {
-		for j, item := range list.Items {
+		for _, item := range list.Items {
 			if item == "" { // the schema refuses it
 				continue
 			}
-			p := piece{RuleError{number, list.Key, j, strconv.Quote(item), ""}, says, item, roles[list.Key]}
+			p := piece{says, item, list.role}
 			switch p.role {
 			case codeRole:
 				p.Name = item
@@ -111,12 +91,8 @@ func piecesOf(number int, r *Rule) (all []piece) {
 	return all
 }
 
-// roles of a rule's items, by the list that they are in.
-var roles = map[string]role{"codes": codeRole, "httpStatuses": statusRole, "tissFaults": nameRole, "tissCodes": tissRole,
-	"phrases": phraseRole, "refusals": refusalRole, "approvals": approvalRole, "things": thingRole, "patterns": patternRole}
-
-// add compiles a piece of a rule. If it is invalid, add returns what is expected in its place.
-func (c *compiler) add(p *piece) (expected string) {
+// add compiles a piece of a rule.
+func (c *Classifier) add(p *piece) {
 	number := len(c.matchers)
 	c.matchers = append(c.matchers, p.Match)
 	switch p.role {
@@ -125,21 +101,13 @@ func (c *compiler) add(p *piece) (expected string) {
 	case besideRole, statusRole, tissRole:
 		c.addNumber(p.item, p.role, number)
 	case patternRole:
-		return c.addPattern(p.item, number)
+		c.addPattern(p.item, number)
 	default:
-		return c.addWords(p.item, use{role: p.role, matcher: number})
-	}
-	return ""
-}
-
-// refuse records that an item is invalid, unless expected is empty.
-func (c *compiler) refuse(e RuleError, expected string) {
-	if e.Expected = expected; expected != "" {
-		c.wrong = append(c.wrong, e)
+		c.addWords(p.item, use{p.role, number})
 	}
 }
 
-func (c *compiler) addCode(code string, rank Rank, number int) {
+func (c *Classifier) addCode(code string, rank Rank, number int) {
 	if isNumber(code) {
 		c.addNumber(code, codeRole, number)
 		return
@@ -147,48 +115,55 @@ func (c *compiler) addCode(code string, rank Rank, number int) {
 	c.codes.add(code, use{matcher: number})
 	for _, kind := range []string{"", "exception", "error", "fault"} {
 		if rank == SpecifiedPermanent {
-			c.addWords(strings.ReplaceAll(code, "_", "")+kind, use{role: nameRole, matcher: number})
+			c.addWords(strings.ReplaceAll(code, "_", "")+kind, use{nameRole, number})
 		}
 	}
 }
 
 // addNumber lets matcher match a number, or a hundred of them if s ends in xx, unless an earlier matcher does.
-func (c *compiler) addNumber(s string, as role, matcher int) {
+func (c *Classifier) addNumber(s string, as role, matcher int) {
 	n := numberKey{as, s}
 	if _, taken := c.numbers[n]; !taken {
 		c.numbers[n] = matcher
 	}
 }
 
-func (c *compiler) addVocabulary(v Vocabulary) {
-	for _, list := range []struct {
-		key   string
-		items []string
-		role  role
-	}{
-		{"refusals", v.Refusals, refusalRole}, {"approvals", v.Approvals, approvalRole},
-		{"bystanders", v.Bystanders, thingRole}, {"", lists["contrasts"], contrastRole}, {"", laterTries(), tryRole},
-	} {
-		for i, item := range list.items {
-			c.refuse(RuleError{-1, list.key, i, strconv.Quote(item), ""}, c.addWords(item, use{role: list.role, matcher: none}))
-		}
+// addWords adds words as a needle.
+func (c *Classifier) addWords(s string, u use) {
+	if needle, ok := needleOf(s); ok {
+		c.needles.add(needle, u)
 	}
 }
 
-// addWords adds words as a needle; the last may end in * for any ending.
-func (c *compiler) addWords(s string, u use) (expected string) {
+// needleOf returns words as they stand in a reading; the last may end in * for any ending. It returns false if s holds
+// too few letters.
+func needleOf(s string) (needle string, ok bool) {
 	bare, isOpen := strings.CutSuffix(s, "*")
 	var r reading
 	r.read(bare)
-	needle := string(r.text)
+	needle = string(r.text)
 	if len(strings.Trim(needle, " ")) < shortest || strings.Contains(bare, "*") {
-		return "words of together at least 2 letters; only the last may end in *"
+		return "", false
 	}
 	if isOpen {
 		needle = needle[:len(needle)-1]
 	}
-	c.needles.add(needle, u)
-	return ""
+	return needle, true
+}
+
+// Check returns an error that says what is expected, if item cannot be in the list. It leaves codes and statuses to the
+// catalogue's schema.
+func (l *List) Check(item string) error {
+	switch l.role {
+	case codeRole, statusRole, tissRole:
+		return nil
+	case patternRole:
+		return checkPattern(item)
+	}
+	if _, ok := needleOf(item); !ok {
+		return errors.New("words of together at least 2 letters; only the last may end in *")
+	}
+	return nil
 }
 
 // pattern is a bounded regular expression.
@@ -199,34 +174,32 @@ type pattern struct {
 	needed []string
 }
 
-// maxProgram bounds the steps of a pattern, and maxPatterns the patterns of all rules.
-const (
-	maxProgram  = 4000
-	maxPatterns = 1000
-)
+// maxProgram bounds the steps of a pattern.
+const maxProgram = 4000
 
-func (c *compiler) addPattern(s string, matcher int) (expected string) {
-	if len(c.patterns) == maxPatterns {
-		return "at most " + strconv.Itoa(maxPatterns) + " patterns"
-	}
+func checkPattern(s string) error {
 	tree, err := syntax.Parse("(?i)"+s, syntax.Perl)
 	if err != nil {
-		return "a regular expression as RE2 reads them"
+		return errors.New("a regular expression as RE2 reads them")
 	}
 	program, err := syntax.Compile(tree.Simplify())
-	compiled := regexp.MustCompile("(?i)" + s)
 	switch {
 	case isUnbounded(tree):
-		return "a bound such as {0,40}"
+		return errors.New("a bound such as {0,40}")
 	case err != nil || len(program.Inst) > maxProgram:
-		return "one of at most " + strconv.Itoa(maxProgram) + " steps"
-	case compiled.MatchString(""):
-		return "a pattern that matches some text"
+		return fmt.Errorf("one of at most %d steps", maxProgram)
+	case regexp.MustCompile("(?i)" + s).MatchString(""):
+		return errors.New("a pattern that matches some text")
 	case strings.ContainsFunc(s, func(r rune) bool { return r > '~' || r < ' ' }):
-		return "letters without accents, as messages are compared with it"
+		return errors.New("letters without accents, as messages are compared with it")
 	}
+	return nil
+}
+
+func (c *Classifier) addPattern(s string, matcher int) {
+	compiled := regexp.MustCompile("(?i)" + s)
+	tree, _ := syntax.Parse(compiled.String(), syntax.Perl)
 	c.patterns = append(c.patterns, pattern{matcher, compiled, needed(tree)})
-	return ""
 }
 
 // needed returns texts, as long as possible, of which each match of a pattern has one.

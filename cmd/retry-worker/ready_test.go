@@ -45,7 +45,7 @@ func TestReady(t *testing.T) {
 		}
 	}
 	says(false, "the engine has not been seen yet")
-	readiness.Ready("engine")
+	readiness.NotReady("engine", "")
 	says(true, "ok")
 	readiness.NotReady("stop", "stopping")
 	says(false, "stopping")
@@ -55,7 +55,7 @@ func TestReady(t *testing.T) {
 // machine shows whether we do.
 func TestReadyUsesNoProxy(t *testing.T) {
 	readiness, addr := probes(t, ownAddress(t))
-	readiness.Ready("engine")
+	readiness.NotReady("engine", "")
 	proxy := "http://" + testkit.Nowhere(t)
 	testkit.Environment(t, map[string]string{
 		"RETRY_WORKER_OPS_ADDR": addr, "HTTP_PROXY": proxy, "http_proxy": proxy, "NO_PROXY": "", "no_proxy": "",

@@ -196,7 +196,7 @@ func (a *App) workerHooks() worker.Hooks {
 		a.health.update(func(h *console.Health) { h.Engine.Set(up, a.clock.Now()) })
 		if up { // a later loss raises an alert, but the service stays ready
 			a.metrics.Readiness.Note(metrics.AboutEngine, "engine: "+a.settings.Engine.String())
-			a.metrics.Readiness.Ready(metrics.AboutEngine)
+			a.metrics.Readiness.NotReady(metrics.AboutEngine, "")
 		}
 	}
 	return hooks

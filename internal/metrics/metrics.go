@@ -27,6 +27,8 @@ type metric struct {
 	Buckets []float64
 	// Last are the values of the last label, if they are a closed set of the program's.
 	Last []string
+	// About is the subject of /readyz that a gauge shows; empty for none.
+	About string
 }
 
 // Metrics holds the counters of one process. Labels come from closed sets only.
@@ -47,7 +49,8 @@ type Build struct{ Version, Commit, GoVersion string }
 // New registers every metric.
 func New(b Build) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), vectors: map[string]*prometheus.MetricVec{},
-		begun: map[string]metric{}, figures: map[string]figure{}}
+		begun: map[string]metric{}, figures: map[string]figure{}, Readiness: Readiness{reasons: map[string]string{},
+			notes: map[string]string{}, gauges: map[string]prometheus.Gauge{}}}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
@@ -60,11 +63,10 @@ func New(b Build) *Metrics {
 	m.Add("retry_worker_jobs_in_flight", 0)
 	m.Start(nil)
 	m.Start(map[string]string{"destination": destination.Other})
-	m.registerReadiness()
 	return m
 }
 
-// register makes the metrics of metrics.yaml. A gauge is absent until it is set.
+// register makes the metrics of metrics.yaml. A gauge is absent until it is set, unless it is about a subject of /readyz.
 func (m *Metrics) register() {
 	var kinds map[string]map[string]metric
 	if err := yaml.Unmarshal(described, &kinds); err != nil {
@@ -76,6 +78,9 @@ func (m *Metrics) register() {
 	}
 	for name, d := range kinds["gauges"] {
 		m.vectors[name] = to.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: d.Help}, d.Labels).MetricVec
+		if d.About != "" {
+			m.Readiness.gauges[d.About] = m.series(name).(prometheus.Gauge)
+		}
 	}
 	for name, d := range kinds["counters"] {
 		m.vectors[name] = to.NewCounterVec(prometheus.CounterOpts{Name: name, Help: d.Help}, d.Labels).MetricVec

@@ -67,7 +67,7 @@ func TestScenes(t *testing.T) {
 			note(metrics.AboutCatalogue), note(metrics.AboutTokens), note(metrics.AboutCertificate), note(metrics.AboutPurge),
 			func(_ *testing.T, m *metrics.Metrics) {
 				m.Readiness.Note(metrics.AboutPurge, "")
-				m.Readiness.Ready(metrics.AboutJournal)
+				m.Readiness.NotReady(metrics.AboutJournal, "")
 			},
 			func(_ *testing.T, m *metrics.Metrics) { m.Readiness.NotReady(metrics.AboutJournal, "disk full") },
 		}},

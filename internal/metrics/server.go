@@ -36,26 +36,8 @@ const (
 	AboutCertificate = "certificate"
 )
 
-func (m *Metrics) registerReadiness() {
-	m.Readiness.reasons, m.Readiness.notes = map[string]string{}, map[string]string{}
-	m.Readiness.gauges = map[string]prometheus.Gauge{}
-	for about, gauge := range map[string]string{
-		AboutJournal:     "retry_worker_journal_up",
-		AboutPurge:       "retry_worker_purge_refused",
-		AboutCatalogue:   "retry_worker_catalogue_rejected",
-		AboutTokens:      "retry_worker_tokens_rejected",
-		AboutCertificate: "retry_worker_certificate_rejected",
-	} {
-		m.Readiness.gauges[about] = m.series(gauge).(prometheus.Gauge)
-	}
-}
-
-// NotReady makes /readyz fail with a reason, which is not empty, until the subject is Ready. Several reasons share one
-// line.
+// NotReady makes /readyz fail with a subject's reason; an empty one withdraws it. Several reasons share one line.
 func (r *Readiness) NotReady(about, reason string) { r.say(r.reasons, about, reason) }
-
-// Ready withdraws the reason of NotReady.
-func (r *Readiness) Ready(about string) { r.say(r.reasons, about, "") }
 
 // Note adds a line to /readyz that does not affect readiness; an empty note removes it.
 func (r *Readiness) Note(about, note string) { r.say(r.notes, about, note) }

@@ -7,6 +7,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"time"
@@ -24,12 +25,12 @@ const opening = "open the journal in PostgreSQL"
 var dialect = sqlstore.Dialect{
 	Types: map[string]string{"INT": "bigint", "TEXT": `text COLLATE "C"`, "BLOB": "bytea", "JSON": "json",
 		")STRICT;": ");", ")KEYED;": ");"},
-	Bytes: `'\x%x'`, Numbered: true, Contains: "strpos",
+	Made: "SELECT " + made, Making: fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", lockID), Numbered: true, Contains: "strpos",
 	Elements: "json_array_elements(CAST(? AS json)) AS a(value)",
 	Now:      "(extract(epoch FROM clock_timestamp()) * 1000)::bigint", Lock: " FOR UPDATE",
 	Begin: "BEGIN ISOLATION LEVEL READ COMMITTED",
-	Long: `SELECT set_config(name, '0', true) FROM pg_settings
-		WHERE name IN ('statement_timeout', 'transaction_timeout', 'idle_in_transaction_session_timeout')`,
+	Long: `SELECT set_config(name, '0', true) FROM pg_settings WHERE name IN
+		('lock_timeout', 'statement_timeout', 'transaction_timeout', 'idle_in_transaction_session_timeout')`,
 	Judge: judge, Batch: batch,
 }
 
@@ -45,30 +46,30 @@ type DB struct {
 // if trying again may help (the server cannot be reached, is starting, or is a standby), Invalid if a person must act.
 // ctx bounds only Open itself.
 func Open(ctx context.Context, url string) (*DB, error) {
-	c, _, err := consult(ctx, opening, url, true, makeTables)
+	c, _, err := consult(ctx, opening, url, true)
 	if err != nil {
 		return nil, err
 	}
 	db := &DB{writer: writerPool(c)}
 	db.Store = sqlstore.Store{Reader: sqlstore.NewReader(&dialect, readerPool(c)), Acquire: db.acquire}
-	err = db.writer.PingContext(ctx)
-	if err == nil {
-		err = db.ReadIdentityKey(ctx)
-	}
-	if err != nil {
-		_ = db.Close()
-		return nil, openError(opening, err)
+	if err = db.Create(ctx, opening); err != nil {
+		_ = db.Close() // the first error is the one that tells
+		return nil, err
 	}
 	return db, nil
 }
 
 // OpenReader opens a journal for reading, also on a standby. It creates nothing. Its error is like Open's.
 func OpenReader(ctx context.Context, url string) (*sqlstore.Reader, error) {
-	c, _, err := consult(ctx, opening, url, false, known)
+	c, _, err := consult(ctx, opening, url, false)
 	if err != nil {
 		return nil, err
 	}
 	r := sqlstore.NewReader(&dialect, readerPool(c))
+	if err = r.Known(ctx, opening); err != nil {
+		_ = r.Close() // the first error is the one that tells
+		return nil, err
+	}
 	return &r, nil
 }
 

@@ -34,8 +34,9 @@ const asked = `SELECT current_setting('server_version_num')::int, current_settin
 		pg_is_in_recovery(), current_setting('default_transaction_read_only')::bool, made,
 		CASE WHEN made THEN has_table_privilege('records', 'INSERT') AND has_table_privilege('subjects', 'UPDATE')
 			ELSE coalesce(has_schema_privilege(current_schema(), 'CREATE'), false) END
-	FROM (SELECT EXISTS (SELECT FROM pg_class
-		WHERE relnamespace = current_schema()::regnamespace AND relname = 'journal_schema') AS made) AS there`
+	FROM (SELECT ` + made + ` AS made) AS there`
+
+const made = "EXISTS (SELECT FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relname = 'journal_schema')"
 
 // ask describes the server, and returns an error if it is not fit.
 func (s *server) ask(ctx context.Context, c *pgx.Conn) error {
@@ -82,7 +83,7 @@ func (s *server) writable() error {
 // Inspect returns a sentence about the server, or an error like Open's if its user may not write the journal. It
 // changes nothing.
 func Inspect(ctx context.Context, url string) (string, error) {
-	_, s, err := consult(ctx, "inspect the database", url, true, nil)
+	_, s, err := consult(ctx, "inspect the database", url, true)
 	if err != nil {
 		return "", err
 	}
@@ -91,10 +92,8 @@ func Inspect(ctx context.Context, url string) (string, error) {
 }
 
 // consult connects to a database, and describes its server. It returns an error if the server is not fit or, if written,
-// not writable, and that of do, unless do is nil. doing begins its errors.
-func consult(
-	ctx context.Context, doing, url string, written bool, do func(ctx context.Context, c *pgx.Conn, s *server) error,
-) (config *pgx.ConnConfig, s server, err error) {
+// not writable, otherwise if there are no tables. doing begins its errors.
+func consult(ctx context.Context, doing, url string, written bool) (config *pgx.ConnConfig, s server, err error) {
 	defer func() {
 		if err != nil {
 			err = openError(doing, err)
@@ -108,49 +107,13 @@ func consult(
 		return nil, s, err
 	}
 	defer c.Close(ctx)
-	if err = s.ask(ctx, c); err == nil && written {
+	switch err = s.ask(ctx, c); {
+	case err != nil:
+	case written:
 		err = s.writable()
-	}
-	if err == nil && do != nil {
-		err = do(ctx, c, &s)
-	}
-	return config, s, err
-}
-
-// known returns an error if there are no tables, or of an unknown version.
-func known(ctx context.Context, c *pgx.Conn, s *server) error {
-	if !s.made {
-		return &journal.StoreError{Kind: journal.Invalid, Err: &sqlstore.NotBegunError{Err: errors.New("the database has no " +
+	case !s.made:
+		err = &journal.StoreError{Kind: journal.Invalid, Err: &sqlstore.NotBegunError{Err: errors.New("the database has no " +
 			"journal in it yet; it is made when `retry-worker serve` first starts with this address")}}
 	}
-	var version int64
-	if err := c.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM journal_schema").Scan(&version); err != nil {
-		return err
-	}
-	if err := sqlstore.Known(version); err != nil {
-		return refuse("%w", err)
-	}
-	return nil
-}
-
-// makeTables creates the tables, under a lock, unless there are some.
-func makeTables(ctx context.Context, c *pgx.Conn, s *server) error {
-	if s.made {
-		return known(ctx, c, s)
-	}
-	tx, err := c.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback(ctx) }() // does nothing after a commit
-	if _, err := tx.Exec(ctx, fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", lockID)); err != nil {
-		return err
-	}
-	if err := s.ask(ctx, c); err != nil || s.made {
-		return err // another process made them
-	}
-	if _, err := c.PgConn().Exec(ctx, dialect.Schema()).ReadAll(); err != nil {
-		return err
-	}
-	return tx.Commit(ctx)
+	return config, s, err
 }

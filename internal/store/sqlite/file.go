@@ -57,8 +57,11 @@ func (f *file) later(format string, args ...any) error {
 }
 
 func (f *file) says(format string, args ...any) error {
-	return fmt.Errorf("database %s: "+format, append([]any{f.path}, args...)...)
+	return fmt.Errorf("%s: "+format, append([]any{f.name()}, args...)...)
 }
+
+// name returns the beginning of an error about the file.
+func (f *file) name() string { return "database " + f.path }
 
 // damaged returns an error that says what is damaged, and what to do.
 func (f *file) damaged(format string, args ...any) error {

@@ -44,22 +44,18 @@ func OpenReader(ctx context.Context, path string) (*Reader, error) {
 	if err != nil {
 		return nil, f.explain(err)
 	}
-	if err := r.Snapshot(ctx, func(tx sqlstore.Querier) error { return isJournal(ctx, tx) }); err != nil {
+	var application int64
+	err = r.Pool.QueryRowContext(ctx, "SELECT application_id FROM pragma_application_id").Scan(&application)
+	if err == nil && application != applicationID {
+		err = errors.New("found no journal in it: name the file that the worker writes")
+	}
+	if err == nil {
+		err = r.Known(ctx, f.name())
+	}
+	if err != nil {
 		return nil, errors.Join(f.explain(err), r.Close())
 	}
 	return r, nil
-}
-
-// isJournal returns an error if the file is no journal, or one of an unknown version.
-func isJournal(ctx context.Context, tx sqlstore.Querier) error {
-	var application int64
-	if err := tx.QueryRowContext(ctx, "SELECT application_id FROM pragma_application_id").Scan(&application); err != nil {
-		return err
-	}
-	if application != applicationID {
-		return errors.New("found no journal in it: name the file that the worker writes")
-	}
-	return known(ctx, tx)
 }
 
 func (f *file) reader(way url.Values) (*Reader, error) {

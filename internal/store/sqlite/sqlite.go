@@ -34,7 +34,8 @@ const (
 var dialect = sqlstore.Dialect{
 	Types: map[string]string{"INT": "INTEGER", "TEXT": "TEXT", "BLOB": "BLOB", "JSON": "TEXT",
 		")STRICT;": ") STRICT;", ")KEYED;": ") STRICT, WITHOUT ROWID;"},
-	Bytes: "x'%x'", Contains: "instr", Elements: "json_each(?) a", Begin: "BEGIN IMMEDIATE", Detached: true,
+	Made:   "SELECT count(*) > 0 FROM sqlite_schema",
+	Making: fmt.Sprintf("PRAGMA application_id = %d", applicationID), Contains: "instr", Elements: "json_each(?) a", Begin: "BEGIN IMMEDIATE", Detached: true,
 	Judge: judge,
 }
 
@@ -89,9 +90,6 @@ func Open(ctx context.Context, path string) (*DB, error) {
 
 // begin creates the tables if there are none, and checks that they can be written.
 func (db *DB) begin(ctx context.Context) error {
-	if err := create(ctx, db.pool); err != nil {
-		return err
-	}
 	conn, err := db.pool.Conn(ctx)
 	if err != nil {
 		return err
@@ -103,11 +101,11 @@ func (db *DB) begin(ctx context.Context) error {
 	}
 	room := func() error { _, err := db.file.room(); return err }
 	db.Store = sqlstore.Store{Reader: r.Reader, Acquire: db.acquire, Room: room}
-	if err = db.Probe(ctx); err == nil {
-		db.opened, err = db.file.stat("", "-wal")
+	if err = db.Create(ctx, db.file.name()); err == nil {
+		err = db.Probe(ctx)
 	}
 	if err == nil {
-		err = db.ReadIdentityKey(ctx)
+		db.opened, err = db.file.stat("", "-wal")
 	}
 	if err == nil {
 		_, err = conn.ExecContext(ctx, "DELETE FROM leases") // their holders have ended
@@ -232,36 +230,6 @@ func (w *writer) ExecContext(ctx context.Context, query string, args ...any) (sq
 		return nil, err
 	}
 	return s.ExecContext(ctx, args...)
-}
-
-// create creates the tables in an empty database, and returns an error if they are of an unknown version.
-func create(ctx context.Context, pool *sql.DB) error {
-	tx, err := pool.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }() // does nothing after a commit
-	var objects int
-	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&objects); err != nil {
-		return err
-	}
-	if objects > 0 {
-		return known(ctx, tx)
-	}
-	_, err = tx.ExecContext(ctx, dialect.Schema()+fmt.Sprintf("PRAGMA application_id = %d", applicationID))
-	if err != nil {
-		return fmt.Errorf("make the tables: %w", err)
-	}
-	return tx.Commit()
-}
-
-// known returns an error if the tables are of an unknown version.
-func known(ctx context.Context, tx sqlstore.Querier) error {
-	var version int64
-	if err := tx.QueryRowContext(ctx, "SELECT coalesce(max(version), 0) FROM journal_schema").Scan(&version); err != nil {
-		return err
-	}
-	return sqlstore.Known(version)
 }
 
 // The parameters of connections.

@@ -293,19 +293,11 @@ func (r *Reader) Causes(
 func (r *Reader) Moment(ctx context.Context, do func(journal.Moment) error) error {
 	return r.Snapshot(ctx, func(q Querier) error {
 		t := &tx{Context: ctx, Dialect: r.Dialect, Querier: q}
-		if t.prepareLong(); t.err != nil {
+		if t.ask(t.Long); t.err != nil {
 			return t.err
 		}
 		return do(moment{t})
 	})
-}
-
-// prepareLong lifts the transaction's time-outs.
-func (t *tx) prepareLong() {
-	if t.Long != "" {
-		for range t.rows(t.Long) {
-		}
-	}
 }
 
 // moment implements journal.Moment.

@@ -9,7 +9,7 @@ import (
 // Rebuild implements audit.Rebuilder.
 func (s *Store) Rebuild(ctx context.Context, do func(journal.Rebuilding) (*journal.Changes, error)) error {
 	return s.write(ctx, "rebuild the journal", func(t *tx) {
-		t.prepareLong()
+		t.ask(t.Long)
 		if t.mend(); t.err != nil {
 			return
 		}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"retry-worker/internal/journal"
 )
@@ -22,10 +23,11 @@ var schema string
 
 // Dialect is what differs between databases.
 type Dialect struct {
-	// Types maps the types and table endings of schema.sql to the database's. Bytes is the format of a literal of
-	// bytes.
+	// Types maps the types and table endings of schema.sql to the database's.
 	Types map[string]string
-	Bytes string
+	// Made is a query that reports whether there are tables, Making one that begins to create them: that locks, or marks,
+	// the database.
+	Made, Making string
 	// Numbered reports whether parameters are $1 and not ?.
 	Numbered bool
 	// Now is an expression for the database's clock in milliseconds, for leases; empty to use the process's clock. Lock
@@ -49,23 +51,57 @@ var types = regexp.MustCompile(`\b(INT|TEXT|BLOB|JSON)\b|\)(STRICT|KEYED);`)
 
 // Schema returns the statements that create the tables.
 func (d *Dialect) Schema() string {
-	key := journal.NewIdentityKey()
-	return types.ReplaceAllStringFunc(schema, func(word string) string { return d.Types[word] }) + fmt.Sprintf(`
-		INSERT INTO ledger_head VALUES (1, 0, 0, 0, 0, `+d.Bytes+`, 0, 0);
-		INSERT INTO identity_key VALUES (`+d.Bytes+`);
-		INSERT INTO journal_schema VALUES (%d);`, [32]byte(key.Start().Hash), [32]byte(key), Version)
+	return types.ReplaceAllStringFunc(schema, func(word string) string { return d.Types[word] })
 }
 
-// Known returns an error if this binary does not know the schema's version.
-func Known(version int64) error {
-	switch {
-	case version > Version:
-		return fmt.Errorf("its schema has version %d, this retry-worker knows up to version %d: start a newer one", version,
-			Version)
-	case version < 1:
-		return errors.New("its schema names no version: restore the database from a backup")
+// Create creates the tables unless there are some, and reads the journal's key of identities. Its error says so if the
+// tables are of an unknown version. doing begins its errors. Call it first.
+func (s *Store) Create(ctx context.Context, doing string) error {
+	return s.write(ctx, doing, func(t *tx) {
+		t.ask(t.Long) // others may create the tables
+		if !t.made() {
+			t.ask(t.Making)
+			if !t.made() {
+				t.createTables()
+			}
+		}
+		t.known()
+		s.identityKey = t.identityKey()
+	})
+}
+
+func (t *tx) made() (there bool) {
+	t.one(t.Made, nil, &there)
+	return there
+}
+
+func (t *tx) createTables() {
+	for statement := range strings.SplitSeq(strings.TrimSpace(t.Schema()), ";\n") {
+		t.exec(statement)
 	}
-	return nil
+	key := journal.NewIdentityKey()
+	start := key.Start().Hash
+	t.add("INSERT INTO ledger_head VALUES (1, 0, 0, 0, 0, ?, 0, 0)", start[:])
+	t.add("INSERT INTO identity_key VALUES (?)", key[:])
+	t.add("INSERT INTO journal_schema VALUES (?)", Version)
+	t.flush()
+}
+
+// Known returns an error if the tables are of an unknown version. doing begins it.
+func (r *Reader) Known(ctx context.Context, doing string) error {
+	_, err := reading(ctx, r, doing, func(t *tx) any { t.known(); return nil })
+	return err
+}
+
+func (t *tx) known() {
+	var version int64
+	switch t.one("SELECT coalesce(max(version), 0) FROM journal_schema", nil, &version); {
+	case version > Version:
+		t.fail(invalid("its schema has version %d, this retry-worker knows up to version %d: start a newer one", version,
+			Version))
+	case version < 1:
+		t.fail(invalid("its schema names no version: restore the database from a backup"))
+	}
 }
 
 var parameter = regexp.MustCompile(`\?`)

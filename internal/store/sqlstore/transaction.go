@@ -69,6 +69,14 @@ func (t *tx) rows(query string, args ...any) iter.Seq[scanner] {
 	}
 }
 
+// ask runs a query for its effect, unless it is empty.
+func (t *tx) ask(query string) {
+	if query != "" {
+		for range t.rows(query) {
+		}
+	}
+}
+
 // one reads the only row of a query's result, and reports whether there is one.
 func (t *tx) one(query string, args []any, to ...any) (found bool) {
 	for scan := range t.rows(query, args...) {
@@ -202,12 +210,6 @@ type Store struct {
 
 // IdentityKey implements journal.Store.
 func (s *Store) IdentityKey() journal.IdentityKey { return s.identityKey }
-
-// ReadIdentityKey reads the identity key. Call it first.
-func (s *Store) ReadIdentityKey(ctx context.Context) (err error) {
-	s.identityKey, err = reading(ctx, &s.Reader, "read the key of identities", (*tx).identityKey)
-	return err
-}
 
 // write runs do in a transaction, and commits it if that changes something.
 func (s *Store) write(ctx context.Context, doing string, do func(t *tx)) error {

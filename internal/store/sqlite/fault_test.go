@@ -142,6 +142,9 @@ func TestTakenAwayWhileOpen(t *testing.T) {
 	} {
 		path, next := filepath.Join(t.TempDir(), "journal.db"), 0
 		db := opened(t, path)
+		if n := db.pool.Stats().OpenConnections; n != 2 {
+			t.Errorf("%d connections are open; one that is opened later copies the log into another file", n)
+		}
 		testkit.Must(t, fail(t.Context(), db, 10, &next))
 		head := headOf(t, db)
 		testkit.Must(t, take(path))

@@ -105,6 +105,7 @@ func (db *DB) begin(ctx context.Context) error {
 		err = db.Probe(ctx)
 	}
 	if err == nil {
+		db.uncopied(ctx) // opens copyLog's connection: opened later, it may be one to a file put in the place of this
 		db.opened, err = db.file.stat("", "-wal")
 	}
 	if err == nil {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -21,42 +22,51 @@ import (
 	"retry-worker/internal/text"
 )
 
+var pathParameters = regexp.MustCompile(`\{\w+\}`)
+
 // send sends a request with the command's flags and with arguments, and prints the answer.
 func (c *cli) send(ctx context.Context, op operation, args []string) error {
-	r := op.read(c.command.Flags(), args)
-	if c.command.columns != "" {
-		return c.list(ctx, r, c.command.columns)
+	path := op.Path
+	for i, parameter := range pathParameters.FindAllString(path, -1) {
+		escaped := strings.ReplaceAll(url.PathEscape(args[i]), ".", "%2E") // an id may be ..
+		path = strings.Replace(path, parameter, escaped, 1)
 	}
-	answer, err := c.ask(ctx, r)
+	query, body := op.given(c.command.Flags())
+	if c.command.columns != "" {
+		return c.list(ctx, op, path, query)
+	}
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	answer, err := c.ask(ctx, op, path, text.JSON(body))
 	if err != nil {
 		return err
 	}
 	return c.print(answer, "claims: id deadline policy heldSince")
 }
 
-// ask sends a request to the API and returns its answer.
-func (c *cli) ask(ctx context.Context, r *request) ([]byte, error) {
+// ask sends a request to the API and returns its answer. A GET takes no body.
+func (c *cli) ask(ctx context.Context, op operation, path string, body []byte) ([]byte, error) {
 	client, err := c.api()
 	if err != nil {
 		return nil, err
 	}
 	c.begun = true
-	path := r.path
-	if len(r.query) > 0 {
-		path += "?" + r.query.Encode()
+	if op.Method == http.MethodGet {
+		body = nil
 	}
-	answer, err := client.Send(ctx, r.Method, path, r.body)
+	answer, err := client.Send(ctx, op.Method, path, body)
 	if refused, is := errors.AsType[*api.Refused](err); is {
 		refused.Failure.Error = inertLine(refused.Failure.Error, maxValue)
-		refused.Message = r.inFlags(inertLine(refused.Message, maxValue))
+		refused.Message = op.inFlags(inertLine(refused.Message, maxValue))
 	}
 	return answer, err
 }
 
 // list prints one page of a list, or all.
-func (c *cli) list(ctx context.Context, r *request, columns string) error {
+func (c *cli) list(ctx context.Context, op operation, path string, query url.Values) error {
 	for first := true; ; first = false {
-		text, err := c.ask(ctx, r)
+		text, err := c.ask(ctx, op, path+"?"+query.Encode(), nil)
 		if err != nil {
 			return err
 		}
@@ -70,7 +80,7 @@ func (c *cli) list(ctx context.Context, r *request, columns string) error {
 		case c.json():
 			err = c.print(text)
 		case len(items) > 0:
-			c.table(items, columns, first, maxCell)
+			c.table(items, c.command.columns, first, maxCell)
 		case first && !more:
 			fmt.Fprintln(c.out, "Nothing was found.")
 		}
@@ -80,10 +90,10 @@ func (c *cli) list(ctx context.Context, r *request, columns string) error {
 			}
 			return err
 		}
-		if next == r.query.Get("cursor") {
+		if next == query.Get("cursor") {
 			return c.client.Foreign(errors.New("it gives the same page again and again"))
 		}
-		r.query.Set("cursor", next)
+		query.Set("cursor", next)
 	}
 }
 
@@ -99,19 +109,16 @@ func instantOf(flag, text string) (time.Time, error) {
 
 // request sends any request to the API.
 func (c *cli) request(ctx context.Context, args []string) error {
-	method, path, body := args[0], args[1], c.Data
-	r := &request{operation: operation{&api.Operation{Method: strings.ToUpper(method)}}, path: path}
+	method, path := strings.ToUpper(args[0]), args[1]
 	switch {
-	case !slices.Contains([]string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete}, r.Method):
-		return fmt.Errorf("METHOD is %q, expected GET, POST, PUT or DELETE", method)
+	case !slices.Contains([]string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete}, method):
+		return fmt.Errorf("METHOD is %q, expected GET, POST, PUT or DELETE", args[0])
 	case !strings.HasPrefix(path, "/"):
 		return fmt.Errorf("PATH is %q, expected what follows /api/v1, such as /dead-letters", path)
-	case r.Method != http.MethodGet:
-		r.body = []byte(cmp.Or(body, "{}"))
-	case body != "":
+	case method == http.MethodGet && c.Data != "":
 		return errors.New("--data is given, but GET takes no body; put parameters behind a ? in PATH")
 	}
-	answer, err := c.ask(ctx, r)
+	answer, err := c.ask(ctx, operation{&api.Operation{Method: method}}, path, []byte(cmp.Or(c.Data, "{}")))
 	if err != nil {
 		return err
 	}
@@ -236,7 +243,7 @@ func (c *cli) printPlan(plan *api.BulkPlan, text []byte) error {
 
 // post sends a body to the API and returns the answer.
 func (c *cli) post(ctx context.Context, path string, body map[string]any) ([]byte, error) {
-	return c.ask(ctx, &request{operation: operationOf("POST " + path), path: path, body: text.JSON(body)})
+	return c.ask(ctx, operationOf("POST "+path), path, text.JSON(body))
 }
 
 const (

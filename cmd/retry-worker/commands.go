@@ -5,7 +5,6 @@ import (
 	"context"
 	_ "embed" // commands.txt
 	"encoding/json"
-	"net/http"
 	"net/url"
 	"reflect"
 	"regexp"
@@ -268,30 +267,6 @@ func inFlag(message, name, flag string) string {
 		message = regexp.MustCompile(`(^|[^"\w])`+regexp.QuoteMeta(name)+`\b`).ReplaceAllString(message, "${1}"+flag)
 	}
 	return message
-}
-
-// request is a request to the API.
-type request struct {
-	operation
-	path  string
-	query url.Values
-	body  []byte
-}
-
-var pathParameters = regexp.MustCompile(`\{\w+\}`)
-
-// read returns the request of flags and arguments.
-func (o operation) read(flags *pflag.FlagSet, args []string) *request {
-	query, body := o.given(flags)
-	r := &request{operation: o, path: o.Path, query: query}
-	for i, parameter := range pathParameters.FindAllString(o.Path, -1) {
-		escaped := strings.ReplaceAll(url.PathEscape(args[i]), ".", "%2E") // an id may be ..
-		r.path = strings.Replace(r.path, parameter, escaped, 1)
-	}
-	if o.Method != http.MethodGet {
-		r.body = text.JSON(body)
-	}
-	return r
 }
 
 // given returns the query and body of the flags that are set. The API checks them and reports what is missing.

@@ -169,19 +169,14 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 func takes(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
-			return fmt.Errorf("%s given, expected `%s`; `%s --help` says more", counted(int64(len(args)), "argument"),
-				cmd.UseLine(), cmd.CommandPath())
+			given := "1 argument"
+			if len(args) != 1 {
+				given = fmt.Sprint(len(args), " arguments")
+			}
+			return fmt.Errorf("%s given, expected `%s`; `%s --help` says more", given, cmd.UseLine(), cmd.CommandPath())
 		}
 		return nil
 	}
-}
-
-// counted returns a count with its noun, such as "2 arguments".
-func counted(n int64, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %ss", n, one)
 }
 
 // Set by the linker (see the Makefile).

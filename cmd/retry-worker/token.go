@@ -45,13 +45,19 @@ func (c *cli) tokenNew(context.Context, []string) error {
 	if !t.Expires.IsZero() {
 		made.Expires = journal.OrNull(t.Until())
 	}
+	add := func() error {
+		if c.File == "" {
+			return nil
+		}
+		return access.Append(c.File, &t)
+	}
 	if c.TokenFile == "" {
 		made.Token = secret
-		err = addToken(c.File, &t)
+		err = add()
 	} else {
 		err = c.writeTo(c.TokenFile, func(to io.Writer) error { // write both files or neither
 			_, err := fmt.Fprintln(to, secret)
-			return errors.Join(err, addToken(c.File, &t))
+			return errors.Join(err, add())
 		})
 	}
 	if err == nil {
@@ -91,12 +97,4 @@ func (c *cli) newToken(now time.Time) (string, access.Token, error) {
 	secret, t := access.NewToken(c.Name, role, expires)
 	t.Teams = teams
 	return secret, t, nil
-}
-
-// addToken adds a token to a file, if one is named.
-func addToken(file string, t *access.Token) error {
-	if file == "" {
-		return nil
-	}
-	return access.Append(file, t)
 }

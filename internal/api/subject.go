@@ -121,12 +121,6 @@ func (in *subjectInput) subject() (journal.Subject, error) {
 // auditPage is how many records one answer lists.
 const auditPage = 100
 
-// Erased is what an erasure removed of a subject.
-type Erased struct {
-	Records int   `json:"records" doc:"How many were erased."`
-	Record  int64 `json:"record" doc:"The record that says so."`
-}
-
 // Outcome is how a subject stands after its outcome was reported.
 type Outcome struct {
 	SubjectName
@@ -179,13 +173,12 @@ var subjects = []*Operation{
 	op(access.Erase, "POST /subjects/{policy}/{id}/erase", "eraseSubject", func(c *call, in *struct {
 		subjectInput
 		reasonInput
-	}) (Erased, error) {
+	}) (journal.Erased, error) {
 		of, err := in.subject()
 		if err != nil {
-			return Erased{}, err
+			return journal.Erased{}, err
 		}
-		done, err := c.Erase(c.Context(), journal.Erasure{Subject: of, Reason: in.Reason})
-		return Erased(done), err
+		return c.Erase(c.Context(), journal.Erasure{Subject: of, Reason: in.Reason})
 	}),
 	op(access.Report, "POST /outcomes", "tellOutcome", func(c *call, in *outcomeInput) (Outcome, error) {
 		policy, rejection := c.Policies().Find(in.Policy)

@@ -20,8 +20,8 @@ type Erasure struct {
 
 // Erased is the result of an erasure: how many records were removed, and the number of the record that says so.
 type Erased struct {
-	Records int
-	Record  int64
+	Records int   `json:"records" doc:"How many were erased."`
+	Record  int64 `json:"record" doc:"The record that says so."`
 }
 
 // Erase removes a subject's records and its name. Its error holds a *StoreError, or is a *Refusal: the subject is not

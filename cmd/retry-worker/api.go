@@ -66,19 +66,19 @@ func (c *cli) ask(ctx context.Context, op operation, path string, body []byte) (
 // list prints one page of a list, or all.
 func (c *cli) list(ctx context.Context, op operation, path string, query url.Values) error {
 	for first := true; ; first = false {
-		text, err := c.ask(ctx, op, path+"?"+query.Encode(), nil)
+		answer, err := c.ask(ctx, op, path+"?"+query.Encode(), nil)
 		if err != nil {
 			return err
 		}
-		page, err := decoded(text)
-		o, _ := page.(object)
-		items, is := o.get("items").([]any)
-		next, more := o.get("next").(string)
+		page, err := text.Decode(answer)
+		o, _ := page.(text.Object)
+		items, is := o.Get("items").([]any)
+		next, more := o.Get("next").(string)
 		switch {
 		case err != nil || !is:
 			return c.client.Foreign(errors.New("it is no list"))
 		case c.json():
-			err = c.print(text)
+			err = c.print(answer)
 		case len(items) > 0:
 			c.table(items, c.command.columns, first, maxCell)
 		case first && !more:

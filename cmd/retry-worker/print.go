@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -35,7 +34,7 @@ func (c *cli) print(v any, columns ...string) error {
 		_, err := fmt.Fprintf(c.out, "%s\n", encoded)
 		return err
 	}
-	shown, err := decoded(encoded)
+	shown, err := text.Decode(encoded)
 	if err != nil {
 		return fmt.Errorf("read what is to be printed: %w", err)
 	}
@@ -48,106 +47,47 @@ func (c *cli) print(v any, columns ...string) error {
 	return nil
 }
 
-// An object is a JSON object with its members in order. Those of nested objects stand for these, by dotted paths.
-type (
-	object []member
-	member struct {
-		path  string
-		value any
-	}
-)
-
-// get returns the value at a path, or nil.
-func (o object) get(path string) any {
-	for _, m := range o {
-		if m.path == path {
-			return m.value
-		}
-	}
-	return nil
-}
-
-// decoded decodes a JSON text: an object, []any, string, json.Number, bool or nil.
-func decoded(encoded []byte) (any, error) {
-	d := json.NewDecoder(bytes.NewReader(encoded))
-	d.UseNumber()
-	return decode(d)
-}
-
-func decode(d *json.Decoder) (any, error) {
-	begin, err := d.Token()
-	delim, container := begin.(json.Delim)
-	if err != nil || !container {
-		return begin, err
-	}
-	o, list := object{}, []any{}
-	for d.More() {
-		var name json.Token
-		if delim == '{' {
-			if name, err = d.Token(); err != nil {
-				return nil, err
-			}
-		}
-		value, err := decode(d)
-		if err != nil {
-			return nil, err
-		}
-		below, nested := value.(object)
-		for _, m := range below {
-			o = append(o, member{fmt.Sprint(name, ".", m.path), m.value})
-		}
-		if !nested {
-			o = append(o, member{fmt.Sprint(name), value})
-		}
-		list = append(list, value)
-	}
-	if _, err = d.Token(); delim == '{' {
-		return o, err
-	}
-	return list, err
-}
-
 // sheet prints a line for each member that is not empty, nor 0 or false in a nested object. Lists of objects follow as
 // tables.
 func (c *cli) sheet(v any, columns map[string]string) {
-	o, is := v.(object)
+	o, is := v.(text.Object)
 	if !is {
-		o = object{{"", v}}
+		o = text.Object{{Value: v}}
 	}
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
-	var lists object
+	var lists text.Object
 	lines := 0
 	for _, m := range o {
-		value, isText := m.value.(string) // in full
+		value, isText := m.Value.(string) // in full
 		if !isText {
-			value = cell(m.value)
+			value = cell(m.Value)
 		}
-		if list, is := m.value.([]any); is && len(list) > 0 && isObject(list[0]) {
+		if list, is := m.Value.([]any); is && len(list) > 0 && isObject(list[0]) {
 			lists = append(lists, m)
-		} else if value != "" && (!strings.Contains(m.path, ".") || value != "0" && value != "false") {
-			fmt.Fprintf(w, "%s\t%s\n", inertLine(worded(m.path), maxCell), inertLine(value, maxValue))
+		} else if value != "" && (!strings.Contains(m.Path, ".") || value != "0" && value != "false") {
+			fmt.Fprintf(w, "%s\t%s\n", inertLine(worded(m.Path), maxCell), inertLine(value, maxValue))
 			lines++
 		}
 	}
 	_ = w.Flush() // c.out remembers write errors
 	for _, list := range lists {
 		if lines > 0 || len(lists) > 1 {
-			fmt.Fprintf(c.out, "\n%s\n", worded(list.path))
+			fmt.Fprintf(c.out, "\n%s\n", worded(list.Path))
 		}
-		c.table(list.value.([]any), columns[list.path], true, maxValue)
+		c.table(list.Value.([]any), columns[list.Path], true, maxValue)
 	}
 }
 
-func isObject(v any) bool { _, is := v.(object); return is }
+func isObject(v any) bool { _, is := v.(text.Object); return is }
 
 // table prints objects, one in a line, with cells of up to most characters. Lines of maxCell are cut to the terminal's
 // width. Without paths, the columns are the first object's members that are not objects.
 func (c *cli) table(items []any, paths string, head bool, most int) {
 	names := strings.Fields(paths)
-	if first, is := items[0].(object); is && paths == "" {
+	if first, is := items[0].(text.Object); is && paths == "" {
 		for _, m := range first {
-			if !strings.Contains(m.path, ".") {
-				names = append(names, m.path)
+			if !strings.Contains(m.Path, ".") {
+				names = append(names, m.Path)
 			}
 		}
 	}
@@ -161,8 +101,8 @@ func (c *cli) table(items []any, paths string, head bool, most int) {
 	}
 	least := 0 // the first column stays whole, as input for other commands
 	for _, item := range items {
-		o, _ := item.(object)
-		cells := each(names, func(name string) string { return inertLine(cell(o.get(name)), most) })
+		o, _ := item.(text.Object)
+		cells := each(names, func(name string) string { return inertLine(cell(o.Get(name)), most) })
 		least = max(least, utf8.RuneCountInString(cells[0]))
 		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
@@ -203,8 +143,8 @@ func cell(v any) string {
 		}
 	case []any:
 		return strings.Join(each(v, cell), ", ")
-	case object:
-		return strings.Join(slices.DeleteFunc(each(v, func(m member) string { return cell(m.value) }),
+	case text.Object:
+		return strings.Join(slices.DeleteFunc(each(v, func(m text.Member) string { return cell(m.Value) }),
 			func(s string) bool { return s == "" }), " ")
 	case json.Number:
 		if f, err := v.Float64(); err == nil && strings.ContainsAny(v.String(), ".eE") {

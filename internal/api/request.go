@@ -175,8 +175,8 @@ func readBody(body []byte, known []string, given map[string]json.RawMessage) err
 		return refused("invalid_json", "the body is no JSON object, expected %s",
 			listed("one with the fields ", known, "{}"))
 	}
-	if name, is := twice(json.NewDecoder(bytes.NewReader(body))); is {
-		return refused("duplicate_field", "the field %.60q is given twice in one object, expected once", name)
+	if _, err := text.Decode(body); err != nil {
+		return refused("duplicate_field", "%s", err)
 	}
 	maps.Copy(given, sent)
 	return onlyKnown("", sent, known)
@@ -191,30 +191,6 @@ func onlyKnown(within string, given map[string]json.RawMessage, known []string) 
 		}
 	}
 	return nil
-}
-
-// twice returns a field that an object in the next value, which is valid JSON, has twice, if there is one: readers
-// differ in which of the two they take.
-func twice(d *json.Decoder) (name string, is bool) {
-	begin, _ := d.Token()
-	if _, nested := begin.(json.Delim); !nested {
-		return "", false
-	}
-	seen := map[json.Token]bool{}
-	for d.More() {
-		if begin == json.Delim('{') {
-			field, _ := d.Token()
-			if seen[field] {
-				return fmt.Sprint(field), true
-			}
-			seen[field] = true
-		}
-		if name, is = twice(d); is {
-			return name, true
-		}
-	}
-	_, _ = d.Token() // the end of the value
-	return "", false
 }
 
 // listed returns begin followed by the known names, or none if there are no names.

@@ -3,14 +3,20 @@ package worker
 import (
 	"context"
 	"fmt"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 
 	"retry-worker/internal/clock"
+	"retry-worker/internal/decision"
+	"retry-worker/internal/journal"
 )
 
 // Config bounds what one Worker takes and how long it holds it. Await, TenantIDs and Tracer may be left out.
@@ -152,4 +158,106 @@ func (w *Worker) reply(kill context.Context, j *Job, h Handler) (r Reply) {
 		}
 	}()
 	return h(kill, j)
+}
+
+// Hooks are called as things happen, to feed metrics. All must be set (see NoHooks). They are called from many
+// goroutines and must not block.
+type Hooks struct {
+	// Add adds n to a counter or a gauge of internal/metrics/metrics.yaml, with these values of its labels. Observe is the
+	// same for a histogram.
+	Add, Observe func(metric string, n float64, values ...string)
+	// Decided is called for every new decision, with the time the analysis took.
+	Decided func(d *decision.Decision, took time.Duration)
+	// Ended is called for what is given up because it came too late (R20, R27).
+	Ended func(policy string)
+	// EngineUp is called when the engine begins or stops to answer.
+	EngineUp func(up bool)
+}
+
+// NoHooks returns hooks that do nothing.
+func NoHooks() Hooks {
+	count := func(string, float64, ...string) {}
+	return Hooks{Add: count, Observe: count, Decided: func(*decision.Decision, time.Duration) {}, Ended: func(string) {},
+		EngineUp: func(bool) {}}
+}
+
+// Metrics that are counted in several places.
+const (
+	inFlight  = "retry_worker_jobs_in_flight"
+	oversized = "retry_worker_oversized_total"
+	replayed  = "retry_worker_decisions_replayed_total"
+	// Answered counts the jobs that were answered, by their type and Action.
+	Answered = "retry_worker_jobs_total"
+)
+
+// heard takes the result of a loop's last poll. The engine is up while it serves any loop. Only changes are logged.
+func (w *Worker) heard(l *loop, err error) {
+	ok := err == nil || kindOf(err) == TooLarge // TooLarge is an answer, though an unreadable one
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if before, known := w.served[l]; known && before == ok {
+		return
+	}
+	isUp := func() bool { return slices.Contains(slices.Collect(maps.Values(w.served)), true) }
+	first, was := len(w.served) == 0, isUp()
+	w.served[l] = ok
+	if up := isUp(); first || up != was {
+		w.hooks.EngineUp(up)
+	}
+	if ok {
+		w.log.Info("engine answers polls", zap.String("jobType", l.request.JobType))
+		return
+	}
+	w.log.Warn("engine does not answer polls; it is asked again with growing pauses (`retry-worker check` says more)",
+		zap.String("jobType", l.request.JobType), zap.Error(err))
+}
+
+// traceField names a job's trace in its log line.
+const traceField = "traceId"
+
+// traced is Handle within a span, from the handler to the engine's answer; calls of the journal and of the engine are
+// spans inside it. Spans hold the engine's keys and words of closed sets, but no variables, which may be personal.
+func (w *Worker) traced(kill context.Context, j *Job, h Handler) Action {
+	ctx, span := w.cfg.Tracer.Start(kill, j.Type, trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(
+		attribute.Int64("zeebe.job.key", j.Key), attribute.Int64("zeebe.process_instance.key", j.ProcessInstanceKey),
+		attribute.Int64("zeebe.element_instance.key", j.ElementInstanceKey),
+		attribute.String("zeebe.tenant.id", j.TenantID)))
+	defer span.End()
+	action := w.deliver(ctx, j, w.reply(ctx, j, h))
+	span.SetAttributes(attribute.String("retry_worker.action", string(action)))
+	if action != Completed && action != Thrown && action != held {
+		span.SetStatus(codes.Error, string(action))
+	}
+	return action
+}
+
+// inJournal calls the journal's Analyze, in a span of its own if the job has one.
+func inJournal(ctx context.Context, memory *journal.Journal, n *journal.Analysis) (journal.Recorded, error) {
+	job := trace.SpanFromContext(ctx)
+	if !job.IsRecording() {
+		return memory.Analyze(ctx, n)
+	}
+	policy := attribute.String("retry_worker.policy", n.Policy.Name)
+	ctx, span := job.TracerProvider().Tracer("retry-worker").Start(ctx, "journal", trace.WithAttributes(policy))
+	defer span.End()
+	r, err := memory.Analyze(ctx, n)
+	if err != nil {
+		span.SetStatus(codes.Error, "not recorded")
+		return r, err
+	}
+	span.SetAttributes(attribute.String("retry_worker.recorded_as", string(r.How)))
+	d := &r.Decision
+	if d.Rejection != nil {
+		job.SetAttributes(policy, attribute.String("retry_worker.rejection", string(d.Rejection.Code)))
+		return r, err
+	}
+	span.SetAttributes(attribute.Int64("retry_worker.journal.record", r.Attempt.Record))
+	job.SetAttributes(policy,
+		attribute.String("retry_worker.outcome", string(d.Outcome)),
+		attribute.String("retry_worker.reason", string(d.Reason)),
+		attribute.String("retry_worker.classification", string(d.ErrorClassification)),
+		attribute.String("retry_worker.team", string(d.Team)),
+		attribute.Int64("retry_worker.retry_count", d.RetryCount),
+		attribute.Float64("retry_worker.backoff_seconds", d.Wait().Seconds()))
+	return r, nil
 }

@@ -174,9 +174,10 @@ func (g *guard) watch(s *http.Server) {
 // admit counts a new connection if there is room or room can be made, and closes it otherwise.
 func (g *guard) admit(c net.Conn) {
 	peer := Address(c.RemoteAddr().String())
-	network, share, room, crowded := Network(peer), 0, true, false
+	network, share := Network(peer), 0
+	var crowd func(net.Conn) bool // those of which one must give way; nil if there is room
 	defer func() {
-		if crowded && g.peers.Crowded != nil {
+		if crowd != nil && g.peers.Crowded != nil {
 			g.peers.Crowded(peer)
 		}
 	}()
@@ -188,12 +189,11 @@ func (g *guard) admit(c net.Conn) {
 		}
 	}
 	if share >= mostOfOneAddress && !within(g.peers.Proxies, peer) {
-		room, crowded = g.makeRoom(func(o net.Conn) bool { return g.from[o] == network }), true
+		crowd = func(o net.Conn) bool { return g.from[o] == network }
+	} else if len(g.from) >= mostConnections {
+		crowd = func(net.Conn) bool { return true }
 	}
-	if room && len(g.from) >= mostConnections {
-		room, crowded = g.makeRoom(func(net.Conn) bool { return true }), true
-	}
-	if room {
+	if crowd == nil || g.makeRoom(crowd) {
 		g.from[c], g.spare = network, append(g.spare, c)
 	} else {
 		cut(c)

@@ -3,6 +3,7 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -84,7 +85,12 @@ func New(o Options) (_ *App, err error) {
 	}
 	a := &App{settings: s, version: o.Build.Version, holder: s.WorkerName + " " + uuid.NewString(), log: log, clock: o.Clock,
 		metrics: metrics.New(o.Build)}
-	a.warnOfSettings()
+	for _, hint := range s.Unread {
+		log.Warn(hint, zap.String("event", "setting_not_read"))
+	}
+	for _, line := range unencrypted(&s) {
+		log.Warn(line, zap.String("event", "unencrypted"))
+	}
 	if err = a.openCatalogue(); err != nil {
 		return nil, err
 	}
@@ -104,7 +110,11 @@ func New(o Options) (_ *App, err error) {
 	if err = a.openTracing(); err != nil {
 		return nil, err
 	}
-	if a.engine, err = zeebe.Dial(a.engineOptions(), log); err != nil {
+	s.Engine.UserAgent = zeebe.UserAgent(a.version)
+	if a.tracing != nil {
+		s.Engine.Trace = traceCalls(a.tracing)
+	}
+	if a.engine, err = zeebe.Dial(s.Engine, log); err != nil {
 		return nil, err
 	}
 	a.cleanups = append(a.cleanups, cleanup{"engine connection", func(context.Context) error { return a.engine.Close() }})
@@ -245,22 +255,27 @@ func (a *App) close() error {
 
 // openConsole serves the API and the pages. Until the journal is open they say so.
 func (a *App) openConsole(open web.Opener) (err error) {
-	tokens, err := a.openTokens()
+	s := &a.settings
+	tokens, err := watch(a, metrics.AboutTokens, "the tokens file", "RETRY_WORKER_AUTH_TOKENS_FILE", s.AuthTokensFile,
+		access.Open, nil)
 	if err != nil {
 		return err
 	}
-	cert, err := a.openCertificate()
+	cert, err := watch(a, metrics.AboutCertificate, "the console's certificate", "RETRY_WORKER_TLS_CERT_FILE", s.TLSCertFile,
+		func(path string) (*smallfile.Watcher[tls.Certificate], error) {
+			return web.OpenCertificate(path, s.TLSKeyFile)
+		}, nil)
 	if err != nil {
 		return err
 	}
 	a.pages = console.New(console.Options{Now: a.clock.Now, Catalogue: a.catalogue, Health: a.health.snapshot, Log: a.log,
-		Operate: a.settings.OperateURL, Claim: a.settings.ClaimURL, Grafana: a.settings.GrafanaURL, Zone: a.settings.Notify.Zone})
+		Operate: s.OperateURL, Claim: s.ClaimURL, Grafana: s.GrafanaURL, Zone: s.Notify.Zone})
 	gate := access.Options{
-		Now: a.clock.Now, Tokens: tokens, Provider: a.settings.Provider, Log: a.log,
+		Now: a.clock.Now, Tokens: tokens, Provider: s.Provider, Log: a.log,
 		Public: []string{console.AssetsPrefix}, LoginPage: a.pages.Login, Refuse: a.pages.Refuse,
 	}
-	a.api = api.New(api.Options{Gate: gate, Policies: a.policies, Zone: a.settings.Notify.Zone, Pages: a.pages, Log: a.log})
-	if a.http, err = a.api.Listen(open, a.settings.HTTPAddr, cert, a.settings.Proxies...); err != nil {
+	a.api = api.New(api.Options{Gate: gate, Policies: a.policies, Zone: s.Notify.Zone, Pages: a.pages, Log: a.log})
+	if a.http, err = a.api.Listen(open, s.HTTPAddr, cert, s.Proxies...); err != nil {
 		return err
 	}
 	a.cleanups = append(a.cleanups, cleanup{"API and pages", a.http.Close})
@@ -292,12 +307,17 @@ func (h *health) engineUp() time.Time {
 	return time.Time{}
 }
 
-// watch takes up the changes of the file that a setting names; w and err are as it was opened. A wrong file is refused at
-// the start. Later it changes nothing, and log, /readyz and the gauge about it say so until it is right. told, unless it
-// is nil, is called as by smallfile.Watcher.Run.
+// watch opens the file that a setting names, if any, takes up its changes, and returns its value in force. A wrong file is
+// refused at the start. Later it changes nothing, and log, /readyz and the gauge about it say so until it is right. told,
+// unless it is nil, is called as by smallfile.Watcher.Run.
 func watch[T any](
-	a *App, about, name, setting string, w *smallfile.Watcher[T], err error, told func(*T, error),
+	a *App, about, name, setting, path string, open func(path string) (*smallfile.Watcher[T], error),
+	told func(*T, error),
 ) (current func() *T, _ error) {
+	if path == "" {
+		return nil, nil
+	}
+	w, err := open(path)
 	if err != nil {
 		var problems config.Problems
 		for line := range strings.SplitSeq(err.Error(), "\n") {
@@ -326,20 +346,19 @@ func watch[T any](
 
 // openCatalogue reads the policies file, or takes the built-in catalogue if there is none.
 func (a *App) openCatalogue() (err error) {
-	a.catalogue = catalogue.Default
-	if path := a.settings.PoliciesFile; path != "" {
-		w, wrong := catalogue.Open(path)
-		a.catalogue, err = watch(a, metrics.AboutCatalogue, "the policies file", "RETRY_WORKER_POLICIES_FILE", w, wrong,
-			func(next *catalogue.Catalogue, err error) {
-				a.health.update(func(h *console.Health) { h.Rejection = err })
-				if err == nil {
-					a.takeCatalogue(next)
-					a.logCatalogue(next)
-				}
-			})
-	}
+	a.catalogue, err = watch(a, metrics.AboutCatalogue, "the policies file", "RETRY_WORKER_POLICIES_FILE",
+		a.settings.PoliciesFile, catalogue.Open, func(next *catalogue.Catalogue, err error) {
+			a.health.update(func(h *console.Health) { h.Rejection = err })
+			if err == nil {
+				a.takeCatalogue(next)
+				a.logCatalogue(next)
+			}
+		})
 	if err != nil {
 		return err
+	}
+	if a.catalogue == nil {
+		a.catalogue = catalogue.Default
 	}
 	a.takeCatalogue(a.catalogue())
 	return nil
@@ -372,22 +391,3 @@ func (a *App) logCatalogue(c *catalogue.Catalogue) {
 
 // policies returns the policies in force.
 func (a *App) policies() decision.Policies { return a.catalogue().Policies }
-
-// openTokens reads the tokens file and returns the tokens in force; nil if there is no file.
-func (a *App) openTokens() (current func() *access.Tokens, err error) {
-	if a.settings.AuthTokensFile == "" {
-		return nil, nil
-	}
-	w, err := access.Open(a.settings.AuthTokensFile)
-	return watch(a, metrics.AboutTokens, "the tokens file", "RETRY_WORKER_AUTH_TOKENS_FILE", w, err, nil)
-}
-
-// openCertificate reads the console's certificate; nil without TLS.
-func (a *App) openCertificate() (web.Certificate, error) {
-	s := &a.settings
-	if s.TLSCertFile == "" {
-		return nil, nil
-	}
-	w, err := web.OpenCertificate(s.TLSCertFile, s.TLSKeyFile)
-	return watch(a, metrics.AboutCertificate, "the console's certificate", "RETRY_WORKER_TLS_CERT_FILE", w, err, nil)
-}

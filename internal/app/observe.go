@@ -31,7 +31,6 @@ import (
 	"retry-worker/internal/config"
 	"retry-worker/internal/redact"
 	"retry-worker/internal/text"
-	"retry-worker/internal/zeebe"
 )
 
 const (
@@ -160,25 +159,6 @@ func encoderConfig() zapcore.EncoderConfig {
 		EncodeTime: func(t time.Time, e zapcore.PrimitiveArrayEncoder) {
 			e.AppendString(t.UTC().Format("2006-01-02T15:04:05.000Z07:00"))
 		},
-	}
-}
-
-func (a *App) engineOptions() zeebe.Options {
-	o := a.settings.Engine
-	o.UserAgent = zeebe.UserAgent(a.version)
-	if a.tracing != nil {
-		o.Trace = traceCalls(a.tracing)
-	}
-	return o
-}
-
-// warnOfSettings logs once which connections are unencrypted by default and which settings are not read.
-func (a *App) warnOfSettings() {
-	for _, hint := range a.settings.Unread {
-		a.log.Warn(hint, zap.String("event", "setting_not_read"))
-	}
-	for _, line := range unencrypted(&a.settings) {
-		a.log.Warn(line, zap.String("event", "unencrypted"))
 	}
 }
 

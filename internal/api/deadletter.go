@@ -139,7 +139,7 @@ func groupOf(g *deadletter.Group) DeadLetterGroup {
 		Fingerprint: journal.OrNull(g.Cause.ID), Policy: g.Cause.Policy, Reason: g.Cause.Reason,
 		Classification: journal.OrNull(string(g.Cause.Classification)), Pattern: g.Cause.Pattern,
 		Count: g.N, Amount: decision.Amount(g.Cents),
-		FirstSeen: decision.Instant(g.First), LastSeen: decision.Instant(g.Last),
+		FirstSeen: decision.Instant(g.Oldest), LastSeen: decision.Instant(g.Newest),
 		Teams: append([]decision.Team{}, g.Teams...),
 	}
 	if g.Sample.ID != "" {

@@ -37,10 +37,8 @@ func (p *Pages) overview(v *visit) *page {
 	check(err)
 	recent, _, err := v.o.Runs(v.r.Context(), "", recentRuns)
 	check(err)
-	sum, teams := v.waiting(v.counts(all))
-	for i := range teams {
-		teams[i].Due = due(journal.DeadLetterFilter{Team: teams[i].Team})
-	}
+	counts := v.counts(all)
+	sum, teams := sumOf(counts, &all), v.waiting(counts, due)
 	rate, met := success(p.Health().KPIs)
 	mine := []string{string(v.mine)} // and the teams that the reader may choose as his own
 	for name := range v.Catalogue.Teams {
@@ -66,44 +64,26 @@ func success(all []statistics.KPI) (k *statistics.KPI, met bool) {
 	return k, k != nil && !slices.ContainsFunc(k.Goals, func(g statistics.Goal) bool { return !*g.Holds })
 }
 
-// waiting adds up the open dead letters, and those of each team and reason: the reader's team first, then the largest.
-func (v *visit) waiting(counts []deadletter.Count) (all deadletter.Count, teams []teamRow) {
-	for i := range counts {
-		n := &counts[i]
-		all.Add(n)
-		t := rowOf(&teams, func(t *teamRow) bool { return t.Team == n.Team })
-		t.Team = n.Team
-		t.Add(n)
-		r := rowOf(&t.Reasons, func(r *deadletter.Count) bool { return r.Reason == n.Reason })
-		r.Reason = n.Reason
-		r.Add(n)
+// waiting returns what waits for each team: the reader's team first, then the largest.
+func (v *visit) waiting(counts []deadletter.Count, due func(journal.DeadLetterFilter) []link) []teamRow {
+	type count = deadletter.Count
+	reasons := map[decision.Team][]count{}
+	for _, of := range deadletter.SumBy(counts, func(c *count) count { return count{Team: c.Team, Reason: c.Reason} }) {
+		reasons[of.Team] = append(reasons[of.Team], of)
 	}
+	teams := journal.Views(deadletter.SumBy(counts, func(c *count) count { return count{Team: c.Team} }), func(of *count) teamRow {
+		return teamRow{*of, due(journal.DeadLetterFilter{Team: of.Team}), reasons[of.Team]}
+	})
 	slices.SortFunc(teams, func(a, b teamRow) int {
 		return cmp.Or(falseFirst(a.Team != v.mine, b.Team != v.mine), cmp.Compare(b.N, a.N), cmp.Compare(v.team(a.Team), v.team(b.Team)))
 	})
-	for _, t := range teams {
-		slices.SortFunc(t.Reasons, func(a, b deadletter.Count) int {
-			return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Reason, b.Reason))
-		})
-	}
-	return all, teams
+	return teams
 }
 
 // falseFirst compares a and b: false comes before true.
 func falseFirst(a, b bool) int {
 	rank := map[bool]int{true: 1}
 	return rank[a] - rank[b]
-}
-
-// rowOf returns the row that is wanted, or a new one if there is none.
-func rowOf[T any](rows *[]T, wanted func(*T) bool) *T {
-	for i := range *rows {
-		if wanted(&(*rows)[i]) {
-			return &(*rows)[i]
-		}
-	}
-	*rows = append(*rows, *new(T))
-	return &(*rows)[len(*rows)-1]
 }
 
 // Teams returns the names of teams.

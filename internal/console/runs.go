@@ -100,8 +100,11 @@ func (v *visit) plan(d view, p *deadletter.Plan) {
 	var why []refusedRow
 	for _, r := range p.Refused {
 		text := v.Or("refused."+string(r.Code), r.Message)
-		row := rowOf(&why, func(row *refusedRow) bool { return row.Text == text })
-		row.Text, row.N = text, row.N+r.Count
+		at := slices.IndexFunc(why, func(row refusedRow) bool { return row.Text == text })
+		if at < 0 {
+			why, at = append(why, refusedRow{Text: text}), len(why)
+		}
+		why[at].N += r.Count
 	}
 	named := int64(0)
 	for i := range p.Causes {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -105,26 +104,31 @@ func (s *Service) plan(ctx context.Context, c journal.BulkCommand, through int64
 			"run; narrow it, such as by a cause or a period", journal.MostBulkItems)
 	}
 	p, of = Plan{Command: c, Total: int64(len(open))}, seen{Through: upTo, N: int64(len(open)), Run: run.String(), open: open}
-	refused, ready, command, policies := map[RefusedCount]int64{}, map[ReadyCount]int64{}, each(&c), s.policies()
+	var all Count
+	var ready []Count
+	refused, command, policies := map[RefusedCount]int64{}, each(&c), s.policies()
 	for i := range open {
 		d := &open[i]
 		of.Sum += d.Record
-		if p.Oldest.IsZero() || d.CreatedAt.Before(p.Oldest) {
-			p.Oldest = d.CreatedAt
-		}
-		if d.CreatedAt.After(p.Newest) {
-			p.Newest = d.CreatedAt
-		}
+		one := Count{Policy: d.Subject.Policy, Team: d.Team, Reason: d.Reason, N: 1, Cents: d.Cents, Oldest: d.CreatedAt, Newest: d.CreatedAt}
+		all.Add(&one)
 		s.judge(d)
 		if why := unfit(d, &command, policies[d.Subject.Policy]); why != nil {
 			refused[RefusedCount{Code: why.Code, Message: cmp.Or(ofMany[why.Code], why.Message)}]++
 			continue
 		}
-		p.Ready, p.Cents = p.Ready+1, p.Cents+d.Cents
-		ready[ReadyCount{Policy: d.Subject.Policy, Team: d.Team, Reason: d.Reason}]++
+		p.Ready, p.Cents, ready = p.Ready+1, p.Cents+d.Cents, append(ready, one)
 	}
-	p.Refused = counted(refused, func(of *RefusedCount, n int64) { of.Count = n })
-	p.Tallies = counted(ready, func(of *ReadyCount, n int64) { of.Count = n })
+	p.Oldest, p.Newest, p.Refused = all.Oldest, all.Newest, []RefusedCount{}
+	for why, n := range refused {
+		why.Count = n
+		p.Refused = append(p.Refused, why)
+	}
+	slices.SortFunc(p.Refused, func(a, b RefusedCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
+	})
+	tallies := SumBy(ready, func(c *Count) Count { return Count{Policy: c.Policy, Team: c.Team, Reason: c.Reason} })
+	p.Tallies = journal.Views(tallies, func(c *Count) ReadyCount { return ReadyCount{c.Policy, c.Team, c.Reason, c.N} })
 	p.Takes, p.Token = time.Duration(p.Ready)*interval(c.PerMinute), of.token(&c)
 	return p, of, nil
 }
@@ -134,18 +138,6 @@ var ofMany = map[journal.Code]string{
 	journal.MaxRetriesExceeded: "all their retries are made; set forceRetry for one more, and fresh with it for the whole ladder " +
 		"again",
 	journal.DeadlineMissed: "they would be sent after their deadline; set forceRetry to send them all the same",
-}
-
-// counted returns the keys of counts, the most frequent first, then in printed order. with sets a key's count in it.
-func counted[T comparable](counts map[T]int64, with func(of *T, n int64)) []T {
-	all := slices.AppendSeq([]T{}, maps.Keys(counts))
-	slices.SortFunc(all, func(a, b T) int {
-		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(fmt.Sprint(a), fmt.Sprint(b)))
-	})
-	for i, of := range all {
-		with(&all[i], counts[of])
-	}
-	return all
 }
 
 // planned returns the name of a command for its tokens, without the reason and the person's name.

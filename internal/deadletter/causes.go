@@ -1,17 +1,14 @@
 package deadletter
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
-	"strings"
-	"time"
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/text"
 )
 
 // ListCauses returns the causes that match f, those with the most failures first, after the cursor: at most limit.
@@ -79,7 +76,7 @@ func (s *Service) checkTeaching(t *journal.Teaching) error {
 		}
 	case decision.Permanent:
 		if !slices.Contains(teams, t.Team) {
-			return journal.Refuse(InvalidTeam, "the team is %.60q, expected one that the policies name: %s", t.Team, joined(teams))
+			return journal.Refuse(InvalidTeam, "the team is %.60q, expected one that the policies name: %s", t.Team, text.Or(teams...))
 		}
 	default:
 		return journal.Refuse("invalid_classification", "the classification is %.60q, expected PERMANENT or TRANSIENT", t.Class)
@@ -118,14 +115,6 @@ func (s *Service) Teams() []decision.Team {
 	return slices.Compact(teams)
 }
 
-func joined(teams []decision.Team) string {
-	names := make([]string, len(teams))
-	for i, t := range teams {
-		names[i] = string(t)
-	}
-	return strings.Join(names, ", ")
-}
-
 // Prospects returns how the retried claims of a cause ended (R26).
 func (s *Service) Prospects(c *journal.Cause) journal.Prospects {
 	if s.memory.Learner == nil {
@@ -134,17 +123,12 @@ func (s *Service) Prospects(c *journal.Cause) journal.Prospects {
 	return s.memory.Learner.Prospects(&c.Fingerprint)
 }
 
-// Group is the dead letters that match a filter and share a cause: policy, the cause's reason, and the error without
+// Group counts the dead letters that match a filter and share a cause: policy, the cause's reason, and the error without
 // what differs from case to case.
 type Group struct {
+	Count
 	// Cause is the cause without its counts; ID and Policy alone if nothing else is known of it.
 	Cause journal.Fingerprint
-	// N is how many they are.
-	N int64
-	// Cents is their total amount.
-	Cents int64
-	// First and Last are when the oldest and the newest of them were created.
-	First, Last time.Time
 	// Teams act on them, the one with the most first.
 	Teams []decision.Team
 	// Sample is the newest of them.
@@ -185,30 +169,17 @@ func (s *Service) Groups(
 	return groups, next, nil
 }
 
-// groupsOf returns the groups of counted dead letters, the most frequent first, with the records of their samples alone.
-// Counts are sorted by cause.
+// groupsOf returns the groups of counted dead letters, the most frequent first, without their samples.
 func groupsOf(counts []Count) (all []Group) {
-	for len(counts) > 0 {
-		var sum Count
-		cause, teams := journal.Fingerprint{ID: counts[0].Fingerprint, Policy: counts[0].Policy}, map[decision.Team]int64{}
-		for len(counts) > 0 && counts[0].Fingerprint == cause.ID {
-			sum.Add(&counts[0])
-			teams[counts[0].Team] += counts[0].N
-			counts = counts[1:]
-		}
-		if cause.ID == "" {
-			continue
-		}
-		g := Group{Cause: cause, N: sum.N, Cents: sum.Cents, First: sum.Oldest, Last: sum.Newest}
-		g.Sample.Record = sum.Last
-		g.Teams = slices.SortedFunc(maps.Keys(teams), func(a, b decision.Team) int {
-			return cmp.Or(cmp.Compare(teams[b], teams[a]), cmp.Compare(a, b))
-		})
-		all = append(all, g)
+	teams := map[string][]decision.Team{}
+	for _, of := range SumBy(counts, func(c *Count) Count { return Count{Fingerprint: c.Fingerprint, Team: c.Team} }) {
+		teams[of.Fingerprint] = append(teams[of.Fingerprint], of.Team)
 	}
-	slices.SortFunc(all, func(a, b Group) int {
-		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Cause.ID, b.Cause.ID))
-	})
+	for _, of := range SumBy(counts, func(c *Count) Count { return Count{Fingerprint: c.Fingerprint, Policy: c.Policy} }) {
+		if id := of.Fingerprint; id != "" {
+			all = append(all, Group{Count: of, Cause: journal.Fingerprint{ID: id, Policy: of.Policy}, Teams: teams[id]})
+		}
+	}
 	return all
 }
 
@@ -218,7 +189,7 @@ func (s *Service) described(ctx context.Context, groups []Group) (all []Group, e
 	var records []int64
 	var ids []string
 	for i := range groups {
-		records, ids = append(records, groups[i].Sample.Record), append(ids, groups[i].Cause.ID)
+		records, ids = append(records, groups[i].Last), append(ids, groups[i].Cause.ID)
 	}
 	samples, err := s.store.DeadLettersOf(ctx, records)
 	if err != nil || len(samples) == 0 {
@@ -226,7 +197,7 @@ func (s *Service) described(ctx context.Context, groups []Group) (all []Group, e
 	}
 	causes, err := s.store.Causes(ctx, journal.CauseFilter{IDs: ids}, nil, len(ids))
 	for _, g := range groups {
-		at := slices.IndexFunc(samples, func(i Item) bool { return i.Record == g.Sample.Record })
+		at := slices.IndexFunc(samples, func(i Item) bool { return i.Record == g.Last })
 		if at < 0 {
 			continue
 		}

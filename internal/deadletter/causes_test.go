@@ -74,9 +74,9 @@ func grouped(t *testing.T, w *testkit.Fixture, f journal.DeadLetterFilter) []dea
 			at := slices.IndexFunc(causes, func(c journal.Cause) bool { return c.ID == d.Fingerprint })
 			c := &causes[at]
 			g.Cause = journal.Fingerprint{ID: c.ID, Policy: c.Policy, Reason: c.Reason, Classification: c.Classification, Pattern: c.Pattern}
-			g.First, teams[d.Fingerprint] = d.CreatedAt, map[decision.Team]int{}
+			g.Fingerprint, g.Policy, g.Oldest, teams[d.Fingerprint] = c.ID, c.Policy, d.CreatedAt, map[decision.Team]int{}
 		}
-		g.N, g.Cents, g.Last, g.Sample = g.N+1, g.Cents+d.Cents, d.CreatedAt, *d
+		g.N, g.Cents, g.Newest, g.Last, g.Sample = g.N+1, g.Cents+d.Cents, d.CreatedAt, d.Record, *d
 		teams[d.Fingerprint][d.Team]++
 		groups[d.Fingerprint] = g
 	}

@@ -6,7 +6,10 @@
 package deadletter
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -56,6 +59,25 @@ func (c *Count) Add(o *Count) {
 	if o.Newest.After(c.Newest) {
 		c.Newest = o.Newest
 	}
+}
+
+// SumBy adds up the counts for which key returns the same: some fields of the count. The sums have these fields. They are
+// sorted, the largest first, then by these fields.
+func SumBy(counts []Count, key func(c *Count) Count) []Count {
+	sums := map[Count]*Count{}
+	for i := range counts {
+		of := key(&counts[i])
+		if sums[of] == nil {
+			sums[of] = new(of)
+		}
+		sums[of].Add(&counts[i])
+	}
+	all := journal.Views(slices.Collect(maps.Values(sums)), func(sum **Count) Count { return **sum })
+	slices.SortFunc(all, func(a, b Count) int {
+		return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Fingerprint, b.Fingerprint), cmp.Compare(a.Policy, b.Policy),
+			cmp.Compare(a.Team, b.Team), cmp.Compare(a.Reason, b.Reason))
+	})
+	return all
 }
 
 // Reader reads dead letters while others write them. Its errors hold a *journal.StoreError. Every method is safe for

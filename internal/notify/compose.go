@@ -109,14 +109,9 @@ func total(counts []deadletter.Count) (all deadletter.Count) {
 // summary returns the dead letters of one state that match f in a notice's form, and their total.
 func (l *look) summary(f journal.DeadLetterFilter) (Summary, deadletter.Count) {
 	counts := l.counts(f)
-	var causes []deadletter.Count // by cause, policy and reason, as counts are sorted
-	for i := range counts {
-		c := &counts[i]
-		if i == 0 || c.Fingerprint != counts[i-1].Fingerprint || c.Policy != counts[i-1].Policy || c.Reason != counts[i-1].Reason {
-			causes = append(causes, deadletter.Count{Fingerprint: c.Fingerprint, Policy: c.Policy, Reason: c.Reason})
-		}
-		causes[len(causes)-1].Add(c)
-	}
+	causes := deadletter.SumBy(counts, func(c *deadletter.Count) deadletter.Count {
+		return deadletter.Count{Fingerprint: c.Fingerprint, Policy: c.Policy, Reason: c.Reason}
+	})
 	all := total(counts)
 	s := Summary{Count: all.N, Amount: amount(all.Cents), Causes: int64(len(causes)), OtherCount: all.N}
 	if !all.Oldest.IsZero() {

@@ -13,14 +13,6 @@ import (
 
 const mostCauses = 5 // on the overview
 
-// causeRow is one cause with its dead letters. Name is its reason in words. Show lists them; Act plans an action on all
-// that are open, empty if the reader may not. Due links to those that are late, and those due today.
-type causeRow struct {
-	Group           *deadletter.Group
-	Name, Show, Act string
-	Due             []link
-}
-
 // groups answers GET /dead-letters/groups with the open dead letters by their causes.
 func (p *Pages) groups(v *visit) *page {
 	q := v.r.URL.Query()
@@ -41,19 +33,14 @@ func (p *Pages) groups(v *visit) *page {
 	}
 	groups, next, err := v.o.Groups(v.r.Context(), f, q.Get("cursor"), pageRows)
 	check(unlessInvalid(err))
-	rows, due := v.causeRows(groups, f), v.due(&f)
-	for i := range rows {
-		one := f
-		one.Fingerprint = groups[i].Cause.ID
-		rows[i].Due = due(one)
-	}
-	d["Causes"], d["Pages"], pg.summary = rows, v.pager("cursor", next, ""), v.Count("groups.summary", int64(len(groups)))
+	d["May"], d["Due"] = v.who.May(access.Bulk, string(f.Team)), v.due(&f)
+	d["Causes"], d["Pages"], pg.summary = groups, v.pager("cursor", next, ""), v.Count("groups.summary", int64(len(groups)))
 	return pg
 }
 
-// causeName returns a cause's reason in words. If it has none, the name says why a dead letter was given up, unless
+// CauseName returns a cause's reason in words. If it has none, the name says why a dead letter was given up, unless
 // that is only the limit of retries or of time.
-func (v *visit) causeName(g *deadletter.Group) string {
+func (v *visit) CauseName(g *deadletter.Group) string {
 	reason, given := g.Cause.Reason, g.Sample.Reason
 	if v.Or("reason."+string(reason), "") == "" && given != "" &&
 		given != decision.ReasonMaxRetries && given != decision.ReasonTimeLimit {
@@ -79,17 +66,10 @@ func (v *visit) pattern(fingerprint string) string {
 	return c.Pattern
 }
 
-// causeRows returns the rows of groups. Their links keep f, the filter that found them.
-func (v *visit) causeRows(groups []deadletter.Group, f journal.DeadLetterFilter) []causeRow {
-	may := v.who.May(access.Bulk, string(f.Team))
-	return journal.Views(groups, func(g *deadletter.Group) causeRow {
-		f.Fingerprint = g.Cause.ID
-		row := causeRow{Group: g, Name: v.causeName(g), Show: listURL(f)}
-		if may {
-			row.Act = planURL(f)
-		}
-		return row
-	})
+// ofCause returns the filter of those that f selects and that have a cause.
+func ofCause(f journal.DeadLetterFilter, cause string) journal.DeadLetterFilter {
+	f.Fingerprint = cause
+	return f
 }
 
 func causeURL(id string) string { return "/causes/" + id }

@@ -77,7 +77,6 @@ func (p *Pages) deadLetters(v *visit) *page {
 	since, until := v.local(f.Since), v.local(f.Until)
 	var items []deadletter.Item
 	var elsewhere []found
-	var act *link
 	next := ""
 	if wrong != "" {
 		since, until, pg.status = plain(q.Get("since"), maxQueryBytes), plain(q.Get("until"), maxQueryBytes), http.StatusUnprocessableEntity
@@ -89,21 +88,21 @@ func (p *Pages) deadLetters(v *visit) *page {
 		if len(items) == 0 && f.Query != "" {
 			elsewhere = v.find(f.Query)
 		}
-		if act = v.act(&f, matching.N); counted {
+		if counted {
 			pg.summary = v.Count("letters."+f.State, matching.N)
 		}
 	}
 	shows := func(is func(i *deadletter.Item) bool) bool {
 		return slices.ContainsFunc(items, func(i deadletter.Item) bool { return is(&i) })
 	}
-	maps.Copy(d, view{"Since": since, "Until": until, "WrongField": wrong, "Rows": items, "Elsewhere": elsewhere, "Act": act,
+	maps.Copy(d, view{"Since": since, "Until": until, "WrongField": wrong, "Rows": items, "Elsewhere": elsewhere, "Order": deadletter.SortOf(&f),
 		// Only columns in which there is something, or in which rows differ, are shown.
 		"Why":       shows(func(i *deadletter.Item) bool { return i.Cents > 0 || !i.Deadline.IsZero() }),
 		"Processes": shows(func(i *deadletter.Item) bool { return v.Process(i) != nil }),
 		"Who":       shows(func(i *deadletter.Item) bool { return i.Team != items[0].Team }),
 		"Mixed":     shows(func(i *deadletter.Item) bool { return i.Subject.Policy != items[0].Subject.Policy }),
-		"Pick":      f.State == states[0] && len(items) > 0 && v.who.May(access.Bulk, string(f.Team)),
-		"Pages":     v.pager("cursor", next, ""), "Worth": v.Money(matching.Cents), "Here": v.listPlace(),
+		"May":       f.State == states[0] && v.who.May(access.Bulk, string(f.Team)), "Matching": matching, "Counted": counted,
+		"Pages": v.pager("cursor", next, ""), "Worth": v.Money(matching.Cents), "Here": v.listPlace(),
 		"File": strings.Replace(listURL(f), "/dead-letters", "/dead-letters.csv", 1), "Sorts": v.sorts(f),
 		"Shortcuts": []link(nil), "Due": []link(nil), "Handover": (*guard.Colleagues)(nil)})
 	if f.State == states[0] {
@@ -169,32 +168,6 @@ func (v *visit) sorts(f journal.DeadLetterFilter) (links []link) {
 	return links
 }
 
-// Sorted returns the aria-sort of a column that orders sort by; empty if the list has another order.
-func (v *visit) Sorted(f journal.DeadLetterFilter, orders ...string) string {
-	switch sort := deadletter.SortOf(&f); {
-	case !slices.Contains(orders, sort):
-		return ""
-	case sort == deadletter.ByDeadline || sort == deadletter.Newest:
-		return "ascending"
-	default:
-		return "descending"
-	}
-}
-
-// act returns a link that plans an action on all that f selects; nil if that is not possible. Their number is matching,
-// unless f searches.
-func (v *visit) act(f *journal.DeadLetterFilter, matching int64) *link {
-	switch {
-	case f.State != states[0] || !narrowed(*f) || !v.who.May(access.Bulk, string(f.Team)):
-		return nil
-	case searched(f): // the plan counts them
-		return &link{URL: planURL(*f), Name: v.T("list.act")}
-	case matching == 0:
-		return nil
-	}
-	return &link{URL: planURL(*f), Name: v.Count("list.act", matching)}
-}
-
 // counts counts the dead letters that a filter selects.
 func (v *visit) counts(f journal.DeadLetterFilter) []deadletter.Count {
 	return must(v.o.DeadLetterCounts(v.r.Context(), f))
@@ -242,8 +215,6 @@ func (v *visit) filterForm(current string, f journal.DeadLetterFilter) (d view, 
 		reset = groupsURL(journal.DeadLetterFilter{})
 	}
 	return view{"Filter": f, "Filtered": narrowed(f), "Wrong": "", "Reset": reset, "States": tabs,
-		"Views": []link{{Name: v.T("view.list"), URL: listURL(f), Current: current == "list"},
-			{Name: v.T("view.groups"), URL: groupsURL(f), Current: current == "groups"}},
 		"Context": v.contextFilter(&f), "Policies": options(policies, f.Policy, v.policy),
 		"Teams":   options(teams, string(f.Team), func(s string) string { return v.team(decision.Team(s)) }),
 		"Reasons": options(reasons, string(f.Reason), func(s string) string { return v.reason(decision.Reason(s)) })}, matching, counted

@@ -49,7 +49,7 @@ func (p *Pages) overview(v *visit) *page {
 			"AlertAbove": deadletter.AlertAbove, "Reprocessing": sumOf(v.counts(again), &again).N, "Success": rate, "Met": met,
 			"Teams": teams, "Own": len(teams) > 0 && teams[0].Team == v.mine,
 			"Mine":   options(mine, string(v.mine), func(s string) string { return v.team(decision.Team(s)) }),
-			"Causes": v.causeRows(biggest, own), "Groups": groupsURL(own), "News": news, "Shortcuts": v.shortcuts(own),
+			"Causes": biggest, "Filter": own, "News": news, "Shortcuts": v.shortcuts(own),
 			"Runs": active(recent), "Health": p.health(v)}}
 }
 

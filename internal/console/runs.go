@@ -111,7 +111,7 @@ func (v *visit) plan(d view, p *deadletter.Plan) {
 		named += p.Causes[i].N
 	}
 	d["Plan"], d["LeftOut"], d["Why"] = p, p.Total-p.Ready, why
-	d["Causes"], d["MoreCauses"] = v.causeRows(p.Causes, p.Command.Filter), named < p.Total
+	d["MoreCauses"] = named < p.Total
 }
 
 // reasonOf returns a text of several lines, trimmed, with \n for the line breaks that browsers send.

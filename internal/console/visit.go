@@ -116,7 +116,7 @@ var templatesIn = func() map[Lang]func() templates {
 			const pattern, strict = "templates/*.html", "missingkey=error"
 			functions := template.FuncMap{
 				"t": l.T, "asset": assetURL,
-				"path": url.PathEscape, "subject": subjectURL, "portal": portalURL, "cause": causeURL, "run": runURL,
+				"list": listURL, "groups": groupsURL, "plan": planURL, "ofCause": ofCause, "path": url.PathEscape, "subject": subjectURL, "portal": portalURL, "cause": causeURL, "run": runURL,
 				"reason": l.reason, "policy": l.policy, "team": l.team, "class": l.class, "retry": l.retry,
 				"badge": l.badge, "dict": dict, "lasting": l.lasting, "exact": l.exact, "ladder": ladder,
 				"short": l.short, "percent": l.percent,

@@ -29,11 +29,10 @@ func (l Lang) Money(cents int64) string {
 func (v *visit) ContextOf(f journal.DeadLetterFilter, i deadletter.Item) (links []factLink) {
 	links = v.assignedFacts(&i.Assigned)
 	for _, c := range v.otherContext(i.Context) {
-		link, same := factLink{field: v.contextFact(i.Subject.Policy, &c)}, f
+		link := factLink{field: v.contextFact(i.Subject.Policy, &c)}
 		// A placeholder such as [NAME] stands for many people.
 		if (c.Type == decision.ContextText || c.Type == decision.ContextNumber) && !strings.HasPrefix(c.Value, "[") {
-			same.Context = c.Variable + "=" + c.Value
-			link.URL = listURL(same)
+			link.URL = listBy(f, "context", c.Variable+"="+c.Value)
 		}
 		links = append(links, link)
 	}

@@ -24,7 +24,7 @@ func (v *visit) filterOf(q url.Values) (f journal.DeadLetterFilter, wrong string
 		}
 		return plain(q.Get(name), maxQueryBytes)
 	}).By(v.who.Name, v.zone, v.Now), v.zone, v.Now)
-	if field := deadletter.FieldOf(journal.CodeOf(err)); slices.Contains([]string{"since", "until", "followUp", "state"}, field) {
+	if field := fieldOf[journal.CodeOf(err)]; slices.Contains([]string{"since", "until", "followUp", "state"}, field) {
 		wrong = field
 	}
 	if q.Has("ids") && f.IDs == "" { // choosing none does not mean all
@@ -128,6 +128,12 @@ func listFields(f *journal.DeadLetterFilter) []field {
 // listURL returns the address of the list of the dead letters that a filter selects.
 func listURL(f journal.DeadLetterFilter) string { return address("/dead-letters", listFields(&f)...) }
 
+// listBy is listURL with another value of one field; an empty value removes the field.
+func listBy(f journal.DeadLetterFilter, name, value string) string {
+	others := slices.DeleteFunc(listFields(&f), func(x field) bool { return x.Name == name })
+	return address("/dead-letters", append(others, field{name, value})...)
+}
+
 // groupsURL returns the address of the causes of a filter's open dead letters.
 func groupsURL(f journal.DeadLetterFilter) string {
 	f.Since, f.Until = time.Time{}, time.Time{}
@@ -158,11 +164,8 @@ func (v *visit) Chips(f journal.DeadLetterFilter) (all []factLink) {
 		"followUp": {v.T("filter.follow_up"), v.when(f.FollowUp)},
 		"since":    {v.T("filter.since"), v.when(f.Since)}, "until": {v.T("filter.until"), v.when(f.Until)},
 	}
-	fields := listFields(&f)
-	for i, x := range fields {
-		if said, ok := words[x.Name]; ok && x.Value != "" {
-			all = append(all, factLink{said, address("/dead-letters", slices.Delete(slices.Clone(fields), i, i+1)...)})
-		}
+	for _, x := range fieldsOf(&f) {
+		all = append(all, factLink{words[x.Name], listBy(f, x.Name, "")})
 	}
 	return all
 }

@@ -103,7 +103,7 @@ func (p *Pages) deadLetters(v *visit) *page {
 		"Mixed":     shows(func(i *deadletter.Item) bool { return i.Subject.Policy != items[0].Subject.Policy }),
 		"May":       f.State == states[0] && v.who.May(access.Bulk, string(f.Team)), "Matching": matching, "Counted": counted,
 		"Pages": v.pager("cursor", next, ""), "Worth": v.Money(matching.Cents), "Here": v.listPlace(),
-		"File": strings.Replace(listURL(f), "/dead-letters", "/dead-letters.csv", 1), "Sorts": v.sorts(f),
+		"File": strings.Replace(listURL(f), "/dead-letters", "/dead-letters.csv", 1), "Sorts": append([]string{deadletter.Urgent}, deadletter.Sorts()...),
 		"Shortcuts": []link(nil), "Due": []link(nil), "Handover": (*guard.Colleagues)(nil)})
 	if f.State == states[0] {
 		d["Shortcuts"], d["Due"] = v.shortcuts(f), v.due(&f)(f)
@@ -155,17 +155,6 @@ func (p *Pages) search(v *visit) *page {
 	f := journal.DeadLetterFilter{State: deadletter.AllStates, Query: q}
 	return &page{name: "find", data: view{
 		"Query": q, "Found": all, "More": len(all) == mostFound, "Words": listURL(f)}}
-}
-
-// sorts returns links to the orders of the list.
-func (v *visit) sorts(f journal.DeadLetterFilter) (links []link) {
-	current := deadletter.SortOf(&f)
-	for _, sort := range append([]string{deadletter.Urgent}, deadletter.Sorts()...) {
-		if f.Sort = sort; deadletter.SortOf(&f) == sort {
-			links = append(links, link{Name: v.T("list.sort." + cmp.Or(sort, "urgent")), URL: listURL(f), Current: sort == current})
-		}
-	}
-	return links
 }
 
 // counts counts the dead letters that a filter selects.

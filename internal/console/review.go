@@ -84,12 +84,6 @@ func (p *Pages) claimOf(item *deadletter.Item) func(*visit) *page {
 	return func(v *visit) *page { return p.claim(v, item.Subject) }
 }
 
-// fieldsOfDecisions holds the field that a refusal of a decision is about, where Refusal.Field does not say it.
-var fieldsOfDecisions = map[journal.Code]string{
-	journal.MaxRetriesExceeded: "how", deadletter.PolicyNotFound: "when", journal.DeadlineMissed: "deadline",
-	deadletter.InvalidProtocol: "protocolNumber",
-}
-
 // decided answers the form of a dead letter's decision or note. It leads to an address, or says why nothing was done.
 func (p *Pages) decided(v *visit, item *deadletter.Item, err error, to string) *page {
 	if r := journal.RefusalOf(err); r != nil && r.Code == journal.InvalidRetryState {

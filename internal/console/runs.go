@@ -51,7 +51,7 @@ func (p *Pages) planRun(v *visit) *page {
 	case unread != "":
 		wrong, field = v.wrongFilter(unread, v.r.Form), "filter"
 	case code != "":
-		wrong, field = v.Or("plan.wrong."+string(code), v.T("plan.wrong.filter")), deadletter.FieldOf(code)
+		wrong, field = v.Or("plan.wrong."+string(code), v.T("plan.wrong.filter")), fieldOf[code]
 	default:
 		check(err)
 		v.plan(d, &plan)

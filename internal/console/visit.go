@@ -116,7 +116,7 @@ var templatesIn = func() map[Lang]func() templates {
 			const pattern, strict = "templates/*.html", "missingkey=error"
 			functions := template.FuncMap{
 				"t": l.T, "asset": assetURL,
-				"list": listURL, "groups": groupsURL, "plan": planURL, "ofCause": ofCause, "path": url.PathEscape, "subject": subjectURL, "portal": portalURL, "cause": causeURL, "run": runURL,
+				"list": listURL, "listBy": listBy, "groups": groupsURL, "plan": planURL, "ofCause": ofCause, "path": url.PathEscape, "subject": subjectURL, "portal": portalURL, "cause": causeURL, "run": runURL,
 				"reason": l.reason, "policy": l.policy, "team": l.team, "class": l.class, "retry": l.retry,
 				"badge": l.badge, "dict": dict, "lasting": l.lasting, "exact": l.exact, "ladder": ladder,
 				"short": l.short, "percent": l.percent,
@@ -335,6 +335,14 @@ func (v *visit) again(s sent, form func(*visit) *page) *page {
 	return form(v)
 }
 
+// fieldOf holds the field of a form or a filter that a refusal is about.
+var fieldOf = map[journal.Code]string{
+	journal.MaxRetriesExceeded: "how", journal.DeadlineMissed: "deadline", deadletter.PolicyNotFound: "when",
+	deadletter.InvalidWhen: "when", deadletter.InvalidPace: "perMinute", deadletter.InvalidProtocol: "protocolNumber",
+	deadletter.ReasonRequired: "reason", deadletter.ReasonTooLong: "reason", "invalid_state": "state", "invalid_since": "since",
+	"invalid_until": "until", "invalid_period": "until", "invalid_follow_up": "followUp",
+}
+
 // answer answers a form. It leads to an address after success (nil), and shows the form's page again after a refusal,
 // with the text of prefix and the refusal's code. After any other error the change may have been made: the problem with
 // the key mayBe says so.
@@ -350,7 +358,7 @@ func (v *visit) answer(err error, to, prefix, mayBe string, form func(*visit) *p
 	}
 	code := string(r.Code)
 	s := sent{Wrong: v.Or(prefix+code, v.Or("form.wrong."+code, r.Message)),
-		Field: cmp.Or(fieldsOfDecisions[r.Code], deadletter.FieldOf(r.Code))}
+		Field: fieldOf[r.Code]}
 	if r.Code == journal.InvalidRunState {
 		s.status = http.StatusConflict
 	}

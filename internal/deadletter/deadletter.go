@@ -208,18 +208,6 @@ const (
 	NotRecordable   journal.Code = "not_recordable" // the journal can never hold the decision on that dead letter
 )
 
-// fields maps codes to the field of a filter or a command that they are about, by its name in the API.
-var fields = map[journal.Code]string{
-	"invalid_state": "state", "invalid_reason": "reason", "invalid_fingerprint": "fingerprint", "invalid_ids": "ids",
-	"invalid_context": "context", "invalid_follow_up": "followUp", "invalid_since": "since", "invalid_until": "until",
-	"invalid_period": "until", "invalid_query": "q", "invalid_sort": "sort", "invalid_action": "action", InvalidWhen: "when",
-	InvalidPace: "perMinute", ReasonRequired: "reason", ReasonTooLong: "reason",
-}
-
-// FieldOf returns the field of a filter or a command that a refusal with that code is about, by its name in the API;
-// empty if there is none.
-func FieldOf(c journal.Code) string { return fields[c] }
-
 // invalid refuses the value of a field. The code is invalid_follow_up for followUp.
 func invalid(field string, value any, expected string) *journal.Refusal {
 	return journal.Refuse(journal.Code("invalid_"+text.Apart(field, "_")), "%s is %.60q, expected %s", field, value, expected)

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"retry-worker/internal/deadletter"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
 )
@@ -24,23 +23,14 @@ func (l Lang) Money(cents int64) string {
 	return l.money(cents)
 }
 
-// ContextOf returns the assignee and the context of a claim for its line of the list with a filter. A value that several
-// claims may share links to them.
-func (v *visit) ContextOf(f journal.DeadLetterFilter, i deadletter.Item) (links []factLink) {
-	links = v.assignedFacts(&i.Assigned)
-	for _, c := range v.otherContext(i.Context) {
-		link := factLink{field: v.contextFact(i.Subject.Policy, &c)}
-		// A placeholder such as [NAME] stands for many people.
-		if (c.Type == decision.ContextText || c.Type == decision.ContextNumber) && !strings.HasPrefix(c.Value, "[") {
-			link.URL = listBy(f, "context", c.Variable+"="+c.Value)
-		}
-		links = append(links, link)
-	}
-	return links
+// shared reports whether several claims may have a value, so that it can be searched for. A placeholder such as [NAME] stands
+// for many people.
+func shared(c decision.ContextValue) bool {
+	return (c.Type == decision.ContextText || c.Type == decision.ContextNumber) && !strings.HasPrefix(c.Value, "[")
 }
 
-// otherContext returns a context without its amount and deadline, which every page shows by themselves.
-func (v *visit) otherContext(of decision.Context) decision.Context {
+// OtherContext returns a context without its amount and deadline, which every page shows by themselves.
+func (v *visit) OtherContext(of decision.Context) decision.Context {
 	amount := slices.IndexFunc(of, func(c decision.ContextValue) bool { _, ok := c.Cents(); return ok })
 	other := decision.Context{}
 	for i, c := range of {
@@ -51,18 +41,9 @@ func (v *visit) otherContext(of decision.Context) decision.Context {
 	return other
 }
 
-// context returns a claim's context as facts, labelled by the catalogue in force.
-func (v *visit) context(policy string, of decision.Context) []field {
-	return journal.Views(v.otherContext(of), func(c *decision.ContextValue) field { return v.contextFact(policy, c) })
-}
-
-func (v *visit) contextFact(policy string, c *decision.ContextValue) field {
-	return field{v.contextLabel(policy, c.Variable), v.contextValue(c)}
-}
-
-// contextLabel returns the label of a policy's variable, of any policy's if policy is empty. Without a label it returns
+// ContextLabel returns the label of a policy's variable, of any policy's if policy is empty. Without a label it returns
 // the variable.
-func (v *visit) contextLabel(policy, variable string) string {
+func (v *visit) ContextLabel(policy, variable string) string {
 	for _, f := range v.contextFields(policy) {
 		if f.Variable == variable {
 			return v.Says(f.Label)
@@ -101,11 +82,11 @@ func (v *visit) contextFilter(f *journal.DeadLetterFilter) view {
 			names = append(names, field.Variable)
 		}
 	}
-	label := func(name string) string { return v.contextLabel(f.Policy, name) }
+	label := func(name string) string { return v.ContextLabel(f.Policy, name) }
 	return view{"Fields": options(names, variable, label), "Value": value}
 }
 
-func (v *visit) contextValue(c *decision.ContextValue) string {
+func (v *visit) ContextValue(c *decision.ContextValue) string {
 	switch c.Type {
 	case decision.ContextMoney:
 		if cents, ok := c.Cents(); ok {
@@ -118,7 +99,7 @@ func (v *visit) contextValue(c *decision.ContextValue) string {
 		}
 	case decision.ContextTime:
 		if t, ok := c.Time(); ok {
-			return v.shortDay(t) + " " + t.In(v.zone).Format("15:04")
+			return v.ShortDay(t) + " " + t.In(v.zone).Format("15:04")
 		}
 	case decision.ContextText:
 	}

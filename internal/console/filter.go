@@ -159,7 +159,7 @@ func (v *visit) Chips(f journal.DeadLetterFilter) (all []factLink) {
 		"team":     {v.T("col.team"), v.Or("team."+string(f.Team), string(f.Team))},
 		"reason":   {v.T("col.reason"), v.reason(f.Reason)},
 		"ids":      {v.T("filter.ids"), v.Number(int64(strings.Count(f.IDs, ",") + 1))},
-		"context":  {v.contextLabel(f.Policy, variable), value},
+		"context":  {v.ContextLabel(f.Policy, variable), value},
 		"assignee": {v.T("col.assignee"), v.Or("assignee."+f.Assignee, f.Assignee)},
 		"followUp": {v.T("filter.follow_up"), v.when(f.FollowUp)},
 		"since":    {v.T("filter.since"), v.when(f.Since)}, "until": {v.T("filter.until"), v.when(f.Until)},

@@ -244,7 +244,7 @@ func (v *visit) Expires(t time.Time) Moment {
 	case day(t) == day(v.Now.In(v.zone).AddDate(0, 0, 1)):
 		return v.moment(t, "at", v.T("due.on.tomorrow"))
 	}
-	return v.moment(t, "at", v.T("due.on", v.shortDay(t)))
+	return v.moment(t, "at", v.T("due.on", v.ShortDay(t)))
 }
 
 // Past reports whether t has come.
@@ -264,8 +264,8 @@ func (v *visit) Day(t time.Time) string {
 	return v.format(t, "02/01/2006", "2 Jan 2006")
 }
 
-// shortDay returns the date without its year.
-func (v *visit) shortDay(t time.Time) string { return v.format(t, "02/01", "2 Jan") }
+// ShortDay returns the date without its year.
+func (v *visit) ShortDay(t time.Time) string { return v.format(t, "02/01", "2 Jan") }
 
 // format returns t in the hospital's zone, by the layout of the reader's language.
 func (v *visit) format(t time.Time, portuguese, english string) string {

@@ -50,7 +50,7 @@ func takes(n, perMinute float64) time.Duration {
 func (v *visit) Brief(t time.Time) string {
 	clock := t.In(v.zone).Format("15:04")
 	if v.Day(t) != v.Day(v.Now) {
-		return v.shortDay(t) + " " + clock
+		return v.ShortDay(t) + " " + clock
 	}
 	return clock
 }

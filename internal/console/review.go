@@ -237,18 +237,3 @@ func (v *visit) shortcuts(f journal.DeadLetterFilter) (links []link) {
 	add(v.T("list.today"), today, due)
 	return links
 }
-
-// assignedFacts says, for a line of the list, who has a dead letter and on which day its follow-up is.
-func (v *visit) assignedFacts(a *journal.Assignment) (facts []factLink) {
-	who := a.Assignee
-	if who == v.who.Name {
-		who = v.T("assigned.row.you")
-	}
-	if who != "" {
-		facts = []factLink{{field{v.T("assigned.row"), who}, listURL(journal.DeadLetterFilter{Assignee: a.Assignee})}}
-	}
-	if !a.FollowUpAt.IsZero() {
-		facts = append(facts, factLink{field{v.T("assigned.row.follow_up"), v.shortDay(a.FollowUpAt)}, ""})
-	}
-	return facts
-}

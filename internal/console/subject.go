@@ -53,7 +53,7 @@ func (p *Pages) claim(v *visit, s journal.Subject) *page {
 	}
 	return &page{name: "subject", title: s.ID, summary: now.Status.Word + ". " + now.Means,
 		data: view{"Subject": s, "Tenant": tenant, "Now": now, "Last": last,
-			"Context": v.context(s.Policy, story.Context()), "Worth": v.Money(story.Context().Cents()),
+			"Context": v.OtherContext(story.Context()), "Worth": v.Money(story.Context().Cents()),
 			"Deadline": v.Due(deadline(&story)), "Letter": letter, "Desk": desk, "Around": v.around(id),
 			"Steps": v.steps(&story, chapters), "Chapters": chapters, "Shown": shown,
 			"Operate": p.Operate, "Claim": p.claimURL(s, story.Context()),

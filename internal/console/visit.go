@@ -116,7 +116,7 @@ var templatesIn = func() map[Lang]func() templates {
 			const pattern, strict = "templates/*.html", "missingkey=error"
 			functions := template.FuncMap{
 				"t": l.T, "asset": assetURL,
-				"list": listURL, "listBy": listBy, "groups": groupsURL, "plan": planURL, "ofCause": ofCause, "path": url.PathEscape, "subject": subjectURL, "portal": portalURL, "cause": causeURL, "run": runURL,
+				"list": listURL, "listBy": listBy, "groups": groupsURL, "plan": planURL, "ofCause": ofCause, "shared": shared, "path": url.PathEscape, "subject": subjectURL, "portal": portalURL, "cause": causeURL, "run": runURL,
 				"reason": l.reason, "policy": l.policy, "team": l.team, "class": l.class, "retry": l.retry,
 				"badge": l.badge, "dict": dict, "lasting": l.lasting, "exact": l.exact, "ladder": ladder,
 				"short": l.short, "percent": l.percent,
@@ -124,14 +124,15 @@ var templatesIn = func() map[Lang]func() templates {
 				"takes": func(n int, perMinute float64) string {
 					return l.lasting(max(takes(float64(n), perMinute), time.Minute))
 				},
-				"tone":    func(tone, word string) Badge { return Badge{tone, word} },
-				"line":    func(s string) template.HTML { return inert(strings.TrimSpace(s), lineShown, false) },
-				"detail":  func(s string) template.HTML { return inert(strings.TrimSpace(s), detailShown, false) },
-				"whole":   func(s string) template.HTML { return inert(s, mostShown, true) },
-				"name":    func(s string) template.HTML { return inert(s, nameShown, false) },
-				"refused": func(code string) string { return l.Or("refused."+code, code) },
-				"number":  func(n any) string { return l.Number(reflect.ValueOf(n).Int()) },
-				"count":   func(key string, n any) string { return l.Count(key, reflect.ValueOf(n).Int()) },
+				"assigned": func(to string) string { return listURL(journal.DeadLetterFilter{Assignee: to}) },
+				"tone":     func(tone, word string) Badge { return Badge{tone, word} },
+				"line":     func(s string) template.HTML { return inert(strings.TrimSpace(s), lineShown, false) },
+				"detail":   func(s string) template.HTML { return inert(strings.TrimSpace(s), detailShown, false) },
+				"whole":    func(s string) template.HTML { return inert(s, mostShown, true) },
+				"name":     func(s string) template.HTML { return inert(s, nameShown, false) },
+				"refused":  func(code string) string { return l.Or("refused."+code, code) },
+				"number":   func(n any) string { return l.Number(reflect.ValueOf(n).Int()) },
+				"count":    func(key string, n any) string { return l.Count(key, reflect.ValueOf(n).Int()) },
 			}
 			return templates{
 				template.Must(template.New("").Option(strict).Funcs(functions).ParseFS(templateFiles, pattern)),

@@ -49,16 +49,6 @@ func (v *visit) CauseName(g *deadletter.Group) string {
 	return v.reason(reason)
 }
 
-// group returns the dead letters that f selects as one cause; nil if there are none. f names a fingerprint.
-func (v *visit) group(f journal.DeadLetterFilter) *deadletter.Group {
-	groups, _, err := v.o.Groups(v.r.Context(), f, "", 1)
-	check(unlessInvalid(err))
-	if len(groups) == 0 {
-		return nil
-	}
-	return &groups[0]
-}
-
 // pattern returns the pattern of a fingerprint; empty if nothing is known of it.
 func (v *visit) pattern(fingerprint string) string {
 	c, err := v.o.Cause(v.r.Context(), fingerprint)
@@ -77,28 +67,14 @@ func causeURL(id string) string { return "/causes/" + id }
 // causePage answers GET /causes/{id}: what a cause is, what became of its retries, and what people taught.
 func (p *Pages) causePage(v *visit) *page {
 	c := must(v.o.Cause(v.r.Context(), v.r.PathValue("id")))
-	prospects, learnt, did := v.o.Prospects(&c), "", ""
-	if prospects.Closed() > 0 {
-		learnt = v.learnt(prospects)
-	}
-	if mean := prospects.Mean(); mean > 0 {
-		learnt += " " + v.T("cause.learnt.mean", v.span(mean))
-	}
-	var waiting *link
-	open := journal.DeadLetterFilter{Fingerprint: c.ID}
-	if group := v.group(open); group != nil {
-		waiting = &link{Name: v.Count("groups.show", group.N), URL: listURL(open)}
-	}
-	if done := v.r.URL.Query().Get("done"); done == "teach" && c.Taught != nil || done == "forget" && c.Taught == nil {
-		did = v.T("cause.done." + done)
-	}
+	prospects, open := v.o.Prospects(&c), journal.DeadLetterFilter{Fingerprint: c.ID}
 	teams := journal.Views(v.o.Teams(), func(team *decision.Team) option {
 		return option{string(*team), v.team(*team), string(*team) == v.Sent.Value("teach", "team")}
 	})
-	name := v.reason(c.Reason)
-	return &page{name: "cause", title: name, summary: strings.TrimSuffix(name+". "+learnt, ". "),
-		data: view{"Cause": c, "Learnt": learnt, "Advice": v.advice(&c, prospects), "Waiting": waiting, "Teams": teams,
-			"MayNot": v.mayNot(access.Teach, "", "cause.may_not"), "Done": did}}
+	name, became := v.reason(c.Reason), v.Say("cause.became", &prospects)
+	return &page{name: "cause", title: name, summary: strings.TrimSuffix(name+". "+became, ". "),
+		data: view{"Cause": c, "Became": became, "Advice": v.advice(&c, prospects), "Waiting": sumOf(v.counts(open), &open).N,
+			"Teams": teams, "MayNot": v.mayNot(access.Teach, "", "cause.may_not"), "Done": v.r.URL.Query().Get("done")}}
 }
 
 func (l Lang) learnt(p journal.Prospects) string {
@@ -140,28 +116,20 @@ func (p *Pages) teach(v *visit) *page {
 }
 
 // due counts the open dead letters with the filter's context whose deadline has passed, and those whose deadline passes
-// before the day ends. It returns what links to those of them that a filter selects, with number and worth; to none if the
-// first filter searches, which counts know nothing of.
-func (v *visit) due(f *journal.DeadLetterFilter) func(f journal.DeadLetterFilter) []link {
+// before the day ends. It returns what shows those of them that a filter selects; nil for none, or if the first filter
+// searches, which counts know nothing of.
+func (v *visit) due(f *journal.DeadLetterFilter) func(f journal.DeadLetterFilter) view {
 	var late, today []deadletter.Count
 	if !searched(f) {
 		late = v.counts(journal.DeadLetterFilter{Context: f.Context, DueUntil: v.Now})
 		today = v.counts(journal.DeadLetterFilter{Context: f.Context, DueSince: v.Now, DueUntil: deadletter.EndOfDay(v.zone, v.Now)})
 	}
-	return func(f journal.DeadLetterFilter) (links []link) {
+	return func(f journal.DeadLetterFilter) view {
 		f.State, f.Sort = states[0], deadletter.ByDeadline
-		add := func(key string, sum deadletter.Count) {
-			if sum.N == 0 {
-				return
-			}
-			line := link{Name: v.Count(key, sum.N), URL: listURL(f)}
-			if worth := v.Money(sum.Cents); worth != "" {
-				line.Name += ": " + worth
-			}
-			links = append(links, line)
+		late, today := sumOf(late, &f), sumOf(today, &f)
+		if late.N+today.N == 0 {
+			return nil
 		}
-		add("due.late", sumOf(late, &f))
-		add("due.today", sumOf(today, &f))
-		return links
+		return view{"URL": listURL(f), "Late": late, "Today": today}
 	}
 }

@@ -244,10 +244,10 @@ func (v *visit) next(at place, id string, more ...field) (to, next, number strin
 
 // around returns what a claim's page shows of the list that the reader came from, by the id of the claim's dead letter,
 // empty if it has none: the addresses of the list and of the claim that follows, and which of its claims this is. Forms'
-// addresses end in Place. Done is what the reader has just decided on the claim before, with the address that undoes it.
+// addresses end in Place. Done is the dead letter before, on which the reader has just decided.
 func (v *visit) around(id string) view {
 	at := v.place()
-	a := view{"List": at.list(), "Next": "", "Number": "", "Place": "", "Done": nil}
+	a := view{"At": at, "List": at.list(), "Next": "", "Number": "", "Place": "", "Done": nil}
 	if at == "" {
 		return a
 	}
@@ -261,15 +261,8 @@ func (v *visit) around(id string) view {
 		return a
 	}
 	check(err)
-	done := view{"Subject": before.Subject, "URL": at.Subject(before.Subject), "Undo": "", "Record": before.Later.Record}
-	switch later := &before.Later; {
-	case later.By == v.who.Name:
-		done["Text"], done["Undo"] = v.T("review.later."+string(later.Verb)), "/dead-letters/"+before.ID+"/undo"+a["Place"].(string)
-	case before.Review.By == v.who.Name && before.State != journal.DeadLetterOpen:
-		done["Text"] = v.T("review.done." + v.Did(&before.Review))
-	default:
-		return a
+	if before.Later.By == v.who.Name || before.Review.By == v.who.Name && before.State != journal.DeadLetterOpen {
+		a["Done"] = &before
 	}
-	a["Done"] = done
 	return a
 }

@@ -17,7 +17,7 @@ import (
 // teamRow is what waits for one team.
 type teamRow struct {
 	deadletter.Count
-	Due     []link
+	Due     view
 	Reasons []deadletter.Count
 }
 
@@ -65,7 +65,7 @@ func success(all []statistics.KPI) (k *statistics.KPI, met bool) {
 }
 
 // waiting returns what waits for each team: the reader's team first, then the largest.
-func (v *visit) waiting(counts []deadletter.Count, due func(journal.DeadLetterFilter) []link) []teamRow {
+func (v *visit) waiting(counts []deadletter.Count, due func(journal.DeadLetterFilter) view) []teamRow {
 	type count = deadletter.Count
 	reasons := map[decision.Team][]count{}
 	for _, of := range deadletter.SumBy(counts, func(c *count) count { return count{Team: c.Team, Reason: c.Reason} }) {

@@ -118,7 +118,7 @@ var templatesIn = func() map[Lang]func() templates {
 				"t": l.T, "asset": assetURL,
 				"list": listURL, "listBy": listBy, "groups": groupsURL, "plan": planURL, "ofCause": ofCause, "shared": shared, "path": url.PathEscape, "subject": subjectURL, "portal": portalURL, "cause": causeURL, "run": runURL,
 				"reason": l.reason, "policy": l.policy, "team": l.team, "class": l.class, "retry": l.retry,
-				"badge": l.badge, "dict": dict, "lasting": l.lasting, "exact": l.exact, "ladder": ladder,
+				"badge": l.badge, "dict": dict, "span": l.span, "lasting": l.lasting, "money": l.Money, "exact": l.exact, "ladder": ladder,
 				"short": l.short, "percent": l.percent,
 				"between": func(r catalogue.Range) string { return l.fromTo(time.Duration(r.Earliest), time.Duration(r.Latest)) },
 				"takes": func(n int, perMinute float64) string {

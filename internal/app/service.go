@@ -155,7 +155,8 @@ func (s *service) run(stop, hard context.Context) {
 		Accounts: s.api.Accounts, Log: s.log})
 	s.api.Open(api.Journal{Reader: s.store, Guard: people, Sessions: s.store})
 	s.pages.Open(s.store, people)
-	bulk := deadletter.NewRunner(s.store, decide.Decide, s.memory, s.clock, s.health.engineUp, s.log)
+	bulk := deadletter.Runner{Items: s.store, Decide: decide.Decide, Memory: s.memory, Clock: s.clock,
+		EngineUp: s.health.engineUp, Log: s.log}
 	c := worker.Config{Name: s.settings.WorkerName, PollTimeout: pollTimeout, Await: s.memory.Await,
 		TenantIDs: s.settings.TenantIDs, JobTimeout: s.settings.JobTimeout, MaxJobsActive: s.settings.MaxJobsActive,
 		Concurrency: s.settings.Concurrency}

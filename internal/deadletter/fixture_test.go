@@ -122,7 +122,7 @@ func (f *fixture) runner() *runner {
 	stop, halt := context.WithCancel(context.Background())
 	hard, kill := context.WithCancel(context.Background())
 	r := &runner{halt, kill, make(chan struct{})}
-	w := deadletter.NewRunner(f.Store, f.decide, f.Journal, clock.Machine{}, f.EngineUp, f.log)
+	w := deadletter.Runner{Items: f.Store, Decide: f.decide, Memory: f.Journal, Clock: clock.Machine{}, EngineUp: f.EngineUp, Log: f.log}
 	go func() {
 		defer close(r.done)
 		w.Run(stop, hard)

@@ -38,23 +38,15 @@ type Memory interface {
 	RefuseBulkItem(ctx context.Context, run string, number int64, code string) error
 }
 
-// Runner carries bulk runs out, each at its own pace.
+// Runner carries bulk runs out, each at its own pace. While the engine does not answer (New) nothing is decided.
 type Runner struct {
-	items    BulkStore
-	decide   func(context.Context, Command) (Item, error)
-	memory   Memory
-	clock    clock.Clock
-	engineUp func() time.Time
-	log      *zap.Logger
-}
-
-// NewRunner returns a Runner; Run starts it. decide is Service.Decide. engineUp is as New's: while the engine does
-// not answer nothing is decided.
-func NewRunner(
-	items BulkStore, decide func(context.Context, Command) (Item, error), memory Memory, c clock.Clock,
-	engineUp func() time.Time, log *zap.Logger,
-) *Runner {
-	return &Runner{items, decide, memory, c, engineUp, log}
+	Items BulkStore
+	// Decide is Service.Decide.
+	Decide   func(context.Context, Command) (Item, error)
+	Memory   Memory
+	Clock    clock.Clock
+	EngineUp func() time.Time
+	Log      *zap.Logger
 }
 
 // Run carries bulk runs out until stop ends. Then it waits, until hard ends, for decisions under way; the next Runner
@@ -64,7 +56,7 @@ func (r *Runner) Run(stop, hard context.Context) {
 	stop, cancel := context.WithCancel(stop)
 	defer cancel()
 	defer context.AfterFunc(hard, cancel)()
-	for began := time.Now(); r.engineUp().IsZero() && time.Since(began) < engineGrace && stop.Err() == nil; {
+	for began := time.Now(); r.EngineUp().IsZero() && time.Since(began) < engineGrace && stop.Err() == nil; {
 		rest(stop, lookEvery/4)
 	}
 	var (
@@ -74,32 +66,32 @@ func (r *Runner) Run(stop, hard context.Context) {
 	)
 	defer all.Wait()
 	for ; stop.Err() == nil; rest(stop, lookEvery) {
-		runs, err := r.active(hard)
+		ctx, done := context.WithTimeout(hard, storeTime)
+		runs, err := r.Items.ActiveBulkRuns(ctx)
+		done()
 		if err != nil && !failing && stop.Err() == nil {
-			r.log.Warn("bulk runs cannot be read, so none goes on; it is tried again",
+			r.Log.Warn("bulk runs cannot be read, so none goes on; it is tried again",
 				zap.String("event", "bulk_runs_unread"), zap.Error(err))
 		}
 		failing = err != nil
 		for i := range runs {
-			x := newRunExecutor(stop, hard, r, &runs[i])
-			if x.run.State == journal.BulkPaused {
+			run := runs[i]
+			if run.State == journal.BulkPaused {
 				continue
 			}
-			if _, ours := carried.LoadOrStore(x.run.ID, true); ours {
+			if _, ours := carried.LoadOrStore(run.ID, true); ours {
 				continue
+			}
+			x := &runExecutor{Runner: r, stop: stop, hard: hard, run: run, due: r.Clock.Now()}
+			if run.Counts[journal.BulkPlanned] < run.Total { // neither a crash nor a pause makes it faster
+				x.due = x.due.Add(interval(run.PerMinute))
 			}
 			all.Go(func() {
-				defer carried.Delete(x.run.ID)
+				defer carried.Delete(run.ID)
 				x.execute()
 			})
 		}
 	}
-}
-
-func (r *Runner) active(hard context.Context) ([]journal.BulkRun, error) {
-	ctx, cancel := context.WithTimeout(hard, storeTime)
-	defer cancel()
-	return r.items.ActiveBulkRuns(ctx)
 }
 
 // rest waits by this machine's clock, whatever clock the pace goes by.
@@ -116,19 +108,9 @@ type runExecutor struct {
 	held string
 }
 
-// newRunExecutor returns an executor whose first decision is due now, or an interval from now if the run has decided
-// before: neither a crash nor a pause makes it faster.
-func newRunExecutor(stop, hard context.Context, r *Runner, run *journal.BulkRun) *runExecutor {
-	x := &runExecutor{Runner: r, stop: stop, hard: hard, run: *run, due: r.clock.Now()}
-	if run.Counts[journal.BulkPlanned] < run.Total {
-		x.due = x.due.Add(interval(run.PerMinute))
-	}
-	return x
-}
-
 // execute decides what is planned, until nothing is left, the run is stopped, or stop ends.
 func (x *runExecutor) execute() {
-	x.log.Info("a bulk run is carried out", x.fields("bulk_run_started")...)
+	x.Log.Info("a bulk run is carried out", x.fields("bulk_run_started")...)
 	for ended := false; !ended && x.stop.Err() == nil; {
 		var err error
 		if ended, err = x.step(); err != nil {
@@ -143,29 +125,29 @@ func (x *runExecutor) execute() {
 func (x *runExecutor) step() (ended bool, err error) {
 	ctx, cancel := context.WithTimeout(x.hard, storeTime)
 	defer cancel()
-	run, found, err := x.items.BulkRun(ctx, x.run.ID)
+	run, found, err := x.Items.BulkRun(ctx, x.run.ID)
 	if err != nil || !found {
 		return err == nil, err
 	}
 	if x.run = run; run.State != journal.BulkRunning {
-		x.log.Info("a bulk run decides nothing more for now",
+		x.Log.Info("a bulk run decides nothing more for now",
 			x.fields("bulk_run_stopped", zap.String("state", string(run.State)))...)
 		return true, nil
 	}
-	page, err := x.items.BulkItems(ctx, run.ID, journal.BulkPlanned, 0, mostAtOnce)
+	page, err := x.Items.BulkItems(ctx, run.ID, journal.BulkPlanned, 0, mostAtOnce)
 	switch {
 	case err != nil:
 		return false, err
 	case len(page) == 0:
 		return x.finish(ctx)
 	}
-	if x.engineUp().IsZero() {
+	if x.EngineUp().IsZero() {
 		x.wait("engine_down", nil)
 		return false, nil
 	}
 	n, wait := x.turns()
 	if n == 0 {
-		x.clock.Rest(x.stop, min(wait, lookEvery))
+		x.Clock.Rest(x.stop, min(wait, lookEvery))
 		return false, nil
 	}
 	return false, x.decideAll(page[:min(n, len(page))])
@@ -174,7 +156,7 @@ func (x *runExecutor) step() (ended bool, err error) {
 // turns returns how many decisions to make now, those due within batchTime included, or how long until the next is
 // due.
 func (x *runExecutor) turns() (n int, wait time.Duration) {
-	now, each := x.clock.Now(), interval(x.run.PerMinute)
+	now, each := x.Clock.Now(), interval(x.run.PerMinute)
 	if earliest := now.Add(-mostLate); x.due.Before(earliest) {
 		x.due = earliest
 	}
@@ -206,7 +188,7 @@ func (x *runExecutor) decideAll(page []journal.BulkItem) (failed error) {
 		x.due = x.due.Add(interval(x.run.PerMinute))
 	}
 	if failed == nil && x.held != "" {
-		x.log.Info("a bulk run goes on", x.fields("bulk_run_goes_on", zap.String("after", x.held))...)
+		x.Log.Info("a bulk run goes on", x.fields("bulk_run_goes_on", zap.String("after", x.held))...)
 		x.held = ""
 	}
 	if slices.Contains(refused, true) {
@@ -220,14 +202,14 @@ func (x *runExecutor) decideAll(page []journal.BulkItem) (failed error) {
 func (x *runExecutor) settle(i *journal.BulkItem) (refused bool, err error) {
 	c := each(&x.run.BulkCommand)
 	c.ID, c.Run = i.DeadLetter, x.run.ID
-	_, err = x.decide(x.hard, c)
+	_, err = x.Decide(x.hard, c)
 	code := NotRecordable
 	if why := journal.RefusalOf(err); why != nil && !isOfRun(err) {
 		code = why.Code
 	} else if !concernsOneAlone(err) {
 		return false, err
 	}
-	return true, x.memory.RefuseBulkItem(x.hard, x.run.ID, i.Number, string(code))
+	return true, x.Memory.RefuseBulkItem(x.hard, x.run.ID, i.Number, string(code))
 }
 
 // isOfRun reports whether a decision was refused because its run was stopped, or is gone.
@@ -238,7 +220,7 @@ func isOfRun(err error) bool {
 
 // finish ends a run that has nothing left to decide.
 func (x *runExecutor) finish(ctx context.Context) (ended bool, err error) {
-	run, err := x.memory.Bulk(ctx, &journal.BulkStep{Verb: journal.BulkFinish, Run: journal.BulkRun{ID: x.run.ID}})
+	run, err := x.Memory.Bulk(ctx, &journal.BulkStep{Verb: journal.BulkFinish, Run: journal.BulkRun{ID: x.run.ID}})
 	switch {
 	case journal.CodeOf(err) == journal.InvalidRunState: // it was stopped in the same moment
 		return false, nil // the next step sees its state
@@ -247,7 +229,7 @@ func (x *runExecutor) finish(ctx context.Context) (ended bool, err error) {
 	case err != nil:
 		return false, err
 	}
-	x.log.Info("a bulk run is done: each of its dead letters is decided or refused", x.fields("bulk_run_done",
+	x.Log.Info("a bulk run is done: each of its dead letters is decided or refused", x.fields("bulk_run_done",
 		zap.Int64("refused", run.Counts[journal.BulkRefused]), zap.Duration("took", run.EndedAt.Sub(run.CreatedAt)))...)
 	return true, nil
 }
@@ -265,7 +247,7 @@ func (x *runExecutor) wait(why string, cause error) {
 		return // this process is ending
 	}
 	if x.held != why {
-		x.log.Warn("a bulk run waits and goes on by itself",
+		x.Log.Warn("a bulk run waits and goes on by itself",
 			x.fields("bulk_run_held", zap.String("why", why), zap.Error(cause))...)
 		x.held = why
 	}

@@ -336,7 +336,7 @@ func (s *sim) start(n int) {
 		Expected: r.gates.Expected, Engine: r, Admit: r.admit, Letters: r.store, Answered: func() {}})
 	r.worker = r.handlers.Worker(worker.Config{}, worker.AnalyzeRetry)
 	r.sink = &worker.ReviewSink{Options: r.handlers.Options, Record: memory{r.journal, r}.Delivered}
-	runner := deadletter.NewRunner(r.store, r.decideInRun, memory{r.journal, r}, r, up, written)
+	runner := deadletter.Runner{Items: r.store, Decide: r.decideInRun, Memory: memory{r.journal, r}, Clock: r, EngineUp: up, Log: written}
 	r.do(records, func(stop context.Context) { r.journal.Run(stop, r.life) })
 	r.do(gates, r.gates.Run)
 	lead := func(p *part, name string, work func(stop, hard context.Context)) {

@@ -21,59 +21,49 @@ import (
 // dead letter of the reader's list, or else to the subject's page, which says what was done. After a refusal it leads
 // back to the form, which keeps what was written. A retry and a discard can be undone for journal.UndoFor.
 func (p *Pages) decide(v *visit) *page {
-	f := v.decision()
-	item := must(v.o.Reviewing(v.r.Context(), v.r.PathValue("id"), f.Fresh))
-	if field, why := f.wrong(&item); why != "" {
-		return v.again(sent{Wrong: v.T("form.wrong." + why), Field: field}, p.claimOf(&item))
+	form := v.r.PostForm
+	c := deadletter.Command{ID: v.r.PathValue("id"), Action: journal.BulkAction(v.verb()),
+		Reason:   reasonOf(cmp.Or(form.Get("recent"), form.Get("reason"))), // by the button of a recent one, or typed
+		Protocol: strings.TrimSpace(form.Get("protocolNumber"))}
+	retry := c.Action == journal.BulkRetry
+	item := must(v.o.Reviewing(v.r.Context(), c.ID, retry && form.Get("how") == "fresh"))
+	c.ID = item.ID
+	if retry {
+		if field, why := v.readRetry(&c, &item); why != "" {
+			return v.again(sent{Wrong: v.T("form.wrong." + why), Field: field}, p.claimOf(&item))
+		}
 	}
 	to, _, _ := v.next(v.place(), item.ID, field{"after", item.ID}) // while the item is still in the list
-	f.ID = item.ID
 	var done deadletter.Item
 	var err error
-	if f.Action == journal.BulkAccept {
-		done, err = v.o.Decide(v.r.Context(), f.Command)
+	if c.Action == journal.BulkAccept {
+		done, err = v.o.Decide(v.r.Context(), c)
 	} else {
-		done, err = v.o.Note(v.r.Context(), f.Command, journal.NoteVerb(f.Action)) // RetryLater or DiscardLater
+		done, err = v.o.Note(v.r.Context(), c, journal.NoteVerb(c.Action)) // RetryLater or DiscardLater
 	}
 	if err == nil {
-		v.remember(cmp.Or(done.Later.Text, done.Review.Reason), f.Action == journal.BulkDiscard)
+		v.remember(cmp.Or(done.Later.Text, done.Review.Reason), c.Action == journal.BulkDiscard)
 	}
 	return p.decided(v, &item, err, cmp.Or(to, v.place().Subject(item.Subject, field{"done", item.ID})))
 }
 
-// written is a decision as it was sent. how is next, force or fresh; deadline is a new one, as typed; late means to
-// send the claim even after its deadline.
-type written struct {
-	deadletter.Command
-	how, deadline string
-	late, known   bool // known reports whether deadline can be read
-}
-
-func (v *visit) decision() (w written) {
+// readRetry reads what the form of a retry says: how (next, force or fresh), when, deadline (a new one), and late, to send
+// the claim even after its deadline. It names the field that is wrong and why; both are empty if none is.
+func (v *visit) readRetry(c *deadletter.Command, item *deadletter.Item) (field, why string) {
 	form := v.r.PostForm
-	w.Action = journal.BulkAction(v.verb())
-	w.Reason = reasonOf(cmp.Or(form.Get("recent"), form.Get("reason"))) // by the button of a recent one, or typed
-	w.Protocol = strings.TrimSpace(form.Get("protocolNumber"))
-	if w.Action == journal.BulkRetry {
-		w.how, w.deadline, w.late, w.When = form.Get("how"), form.Get("deadline"), form.Has("late"), form.Get("when")
-		w.Deadline, w.known = v.instant(w.deadline)
-		w.Force, w.Fresh = w.how != "next" || w.late && w.Deadline.IsZero(), w.how == "fresh"
-	}
-	return w
-}
-
-// wrong checks what only the page asks of a retry. It names the field that is wrong and why; both are empty if none is.
-func (w *written) wrong(item *deadletter.Item) (field, why string) {
+	how, late := form.Get("how"), form.Has("late")
+	deadline, known := v.instant(form.Get("deadline"))
+	c.When, c.Deadline, c.Fresh, c.Force = form.Get("when"), deadline, how == "fresh", how != "next" || late && deadline.IsZero()
 	switch {
-	case w.Action != journal.BulkRetry, item.State != journal.DeadLetterOpen: // the service refuses one that is not open
+	case item.State != journal.DeadLetterOpen: // the service refuses it
 		return "", ""
-	case w.how != "next" && w.how != "force" && w.how != "fresh", item.AtLimit() && w.how == "next":
+	case !slices.Contains([]string{"next", "force", "fresh"}, how), item.AtLimit() && how == "next":
 		return "how", string(journal.MaxRetriesExceeded)
-	case w.When != deadletter.Backoff && w.When != deadletter.Now:
+	case c.When != deadletter.Backoff && c.When != deadletter.Now:
 		return "when", "when"
-	case !w.known:
+	case !known:
 		return "deadline", "deadline"
-	case item.Late && w.deadline == "" && !w.late: // even if it is forced
+	case item.Late && form.Get("deadline") == "" && !late: // even if it is forced
 		return "deadline", string(journal.DeadlineMissed)
 	}
 	return "", ""

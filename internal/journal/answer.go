@@ -66,13 +66,13 @@ const (
 // SettledBy is the name by which the worker itself settles a dead letter or undoes a decision.
 const SettledBy = "retry-worker"
 
-// The texts for a process whose dead letter was settled without a person. Hospital staff read them.
-const (
-	reasonRecovered  = "Encerrado automaticamente: um reenvio já teve sucesso"
-	reasonSuperseded = "Encerrado automaticamente: outra falha mais recente tomou o lugar desta"
-	reasonAccepted   = "Encerrado automaticamente: já consta do outro lado"
-	reasonExpired    = "Encerrado automaticamente: o prazo de guarda dos registros terminou sem decisão"
-)
+// settledReasons are the texts for a process whose dead letter was settled without a person. Hospital staff read them.
+var settledReasons = map[DeadLetterState]string{
+	DeadLetterRecovered:  "Encerrado automaticamente: um reenvio já teve sucesso",
+	DeadLetterSuperseded: "Encerrado automaticamente: outra falha mais recente tomou o lugar desta",
+	DeadLetterAccepted:   "Encerrado automaticamente: já consta do outro lado",
+	DeadLetterDiscarded:  "Encerrado automaticamente: o prazo de guarda dos registros terminou sem decisão",
+}
 
 // variables are those of an answer; resumption is nil unless the process retries.
 type variables struct {
@@ -109,31 +109,22 @@ func (d *DeadLetter) AnswerMessage(at time.Time) Message {
 func (d *DeadLetter) variables(now time.Time) variables {
 	note := &d.Review
 	v := variables{Decision: answerDiscard, Reason: note.Reason, By: note.By}
-	switch d.State {
-	case DeadLetterDiscarded:
-		if !note.Discard { // by nobody
-			v.Reason, v.By = reasonExpired, SettledBy
-		}
-	case DeadLetterAccepted:
-		if d.Accepts {
-			v.Decision = answerAccepted
-		}
-		if a := note.Accepted; a != nil {
-			v.Protocol = a.Protocol
-		} else { // by nobody
-			v.Reason, v.By = reasonAccepted, SettledBy
-		}
-	case DeadLetterRecovered:
-		v.Reason, v.By = reasonRecovered, SettledBy
-	case DeadLetterSuperseded:
-		v.Reason, v.By = reasonSuperseded, SettledBy
-	case DeadLetterReprocessing:
+	switch {
+	case d.State == DeadLetterReprocessing:
 		v.Decision = answerReprocess
 		delay := (max(note.NextRetryTime.Sub(now), 0) + time.Second - 1).Truncate(time.Second)
 		v.resumption = &resumption{ShouldRetry: true, RetryCount: d.retries(note.Fresh),
 			NextRetryTime:  decision.Instant(note.NextRetryTime),
 			BackoffMinutes: decision.Minutes(delay), BackoffDuration: text.ISODuration(delay),
 			Deadline: note.Deadline}
+		return v
+	case d.State == DeadLetterAccepted && note.Accepted != nil:
+		v.Protocol = note.Accepted.Protocol
+	case d.State != DeadLetterDiscarded || !note.Discard: // by nobody
+		v.Reason, v.By = settledReasons[d.State], SettledBy
+	}
+	if d.State == DeadLetterAccepted && d.Accepts {
+		v.Decision = answerAccepted
 	}
 	return v
 }

@@ -173,18 +173,19 @@ func analysedCount(d *decision.Decision) int64 {
 }
 
 func (b *batch) attemptOf(a *Analysis, d *decision.Decision) *Attempt {
-	given := int64(-1)
-	if a.Failure.HasRetryCount {
-		given = a.Failure.RetryCount
+	f, given := a.Failure, int64(-1)
+	if f.HasRetryCount {
+		given = f.RetryCount
 	}
 	d.FirstFailure = d.FirstFailure.Truncate(time.Millisecond)
 	d.Catalogue, d.MatchedText = storable(d.Catalogue), bounded(d.MatchedText)
 	at, took := b.milli(), max(b.now.Sub(a.ReceivedAt), 0).Truncate(time.Microsecond)
 	return &Attempt{
-		Record: b.next(), At: at, Identity: a.identity, JobKey: a.JobKey, ElementInstanceKey: a.ElementInstanceKey, ProcessInstanceKey: a.ProcessInstanceKey,
-		LockedUntil: a.LockedUntil, Rule: a.Rule, Error: storable(a.Error), Destination: storable(a.Failure.Destination), GivenCount: given,
-		ReceivedAt: at.Add(-took).Truncate(time.Millisecond), Took: took, Context: storableContext(a.Failure.Context),
-		Deadline: a.Failure.Deadline.UTC().Truncate(time.Millisecond), Chance: a.Failure.SuccessProbability, Decision: *d,
+		Record: b.next(), At: at, Identity: a.identity, JobKey: a.JobKey, ElementInstanceKey: a.ElementInstanceKey,
+		ProcessInstanceKey: a.ProcessInstanceKey, LockedUntil: a.LockedUntil, Rule: a.Rule, Error: storable(a.Error),
+		Destination: storable(f.Destination), GivenCount: given, ReceivedAt: at.Add(-took).Truncate(time.Millisecond),
+		Took: took, Context: storableContext(f.Context), Deadline: f.Deadline.UTC().Truncate(time.Millisecond),
+		Chance: f.SuccessProbability, Decision: *d,
 	}
 }
 
@@ -217,19 +218,16 @@ func (b *batch) milli() time.Time { return b.now.UTC().Truncate(time.Millisecond
 func Append(head Head, at time.Time, lookups []Lookup, histories []History, entries ...Entry) (*Changes, error) {
 	b := newBatch(at, head, nil)
 	for _, e := range entries {
+		e.Record, e.At = b.next(), b.milli()
 		content, err := bodyOf(&e)
 		if err != nil {
 			return nil, err
 		}
-		i := slices.IndexFunc(lookups, func(l Lookup) bool { return l.Subject == e.Subject })
-		if i < 0 {
-			b.write(nil, e, content, Happening{})
-			continue
+		var h *History
+		if i := slices.IndexFunc(lookups, func(l Lookup) bool { return l.Subject == e.Subject }); i >= 0 {
+			h = &histories[i]
 		}
-		if a, ok := content.(*Attempt); ok {
-			a.Record, a.At = b.next(), b.milli()
-		}
-		b.write(&histories[i], e, content, Happening{})
+		b.write(h, e, content, Happening{})
 	}
 	return b.seal(), nil
 }
@@ -238,9 +236,7 @@ func Append(head Head, at time.Time, lookups []Lookup, histories []History, entr
 // hold or were not checked.
 func RebuildStep(head Head, at time.Time, unverified bool, publish Publisher) *Changes {
 	b := newBatch(at, head, publish)
-	b.entry(nil, Subject{}, RebuildEntry, struct {
-		Unverified bool `json:"unverified"`
-	}{unverified}, Happening{})
+	b.entry(nil, Subject{}, RebuildEntry, map[string]bool{"unverified": unverified}, Happening{})
 	return b.seal()
 }
 

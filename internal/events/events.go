@@ -122,17 +122,21 @@ func domainEvent(h *journal.Happening) (name string, data object) {
 			return "", nil
 		}
 		return e.Type, e.Fields
-	case h.Outcome != nil && h.Episode.State == journal.Recovered:
+	case h.Recovered():
 		return RetryRecovered, recovered(h)
-	case h.Review != nil:
-		return DeadLetterReviewed, reviewed(h)
-	case h.GivenUp != nil: // a held claim made no attempt (R27): no error, and only the earlier retries
-		e := decision.Exceeded(h.Subject.ID, "", h.GivenUp.Retries, h.Episode.FirstFailure, h.At)
-		e.Fields["possiblyAccepted"] = h.GivenUp.PossiblyAccepted
-		return e.Type, e.Fields
-	default:
-		return "", nil
+	case h.Kind == journal.ReviewEntry:
+		if b, err := journal.BodyOf[journal.ReviewBody](&h.Entry); err == nil {
+			return DeadLetterReviewed, reviewed(h, &b)
+		}
+	case h.Kind == journal.GateEntry:
+		b, err := journal.BodyOf[journal.GateBody](&h.Entry)
+		if err == nil && b.Action == journal.GateGivenUp { // no attempt (R27): no error, and only the earlier retries
+			e := decision.Exceeded(h.Subject.ID, "", b.Retries, h.Episode.FirstFailure, h.At)
+			e.Fields["possiblyAccepted"] = b.PossiblyAccepted
+			return e.Type, e.Fields
+		}
 	}
+	return "", nil
 }
 
 // endsEpisode reports whether the attempt gives up its episode, of which an earlier revision announced a retry (R20).
@@ -150,19 +154,19 @@ func recovered(h *journal.Happening) object {
 
 // reviewed returns the data of a person's decision, in the words that the process gets. nextRetryTime is null if the
 // dead letter is closed.
-func reviewed(h *journal.Happening) object {
+func reviewed(h *journal.Happening, b *journal.ReviewBody) object {
 	verdict, next := "reprocess", decision.Instant(h.Episode.NextRetryTime)
 	var protocol *string
 	switch {
-	case h.Review.Discard:
+	case b.Decision == journal.DeadLetterDiscarded:
 		verdict, next = "discard", ""
-	case h.Review.Accepted != nil:
-		verdict, next, protocol = "accepted", "", journal.OrNull(h.Review.Accepted.Protocol)
+	case b.Accepted != nil:
+		verdict, next, protocol = "accepted", "", journal.OrNull(b.Accepted.Protocol)
 	}
-	return object{"deadLetterId": h.Review.DeadLetter, "reviewDecision": verdict,
-		"protocolNumber": protocol, "reviewReason": clean(h.Review.Reason), "reviewedBy": clean(h.Review.By), "retryCount": h.Episode.Retries,
+	return object{"deadLetterId": b.DeadLetter, "reviewDecision": verdict, "protocolNumber": protocol,
+		"reviewReason": clean(b.Reason), "reviewedBy": clean(b.By), "retryCount": h.Episode.Retries,
 		"episode": h.Episode.Number, "nextRetryTime": journal.OrNull(next),
-		"submissionDeadline": journal.InstantOrNull(h.Review.Deadline), "reviewedAt": decision.Instant(h.At)}
+		"submissionDeadline": journal.InstantOrNull(b.Deadline), "reviewedAt": decision.Instant(h.At)}
 }
 
 // destinationEvent returns the event of the begin or end of an outage; data is nil if h is neither.

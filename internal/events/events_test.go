@@ -59,26 +59,23 @@ func ofEntry(s journal.Subject, kind journal.EntryKind, body string) *journal.Ha
 
 func recovered() *journal.Happening {
 	h := ofEntry(claim, journal.OutcomeEntry, `{"outcome":"success","episode":1,"state":"recovered","at":"2025-01-12T12:00:00Z","processInstanceKey":9007199254740993}`)
-	h.Outcome = &journal.Outcome{Subject: claim, Success: true, At: noon}
 	h.Episode = journal.Episode{Number: 1, State: journal.Recovered, Retries: 2, FirstFailure: noon.Add(-155*time.Minute - 1500*time.Millisecond), ClosedAt: noon}
 	return h
 }
 
 func failed() *journal.Happening {
 	h := recovered()
-	h.Outcome, h.Episode.State = &journal.Outcome{Subject: claim}, journal.Dead
+	h.Episode.State = journal.Dead
 	return h
 }
 
 func reviewed(discard bool) *journal.Happening {
-	h := ofEntry(claim, journal.ReviewEntry, `{"decision":"reprocessing","deadLetterId":"2b6f0cc9-3a77-5d52-a6a5-1c9f6d2a7d10","reason":"CPF 529.982.247-25 corrigido","by":"ana","episode":1,"retryCount":6}`)
-	h.Review = &journal.Review{Subject: claim, DeadLetter: "2b6f0cc9-3a77-5d52-a6a5-1c9f6d2a7d10", Discard: discard, Reason: "CPF 529.982.247-25 corrigido", By: "ana"}
+	h := ofEntry(claim, journal.ReviewEntry, `{"decision":"reprocessing","deadLetterId":"2b6f0cc9-3a77-5d52-a6a5-1c9f6d2a7d10","reason":"CPF 529.982.247-25 corrigido","by":"ana","submissionDeadline":"2025-01-13T12:00:00Z","episode":1,"retryCount":6}`)
 	h.Episode = journal.Episode{Number: 1, State: journal.Reprocessing, Retries: 6, NextRetryTime: noon.Add(time.Hour)}
 	if discard {
+		h.Body = strings.NewReplacer("reprocessing", "discarded", `"submissionDeadline":"2025-01-13T12:00:00Z",`, "").Replace(h.Body)
 		h.Episode.State, h.Episode.NextRetryTime, h.Episode.Retries = journal.Discarded, time.Time{}, 5
-		return h
 	}
-	h.Review.Deadline = noon.Add(24 * time.Hour)
 	return h
 }
 
@@ -95,8 +92,8 @@ func portal(went, phase destination.Phase) *journal.Happening {
 
 // givenUp is a record of a claim that is given up at a gate after a retry.
 func givenUp() *journal.Happening {
-	h := ofEntry(claim, journal.GateEntry, `{"action":"given_up","jobKey":"7","since":"2025-01-12T09:00:00Z","deadline":"2025-01-12T13:00:00Z","retryCount":1,"giveUp":"DEADLINE"}`)
-	h.Episode, h.GivenUp = journal.Episode{Number: 1, FirstFailure: noon.Add(-3 * time.Hour)}, &journal.GateBody{HeldJob: journal.HeldJob{Retries: 1}, PossiblyAccepted: true}
+	h := ofEntry(claim, journal.GateEntry, `{"action":"given_up","jobKey":"7","since":"2025-01-12T09:00:00Z","deadline":"2025-01-12T13:00:00Z","retryCount":1,"giveUp":"DEADLINE","possiblyAccepted":true}`)
+	h.Episode = journal.Episode{Number: 1, FirstFailure: noon.Add(-3 * time.Hour)}
 	return h
 }
 

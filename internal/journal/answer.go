@@ -160,7 +160,7 @@ func (b *batch) seen(r *ReviewJob, h *History) (DeadLetter, error) {
 	case d.State != DeadLetterOpen && d.Answer == 0: // otherwise an answer is on its way
 		b.answerAgain(r.Subject, h, body)
 	case d.ReviewJobKey != r.JobKey, d.State == DeadLetterOpen && d.Delivery != DeliveryNone: // newly waits
-		b.entry(h, r.Subject, DeliveryEntry, body, Happening{})
+		b.entry(h, r.Subject, DeliveryEntry, body)
 	}
 	return *d, nil
 }
@@ -169,7 +169,7 @@ func (b *batch) seen(r *ReviewJob, h *History) (DeadLetter, error) {
 func (b *batch) answerAgain(s Subject, h *History, body *deliveryBody) {
 	d := h.DeadLetter
 	body.Delivery, body.Decision = DeliveryPending, d.variables(b.now).Decision
-	b.entry(h, s, DeliveryEntry, body, Happening{})
+	b.entry(h, s, DeliveryEntry, body)
 }
 
 // deliveryWaiting is the Delivery of a record that says that a process waits, by a job that was not known before.
@@ -226,5 +226,5 @@ func (b *batch) delivered(a *Answer, h *History, taken bool) {
 			body.State = DeadLetterOpen // again
 		}
 	}
-	b.entry(h, a.Subject, DeliveryEntry, body, Happening{})
+	b.entry(h, a.Subject, DeliveryEntry, body)
 }

@@ -99,7 +99,7 @@ func (b *batch) stepped(r *BulkRun, body *bulkBody) BulkRun {
 	next := *r
 	next.fold(b.next(), b.milli(), body)
 	b.changes.Runs = append(b.changes.Runs, next)
-	b.entry(nil, Subject{}, BulkEntry, body, Happening{})
+	b.entry(nil, Subject{}, BulkEntry, body)
 	return next
 }
 

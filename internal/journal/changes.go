@@ -76,12 +76,13 @@ func (b *batch) seal() *Changes {
 }
 
 // entry appends a record that is no attempt, and folds it. h is nil if the record has no subject.
-func (b *batch) entry(h *History, s Subject, kind EntryKind, content any, about Happening) {
-	b.write(h, Entry{Kind: kind, Subject: s, Body: string(encoded(content))}, content, about)
+func (b *batch) entry(h *History, s Subject, kind EntryKind, content any) {
+	b.write(h, Entry{Kind: kind, Subject: s, Body: string(encoded(content))}, content)
 }
 
 // write appends the record e, whose decoded body is content, and folds it.
-func (b *batch) write(h *History, e Entry, content any, about Happening) {
+func (b *batch) write(h *History, e Entry, content any) {
+	var about Happening
 	e.Record, e.At, e.Body = b.next(), b.milli(), salted(e.Body)
 	if h != nil && e.Subject != (Subject{}) {
 		e.Key = b.key(h)
@@ -159,7 +160,7 @@ func (b *batch) decided(a *Analysis, h *History, r *Recorded) {
 		}
 	}
 	at.DeadLetter = at.deadLetterID()
-	b.write(h, EntryOf(a.Subject, at), at, Happening{})
+	b.write(h, EntryOf(a.Subject, at), at)
 	r.Attempt, r.mark = at, one(at)
 	r.Ended = r.How == Rebased && !at.ShouldRetry() && before.State == Scheduled && h.Episode.DeadLetter == at.DeadLetter
 }
@@ -227,7 +228,7 @@ func Append(head Head, at time.Time, lookups []Lookup, histories []History, entr
 		if i := slices.IndexFunc(lookups, func(l Lookup) bool { return l.Subject == e.Subject }); i >= 0 {
 			h = &histories[i]
 		}
-		b.write(h, e, content, Happening{})
+		b.write(h, e, content)
 	}
 	return b.seal(), nil
 }
@@ -236,7 +237,7 @@ func Append(head Head, at time.Time, lookups []Lookup, histories []History, entr
 // hold or were not checked.
 func RebuildStep(head Head, at time.Time, unverified bool, publish Publisher) *Changes {
 	b := newBatch(at, head, publish)
-	b.entry(nil, Subject{}, RebuildEntry, map[string]bool{"unverified": unverified}, Happening{})
+	b.entry(nil, Subject{}, RebuildEntry, map[string]bool{"unverified": unverified})
 	return b.seal()
 }
 
@@ -245,19 +246,15 @@ type Happening struct {
 	Entry
 	// Episode is the subject's as it stands then; its Number is 0 where there is none.
 	Episode Episode
-	// Outcome, Review and GivenUp (a claim given up at its gate) are what the entry is about; the others are nil.
-	Outcome *Outcome
-	Review  *Review
-	GivenUp *GateBody
 }
 
 // Accepted reports whether an outcome or a person ended the episode because the other side had the claim already (R33).
 func (h *Happening) Accepted() bool {
-	return (h.Outcome != nil || h.Review != nil) && h.Episode.State == Accepted
+	return (h.Kind == OutcomeEntry || h.Kind == ReviewEntry) && h.Episode.State == Accepted
 }
 
 // Recovered reports whether an outcome ended the episode with a success.
-func (h *Happening) Recovered() bool { return h.Outcome != nil && h.Episode.State == Recovered }
+func (h *Happening) Recovered() bool { return h.Kind == OutcomeEntry && h.Episode.State == Recovered }
 
 // Publisher returns the outbox's messages about a record. It is pure.
 type Publisher func(h *Happening) []Message

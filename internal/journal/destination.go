@@ -75,7 +75,7 @@ func (j *Journal) RecordDestination(ctx context.Context, name string, body Desti
 		if body.State != nil && version != body.Version {
 			return ErrStale
 		}
-		b.entry(h, s, DestinationEntry, &body, Happening{})
+		b.entry(h, s, DestinationEntry, &body)
 		return nil
 	}})
 }

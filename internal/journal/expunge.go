@@ -159,7 +159,7 @@ func (x *expunge) purge(p *Expunging, e *Expungeable) error {
 		left := whole.Episode
 		left.State, left.DeadLetter, left.NextRetryTime = Expired, "", time.Time{}
 		x.entry(whole, s.Subject, OutcomeEntry, &outcomeBody{Outcome: outcomeExpired, Episode: left.Number, State: Expired,
-			At: x.milli(), Left: &left, Opened: left.OpenedAt}, Happening{})
+			At: x.milli(), Left: &left, Opened: left.OpenedAt})
 	}
 	return nil
 }
@@ -251,7 +251,7 @@ func (x *expunge) close(kind EntryKind) *Changes {
 	x.body.Sums, x.body.Causes, x.body.Gone = left.Sums, left.Fingerprints, x.gone.All()
 	x.out.Records = x.body.Gone
 	x.changes.Expunged = &x.out
-	x.entry(nil, Subject{}, kind, &x.body, Happening{})
+	x.entry(nil, Subject{}, kind, &x.body)
 	return x.seal()
 }
 

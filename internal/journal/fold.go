@@ -86,7 +86,7 @@ func bodyOf(e *Entry) (b body, err error) {
 	case OutcomeEntry:
 		b = &outcomeBody{}
 	case ReviewEntry:
-		b = &reviewBody{}
+		b = &ReviewBody{}
 	case DeliveryEntry:
 		b = &deliveryBody{}
 	case NoteEntry:
@@ -297,7 +297,7 @@ func (b *outcomeBody) fold(p *projection, h *History) {
 }
 
 // fold folds a person's decision. A retry continues the episode one retry further, or begins a fresh one at 0.
-func (b *reviewBody) fold(p *projection, h *History) {
+func (b *ReviewBody) fold(p *projection, h *History) {
 	d, e := h.letters[b.DeadLetter], &h.Episode
 	if d == nil {
 		return // expunged

@@ -132,7 +132,7 @@ func (b *batch) hold(a *Arrival, h *History) error {
 	if d := h.DeadLetter; h.Episode.State == Reprocessing && d != nil { // a person sent it again (R29)
 		held.Deadline, held.Limit = d.Review.deadline(held.Deadline, held.Since), ahead(held.Limit, held.Since)
 	}
-	b.entry(h, a.Subject, GateEntry, &GateBody{Action: GateHeld, HeldJob: held}, Happening{})
+	b.entry(h, a.Subject, GateEntry, &GateBody{Action: GateHeld, HeldJob: held})
 	return nil
 }
 
@@ -176,7 +176,7 @@ func (j *Journal) Depart(ctx context.Context, d *Departure) (bool, error) {
 }
 
 func (b *batch) depart(d *Departure, h *History, held HeldJob) {
-	body, about := &GateBody{Action: GateReleased, HeldJob: held, Kind: d.Kind, Reason: storable(d.Reason)}, Happening{}
+	body := &GateBody{Action: GateReleased, HeldJob: held, Kind: d.Kind, Reason: storable(d.Reason)}
 	if d.GiveUp != "" {
 		// The count is the subject's (R12): another process may have failed, or recovered, while this one waited.
 		body.Action, body.GiveUp, body.Episode, body.Retries = GateGivenUp, d.GiveUp, h.Episode.Number, h.Episode.Retries
@@ -187,9 +187,8 @@ func (b *batch) depart(d *Departure, h *History, held HeldJob) {
 		asked := Analysis{Subject: d.Subject, JobKey: held.JobKey, ProcessInstanceKey: held.ProcessInstanceKey,
 			Failure: &decision.Failure{}}
 		body.DeadLetter = b.identities.Identity(&asked).deadLetterID(body.Episode, body.Retries, h.Attempts)
-		about.GivenUp = body
 	}
-	b.entry(h, d.Subject, GateEntry, body, about)
+	b.entry(h, d.Subject, GateEntry, body)
 	b.changes.Outbox = append(b.changes.Outbox, Message{
 		ID: "gate/" + strconv.FormatInt(b.next()-1, 10), Queue: GateQueue, Key: d.Subject.OutboxKey(), Subject: h.Key,
 		Type: string(body.Action), Body: string(encoded(&GateAnswer{d.Subject, *body, b.milli()})), At: b.milli()})

@@ -136,7 +136,7 @@ func (j *Journal) Teach(ctx context.Context, policy, cause string, t Teaching) e
 		if body.Forgotten && h.Taught == nil {
 			return Refuse(NothingTaught, "nothing is taught of this cause, so nothing can be taken back")
 		}
-		b.entry(h, s, TeachingEntry, &body, Happening{})
+		b.entry(h, s, TeachingEntry, &body)
 		return nil
 	}})
 }

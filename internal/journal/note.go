@@ -137,7 +137,7 @@ func (b *batch) note(n *Note, h *History) (DeadLetter, error) {
 			return DeadLetter{}, err
 		}
 	}
-	b.entry(h, n.Subject, NoteEntry, body, Happening{})
+	b.entry(h, n.Subject, NoteEntry, body)
 	if n.Verb.later() {
 		b.changes.Outbox = append(b.changes.Outbox, d.LaterMessage())
 	}

@@ -121,7 +121,7 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 	case o.stale(h), o.By != "" && e.State.Open() && e.DeadLetter != o.DeadLetter:
 		return Concluded{Episode: *e}
 	case !e.State.Open() && body.Sent != SentJob{}: // released by a gate, with no failure before
-		b.entry(h, o.Subject, GateEntry, &GateBody{Action: GateAnswered, Sent: body.Sent}, Happening{})
+		b.entry(h, o.Subject, GateEntry, &GateBody{Action: GateAnswered, Sent: body.Sent})
 		return Concluded{Episode: *e}
 	case !e.State.Open(), o.Accepted == nil && h.Last != nil && earlier(h.Last.Decision.AnalysedAt):
 		return Concluded{Episode: *e}
@@ -137,7 +137,7 @@ func (b *batch) conclude(o *Outcome, h *History) Concluded {
 		body.Outcome, body.State, body.Team = outcomeFailure, Dead, o.Team
 		body.DeadLetter = b.identities.Identity(&asked).deadLetterID(e.Number, e.Retries, h.Attempts)
 	}
-	b.entry(h, o.Subject, OutcomeEntry, body, Happening{Outcome: o})
+	b.entry(h, o.Subject, OutcomeEntry, body)
 	return Concluded{Episode: h.Episode, Changed: true}
 }
 
@@ -161,7 +161,7 @@ type rejectionBody struct {
 
 func (b *batch) reject(r *RejectedJob, h *History) {
 	body := rejectionBody{r.Rejection.Code, storable(RejectionMessage(r.Rejection)), r.Rule, r.JobKey, r.ProcessInstanceKey}
-	b.entry(h, r.Subject, RejectionEntry, body, Happening{})
+	b.entry(h, r.Subject, RejectionEntry, body)
 }
 
 // maxFoundBytes bounds a refused value in a message, as the text after it says what was expected.

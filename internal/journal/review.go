@@ -63,7 +63,8 @@ func (r *Review) until(d *DeadLetter) time.Time {
 	return d.Deadline
 }
 
-type reviewBody struct {
+// ReviewBody is the body of a review's record.
+type ReviewBody struct {
 	Decision   DeadLetterState `json:"decision"`
 	DeadLetter string          `json:"deadLetterId"`
 	ReviewNote                 // without Discard and At
@@ -145,7 +146,7 @@ func (b *batch) reviewed(r *Review, h *History, as DeadLetterState, next time.Ti
 	d := h.DeadLetter
 	note := ReviewNote{Reason: storable(redact.Line(r.Reason, maxReasonBytes)), By: bounded(r.By), Accepted: r.Accepted,
 		Force: r.Force, Fresh: r.Fresh, NextRetryTime: next, Deadline: r.Deadline.UTC().Truncate(time.Millisecond)}
-	body := &reviewBody{Decision: as, DeadLetter: d.ID, ReviewNote: note, Episode: h.Episode.Number,
+	body := &ReviewBody{Decision: as, DeadLetter: d.ID, ReviewNote: note, Episode: h.Episode.Number,
 		RetryCount: h.Episode.Retries, Delivery: DeliveryNobody, JobKey: d.ReviewJobKey, Run: r.Run}
 	if as == DeadLetterReprocessing {
 		body.RetryCount = d.retries(r.Fresh)
@@ -162,6 +163,6 @@ func (b *batch) reviewed(r *Review, h *History, as DeadLetterState, next time.Ti
 			body.Delivery = DeliveryTaken
 		}
 	}
-	b.entry(h, r.Subject, ReviewEntry, body, Happening{Review: r})
+	b.entry(h, r.Subject, ReviewEntry, body)
 	return Reviewed{h.Episode, *d}
 }

@@ -21,9 +21,9 @@ import (
 )
 
 // commandsText describes every command, and first of all the program: a heading with its path, its arguments and the
-// request of the API that it sends; its summary, unless that is the request's, and further paragraphs; its flags besides
-// the request's, with their defaults (those that say nothing are described for the program); after a colon the columns
-// of its table; and indented examples.
+// request of the API that it sends; its summary, unless that is the request's, and further paragraphs; its flags
+// besides the request's, with their defaults (those that say nothing are described for the program); after a colon the
+// columns of its table; and indented examples.
 //
 //go:embed commands.txt
 var commandsText string

@@ -80,36 +80,27 @@ func (c *cli) policiesShow(context.Context, []string) error {
 			bytes.TrimPrefix(from.Effective(), []byte("\uFEFF")))
 		return err
 	}
-	shown := shownCatalogue{Version: from.Version, Source: from.Source}
+	shown := struct {
+		Version   string `json:"version"`
+		Source    string `json:"source"`
+		Catalogue any    `json:"catalogue"`
+	}{from.Version, from.Source, nil}
 	if err := yaml.Unmarshal(from.Effective(), &shown.Catalogue); err != nil {
 		return fmt.Errorf("turn the catalogue into JSON: %w", err)
 	}
 	return c.print(shown)
 }
 
-// shownCatalogue is what `policies show -o json` prints.
-type shownCatalogue struct {
-	Version   string `json:"version"`
-	Source    string `json:"source"`
-	Catalogue any    `json:"catalogue"`
-}
-
 // loadCatalogue returns the catalogue in file, or in the file that the environment names, or the built-in one. An
 // error of an invalid one has a line for each problem.
-func loadCatalogue(file string) (_ *catalogue.Catalogue, err error) {
+func loadCatalogue(file string) (*catalogue.Catalogue, error) {
 	if file == "" {
-		var settings config.Settings
-		settings, err = config.Load("RETRY_WORKER_POLICIES_FILE")
-		file = settings.PoliciesFile
+		settings, err := config.Load("RETRY_WORKER_POLICIES_FILE")
+		if file = settings.PoliciesFile; err != nil || file == "" {
+			return catalogue.Default(), err
+		}
 	}
-	if err == nil && file == "" {
-		return catalogue.Default(), nil
-	}
-	var from *catalogue.Catalogue
-	if err == nil {
-		from, err = catalogue.Load(file)
-	}
-	return from, err
+	return catalogue.Load(file)
 }
 
 // builtInName stands for the built-in catalogue in place of a file.
@@ -174,7 +165,6 @@ func (c *cli) decide(ctx context.Context, _ []string) error {
 		if c.json() && refused.Body != nil {
 			fmt.Fprintln(c.out, string(refused.Body))
 		}
-		return refused
 	}
 	if err != nil {
 		return err

@@ -151,12 +151,12 @@ func readQuery(query string, known []string) (map[string]json.RawMessage, error)
 		return nil, refused("invalid_parameter", "the query cannot be read: expected name=value&name=value, "+
 			"with everything else than letters and digits %%-encoded")
 	}
+	if err := onlyKnown("parameter", "", all, known, "none"); err != nil {
+		return nil, err
+	}
 	given := map[string]json.RawMessage{}
 	for name, values := range all {
 		switch {
-		case !slices.Contains(known, name):
-			return nil, refused("unknown_parameter", "the parameter %.60q is not known, expected %s", name,
-				listed("one of ", known, "none"))
 		case len(values) > 1:
 			return nil, refused("invalid_parameter", "the parameter %s is given %d times, expected once", name, len(values))
 		case !utf8.ValidString(values[0]):
@@ -179,15 +179,16 @@ func readBody(body []byte, known []string, given map[string]json.RawMessage) err
 		return refused("duplicate_field", "%s", err)
 	}
 	maps.Copy(given, sent)
-	return onlyKnown("", sent, known)
+	return onlyKnown("field", "", sent, known, "{}")
 }
 
-// onlyKnown refuses unknown fields of an object. The refusal begins their names with within.
-func onlyKnown(within string, given map[string]json.RawMessage, known []string) error {
+// onlyKnown refuses unknown fields or parameters. The refusal begins their names with within, and says none where none
+// is known.
+func onlyKnown[V any](what, within string, given map[string]V, known []string, none string) error {
 	for name := range given {
 		if !slices.Contains(known, name) {
-			return refused("unknown_field", "the field %.60q is not known, expected %s", within+name,
-				listed("one of ", known, "{}"))
+			return refused("unknown_"+what, "the %s %.60q is not known, expected %s", what, within+name,
+				listed("one of ", known, none))
 		}
 	}
 	return nil
@@ -319,7 +320,7 @@ func (f *Field) setObject(v reflect.Value, raw json.RawMessage) error {
 	if json.Unmarshal(raw, &given) != nil {
 		return f.wrong(raw)
 	}
-	if err := onlyKnown(f.Name+".", given, names(f.Members, inBody)); err != nil {
+	if err := onlyKnown("field", f.Name+".", given, names(f.Members, inBody), "{}"); err != nil {
 		return err
 	}
 	for _, member := range f.Members {

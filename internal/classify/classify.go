@@ -8,7 +8,6 @@ package classify
 
 import (
 	"slices"
-	"strconv"
 
 	"retry-worker/internal/text"
 )
@@ -138,7 +137,8 @@ func (m *Match) Presumed() bool { return m.Class == Permanent && m.Rank == Refus
 type Found struct {
 	Match
 	// Lost says why it does not count; empty for the deciding evidence.
-	Lost string
+	Lost    string
+	matcher int
 }
 
 // NoMatch is the Match of an error that no rule knows.
@@ -189,7 +189,7 @@ func (c *Classifier) Read(message string, status int) (Match, Said) {
 	}
 	s := c.search(message, status)
 	defer s.free()
-	return s.result(), s.said
+	return s.strongest().Match, s.said
 }
 
 // Explain returns all the evidence in a message, the deciding one first, the others with why they lost.
@@ -200,19 +200,18 @@ func (c *Classifier) Explain(message string, status int) []Found {
 	s := c.search(message, status)
 	defer s.free()
 	all := make([]Found, 0, len(s.found))
-	for _, f := range s.found {
-		e := Found{s.match(f.matcher, f.span), f.lost}
+	for i, f := range s.found[1:] {
 		switch {
-		case f.lost != "":
-		case f.matcher == s.best && f.span == s.where:
-			all = slices.Insert(all, 0, Found{Match: s.result()})
+		case f.Lost != "":
+		case i+1 == s.best:
+			all = slices.Insert(all, 0, f)
 			continue
-		case e.Rank > s.matchers[s.best].Rank:
-			e.Lost = "weaker than " + s.matchers[s.best].Rank.String()
+		case f.Rank > s.strongest().Rank:
+			f.Lost = "weaker than " + s.strongest().Rank.String()
 		default:
-			e.Lost = "an earlier rule of the same rank matched"
+			f.Lost = "an earlier rule of the same rank matched"
 		}
-		all = append(all, e)
+		all = append(all, f)
 	}
 	return all
 }
@@ -221,19 +220,3 @@ var rankNames = [...]string{"", "a specified permanent code", "TISS in its own p
 	"a signature of known software", "words of refusal", "words of a passing fault", "nothing known"}
 
 func (r Rank) String() string { return rankNames[r] }
-
-func (s *search) result() Match {
-	if s.best == none {
-		return NoMatch
-	}
-	return s.match(s.best, s.where)
-}
-
-// match returns what a matcher found at a span.
-func (s *search) match(number int, where span) Match {
-	m := s.matchers[number]
-	if m.Text = strconv.Itoa(s.status); where != beside {
-		m.Text = s.message[where.from:where.to]
-	}
-	return m
-}

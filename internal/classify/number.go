@@ -65,7 +65,7 @@ func (s *search) addStatus(digits string, where span) {
 	if matcher == none {
 		return
 	}
-	isPassing := s.best != none && s.matchers[s.best].Rank == PassingFault
+	isPassing := s.strongest().Rank == PassingFault
 	if s.matchers[matcher].Rank == Refusal && (isPassing || s.waits()) {
 		lost = "a status is a refusal only where it stands alone"
 	}

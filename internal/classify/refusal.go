@@ -120,7 +120,7 @@ func (s *search) refuse() {
 // duplicado, is not.
 func (s *search) presume(refusal *hit, matcher int, where span) {
 	lost, isOwn := "", refusal.role == refusalRole && refusal.matcher != none
-	isWeaker := s.best != none && s.best <= matcher // then losing it changes nothing
+	isWeaker := s.strongest().matcher <= matcher // then losing it changes nothing
 	if s.matchers[matcher].Rank == Refusal && !isOwn && !isWeaker && s.passes(refusal) {
 		lost = "beside what passes"
 	}

@@ -2,6 +2,7 @@ package classify
 
 import (
 	"bytes"
+	"math"
 	"slices"
 	"sort"
 	"strconv"
@@ -20,9 +21,9 @@ type search struct {
 	// holds the place in the message of each of its characters.
 	form   []byte
 	places []int32
-	// best is the strongest matcher found so far, or none, and where is its place.
+	// found holds the evidence so far, after NoMatch, and best is the number of the strongest piece that counts.
+	found []Found
 	best  int
-	where span
 	// laterTry is where in plain the last numbered try begins; 0 if tries are not numbered.
 	laterTry int
 	// earlier and latest are the places in plain of the last two statuses that differ; to is 0 if there is none.
@@ -34,7 +35,6 @@ type search struct {
 	asks    []int
 	// waiting caches the answer of waits.
 	waiting *bool
-	found   []finding
 }
 
 // role is what an item of a list is for.
@@ -67,13 +67,6 @@ type hit struct {
 	from, to int
 }
 
-// finding is a piece of evidence.
-type finding struct {
-	matcher int
-	span    span
-	lost    string
-}
-
 // span is a part of the message, in bytes.
 type span struct{ from, to int }
 
@@ -94,7 +87,7 @@ var searches = sync.Pool{New: func() any { return new(search) }}
 // of them; what the earlier ones tell counts, too. The caller frees the result.
 func (c *Classifier) search(message string, status int) *search {
 	s := c.weigh(message, status)
-	if s.best != none && s.matchers[s.best].Rank <= TISS {
+	if s.strongest().Rank <= TISS {
 		return s
 	}
 	start := s.lastTry()
@@ -102,7 +95,7 @@ func (c *Classifier) search(message string, status int) *search {
 		return s
 	}
 	last := c.weigh(message[s.offsets[start]:], status)
-	if last.best == none {
+	if last.best == 0 {
 		last.free()
 		return s
 	}
@@ -114,8 +107,8 @@ func (c *Classifier) search(message string, status int) *search {
 // weigh searches a message without telling tries apart.
 func (c *Classifier) weigh(message string, status int) *search {
 	s := searches.Get().(*search)
-	*s = search{Classifier: c, reading: s.reading, status: status, best: none, found: s.found[:0],
-		hits: s.hits[:0], form: s.form[:0], places: s.places[:0], asks: s.asks[:0]}
+	*s = search{Classifier: c, reading: s.reading, status: status, found: append(s.found[:0], nothing), hits: s.hits[:0],
+		form: s.form[:0], places: s.places[:0], asks: s.asks[:0]}
 	s.read(message)
 	s.findCodes()
 	s.needles.each(s.text, func(u use, from, to int) { s.take(u, s.wordsBefore(from), s.wordsBefore(to)) })
@@ -135,6 +128,7 @@ const mostKept = 64 << 10
 // free gives the memory back.
 func (s *search) free() {
 	s.Classifier, s.message = nil, ""
+	clear(s.found)
 	if cap(s.plain) <= mostKept {
 		searches.Put(s)
 	}
@@ -212,13 +206,24 @@ func (s *search) takeThing(thing hit) {
 	}
 }
 
+// nothing is weaker than any evidence.
+var nothing = Found{Match: NoMatch, matcher: math.MaxInt}
+
 // add records a piece of evidence. lost says why it does not count; empty if it does.
 func (s *search) add(matcher int, where span, lost string) {
-	s.found = append(s.found, finding{matcher, where, lost})
-	if lost == "" && (s.best == none || matcher < s.best) {
-		s.best, s.where = matcher, where
+	f := Found{s.matchers[matcher], lost, matcher}
+	if where == beside {
+		f.Text = strconv.Itoa(s.status)
+	} else {
+		f.Text = s.message[where.from:where.to]
+	}
+	if s.found = append(s.found, f); lost == "" && matcher < s.strongest().matcher {
+		s.best = len(s.found) - 1
 	}
 }
+
+// strongest returns the strongest evidence so far that counts.
+func (s *search) strongest() *Found { return &s.found[s.best] }
 
 // readPatterns tries the patterns.
 func (s *search) readPatterns() {

@@ -128,7 +128,7 @@ func (c *call) destination(in *destinationInput) (DestinationDetail, error) {
 	if err != nil {
 		return DestinationDetail{}, err
 	}
-	return DestinationDetail{destinationOf(&d, c.now()), journal.Views(claims, func(c *gate.Claim) HeldClaim {
+	return DestinationDetail{destinationOf(&d, c.now()), journal.Views(claims, func(c *destination.Held) HeldClaim {
 		return HeldClaim{SubjectName(c.Subject), decision.Instant(c.Since), journal.InstantOrNull(c.Deadline)}
 	})}, nil
 }

@@ -33,8 +33,6 @@ type Release struct {
 	At   time.Time
 	// Opened is when the destination opened, if it was closed at Since; otherwise zero.
 	Opened time.Time
-	// Number is its number among the claims that waited for the Outage's end; 0 if it did not wait for it.
-	Number int
 	Outage Outage
 }
 
@@ -55,12 +53,8 @@ func (g *Gate) Due(now time.Time) (released []Release, givenUp []Held, probe boo
 		}
 		h, _ := g.Queue.Remove(turn.Canary)
 		r := Release{Held: h, Kind: kind, At: now, Outage: g.Outage}
-		since := h.Since
-		if opened := g.Settings.Calendar.Next(since); opened.After(since) {
+		if opened := g.Settings.Calendar.Next(h.Since); opened.After(h.Since) {
 			r.Opened = opened
-		}
-		if since.Before(r.Outage.Until) {
-			r.Number = r.Outage.Released
 		}
 		released = append(released, r)
 	}
@@ -199,8 +193,8 @@ func (r *Release) Reason(name string, zone *time.Location) string {
 	switch {
 	case r.Kind == Test:
 		return fmt.Sprintf("%s down since %s; sent ahead to test it", name, clock(o.Since))
-	case r.Number > 0:
-		return fmt.Sprintf("%s down %s–%s; released %s of %d", name, clock(o.Since), clock(o.Until), ordinal(r.Number), o.Held)
+	case r.Since.Before(o.Until) && o.Released > 0:
+		return fmt.Sprintf("%s down %s–%s; released %s of %d", name, clock(o.Since), clock(o.Until), ordinal(o.Released), o.Held)
 	case !r.Opened.IsZero():
 		return name + " closed until " + clock(r.Opened)
 	case r.At.After(r.Since):

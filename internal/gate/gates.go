@@ -152,13 +152,6 @@ type Destination struct {
 // Label returns the name that people use.
 func (d *Destination) Label() string { return cmp.Or(d.Settings.Label.String(), d.Name) }
 
-// Claim is a held claim as people see it.
-type Claim struct {
-	Subject journal.Subject
-	// Since is when it was held; Deadline is its own, zero for none.
-	Since, Deadline time.Time
-}
-
 // Destinations returns the destinations that are configured or were asked for, sorted by name. Its error is
 // journal.ErrUnavailable until the journal is read.
 func (g *Gates) Destinations() (all []Destination, err error) {
@@ -193,7 +186,7 @@ const shown = 50
 
 // Destination returns a destination with the claims whose turn is next. Its errors are ErrUnknown and that of
 // Destinations.
-func (g *Gates) Destination(name string) (Destination, []Claim, error) {
+func (g *Gates) Destination(name string) (Destination, []destination.Held, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.known == nil {
@@ -203,11 +196,7 @@ func (g *Gates) Destination(name string) (Destination, []Claim, error) {
 	if d == nil {
 		return Destination{}, nil, ErrUnknown
 	}
-	var claims []Claim
-	for _, h := range d.Queue.Next(shown) {
-		claims = append(claims, Claim{h.Subject, h.Since, h.Deadline})
-	}
-	return g.describe(d, g.Clock.Now()), claims, nil
+	return g.describe(d, g.Clock.Now()), d.Queue.Next(shown), nil
 }
 
 // Command records a person's order, which the leader then follows. Its errors are a *journal.Refusal and those of

@@ -40,7 +40,7 @@ type Reads interface {
 // Destinations reads the state of the gates (gate.Gates).
 type Destinations interface {
 	Destinations() ([]gate.Destination, error)
-	Destination(name string) (gate.Destination, []gate.Claim, error)
+	Destination(name string) (gate.Destination, []destination.Held, error)
 }
 
 // DeadLetters carries out what people decide. An error with a *journal.Refusal means that nothing was done; after

@@ -116,11 +116,13 @@ func (g *Gates) read(ctx context.Context) error {
 		return err
 	}
 	k.seen, k.head = head.Record, head.Record
-	err = g.unanswered(ctx, func(page []unanswered) error {
+	err = g.unanswered(ctx, func(page []journal.Message) error {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		for i := range page {
-			g.left[page[i].JobKey] = now
+			if a, forged := journal.ReadGateAnswer(&page[i]); forged == nil {
+				g.left[a.JobKey] = now
+			}
 		}
 		return nil
 	})

@@ -292,59 +292,46 @@ func (g *Gates) tellLater(name string, e destination.Event) {
 	}
 }
 
-// errUnanswered says that answers must be sent again.
+// errUnanswered says that the engine did not take an answer, which must be sent again.
 var errUnanswered = errors.New("the engine did not take an answer of a gate")
 
-// unanswered is an answer to a process at a gate that is still to be sent.
-type unanswered struct {
-	journal.GateAnswer
-	sequence int64
-}
-
-// unanswered calls do with each page of the answers that are still to be sent, until do fails. It leaves out forged ones.
-func (g *Gates) unanswered(ctx context.Context, do func(page []unanswered) error) error {
+// unanswered calls do with each page of the answers to processes at gates that are still to be sent, until do fails.
+func (g *Gates) unanswered(ctx context.Context, do func(page []journal.Message) error) error {
 	for after, more := int64(0), true; more; {
-		messages, err := g.Store.Pending(ctx, journal.GateQueue, after, pageRecords)
+		page, err := g.Store.Pending(ctx, journal.GateQueue, after, pageRecords)
+		if err == nil {
+			err = do(page)
+		}
 		if err != nil {
 			return err
 		}
-		var page []unanswered
-		for i := range messages {
-			after = messages[i].Sequence
-			if a, forged := journal.ReadGateAnswer(&messages[i]); forged != nil {
-				g.once("an answer of a gate is not sent", forged)
-			} else {
-				page = append(page, unanswered{a, after})
-			}
+		if more = len(page) == pageRecords; more {
+			after = page[len(page)-1].Sequence
 		}
-		if err := do(page); err != nil {
-			return err
-		}
-		more = len(messages) == pageRecords
 	}
 	return nil
 }
 
-// deliver sends the waiting answers. first says that they were never sent before, but for stuck ones. Its error says
-// that the engine did not take all the others.
+// deliver sends the waiting answers, without forged ones. first says that they were never sent before, but for stuck
+// ones. Its error says that the engine did not take all the others.
 func (g *Gates) deliver(ctx context.Context, first bool) error {
-	return g.unanswered(ctx, func(page []unanswered) (err error) {
-		taken := make([]bool, len(page))
+	return g.unanswered(ctx, func(page []journal.Message) (err error) {
+		failures := make([]error, len(page))
 		_ = each(len(page), func(i int) error {
-			a := &page[i].GateAnswer
-			taken[i] = g.answer(ctx, a, first && !g.isStuck(a))
+			failures[i] = g.answer(ctx, &page[i], first)
 			return nil
 		})
 		var done []int64
-		for i := range page {
-			switch a := &page[i]; {
-			case taken[i]:
-				done = append(done, a.sequence)
-			case g.isStuck(&a.GateAnswer):
-				g.once("the engine does not take an answer of a gate, so its claim does not go; the others do",
-					fmt.Errorf("the job %d waits since %s", a.JobKey, decision.Instant(a.At)))
+		for i, failure := range failures {
+			switch {
+			case failure == nil:
+				done = append(done, page[i].Sequence)
+			case !errors.Is(failure, errUnanswered):
+				g.once("an answer of a gate is not sent", failure)
+			case g.isStuck(&page[i]):
+				g.once("the engine does not take an answer of a gate, so its claim does not go; the others do", failure)
 			default:
-				err = errUnanswered
+				err = failure
 			}
 		}
 		if len(done) == 0 {
@@ -356,17 +343,22 @@ func (g *Gates) deliver(ctx context.Context, first bool) error {
 
 // isStuck reports whether an answer waits for so long that the others need not wait for it: its job may be of a
 // partition that is gone, while the engine answers others.
-func (g *Gates) isStuck(a *journal.GateAnswer) bool {
-	return g.Clock.Now().Sub(a.At).Abs() >= destination.CanaryTimeout
+func (g *Gates) isStuck(m *journal.Message) bool {
+	return g.Clock.Now().Sub(m.At).Abs() >= destination.CanaryTimeout
 }
 
-// answer answers one process, and reports whether that is done.
-func (g *Gates) answer(ctx context.Context, a *journal.GateAnswer, first bool) bool {
+// answer answers one process. The error is errUnanswered, or says that the answer is forged.
+func (g *Gates) answer(ctx context.Context, m *journal.Message, first bool) error {
+	a, err := journal.ReadGateAnswer(m)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	action := worker.AnswerGate(ctx, g.Engine, a, g.Settings().Policies[a.Subject.Policy], g.Log)
+	first = first && !g.isStuck(m)
+	action := worker.AnswerGate(ctx, g.Engine, &a, g.Settings().Policies[a.Subject.Policy], g.Log)
 	if action == worker.Released {
-		return false
+		return fmt.Errorf("the job %d waits since %s: %w", a.JobKey, decision.Instant(a.At), errUnanswered)
 	}
 	g.Hooks.Add(worker.Answered, 1, worker.SubmissionGate, string(action))
 	switch {
@@ -376,5 +368,5 @@ func (g *Gates) answer(ctx context.Context, a *journal.GateAnswer, first bool) b
 	case action == worker.Completed && !first: // the canary left late: the engine was away
 		g.tellLater(a.Destination, destination.Departed{Claim: a.JobKey})
 	}
-	return true
+	return nil
 }

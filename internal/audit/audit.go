@@ -3,7 +3,18 @@
 package audit
 
 import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/csv"
 	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -163,4 +174,197 @@ func events(a *journal.Attempt) []Event {
 		all = append(all, Event{n, eventNames[n].event, decision.Instant(at)})
 	}
 	return all
+}
+
+// Format is the format of an export. The set is closed.
+type Format string
+
+// The formats: one JSON object per line, or RFC 4180 with a header.
+const (
+	JSONLines Format = "jsonl"
+	CSV       Format = "csv"
+)
+
+// Formats lists every format.
+func Formats() []Format { return []Format{JSONLines, CSV} }
+
+// Selection chooses what is exported. Its zero value is everything.
+type Selection struct {
+	journal.RecordFilter
+	// Policy and Tenant are those of the records; empty for all. They are for selections without a Subject.
+	Policy, Tenant string
+}
+
+// takes reports whether the record has the wanted policy and tenant.
+func (s *Selection) takes(r *journal.Entry) bool {
+	return (s.Policy == "" || r.Subject.Policy == s.Policy) && (s.Tenant == "" || r.Subject.Tenant == s.Tenant)
+}
+
+// Progress is called after every page, from one goroutine at a time: at is the last record's number so far, of the
+// journal's last, counted the number of records written or verified.
+type Progress func(at, of, counted int64)
+
+func (p Progress) tell(at, of, counted int64) {
+	if p != nil {
+		p(at, of, counted)
+	}
+}
+
+// pageSize is how many records, links (of up to 24 KB) or rows are in memory at a time.
+const pageSize = 500
+
+// Export writes the selected records to w in order, up to the ledger's head at the beginning, and returns how many it
+// wrote. It holds one page of them in memory. progress may be nil. Its errors are those of a, of w and of ctx; records
+// written before stay written.
+func Export(
+	ctx context.Context, a journal.Reader, w io.Writer, s Selection, f Format, progress Progress,
+) (written int64, err error) {
+	buffer := bufio.NewWriterSize(w, 64<<10)
+	var write func(*Record) error
+	switch f {
+	case JSONLines:
+		e := json.NewEncoder(buffer)
+		e.SetEscapeHTML(false)
+		write = func(r *Record) error { return e.Encode(r) }
+	case CSV:
+		write = newTable(buffer)
+	default:
+		return 0, fmt.Errorf("the format is %q, expected one of %q", f, Formats())
+	}
+	for r, err := range archived(ctx, a, s.RecordFilter, progress, &written) {
+		switch {
+		case err != nil:
+			return written, err
+		case !s.takes(r):
+			continue
+		}
+		if err := write(new(Of(r))); err != nil {
+			return written, err
+		}
+		written++
+	}
+	return written, buffer.Flush()
+}
+
+// archived returns the records that the filter lets through, up to the ledger's head at the beginning. After each page
+// it calls progress with the caller's count.
+func archived(
+	ctx context.Context, a journal.Reader, f journal.RecordFilter, progress Progress, counted *int64,
+) iter.Seq2[*journal.Entry, error] {
+	return func(yield func(*journal.Entry, error) bool) {
+		head, err := a.Head(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		read := func(after int64, limit int) ([]journal.Entry, error) {
+			page, err := a.Records(ctx, f, after, limit)
+			return slices.DeleteFunc(page, func(r journal.Entry) bool { return r.Record > head.Record }), err
+		}
+		told := func(at int64) { progress.tell(at, head.Record, *counted) }
+		each(ctx, 0, pageSize, read, numberOf, told)(yield)
+	}
+}
+
+func numberOf(e *journal.Entry) int64 { return e.Record }
+
+// each returns the items after a number, in order, which read returns in pages. After each page it calls told, which
+// may be nil, with the last item's number.
+func each[T any](
+	ctx context.Context, after int64, size int, read func(after int64, limit int) ([]T, error), number func(*T) int64,
+	told func(last int64),
+) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		for {
+			page, err := read(after, size)
+			if err = cmp.Or(err, ctx.Err()); err != nil {
+				yield(nil, err)
+				return
+			}
+			for i := range page {
+				after = number(&page[i])
+				if !yield(&page[i], nil) {
+					return
+				}
+			}
+			if len(page) == 0 {
+				return
+			}
+			if told != nil {
+				told(after)
+			}
+		}
+	}
+}
+
+// columns are the table's columns in order; new ones go to the end. They are fields of a Record, and the events' times.
+var columns = strings.Fields(`record kind timestamp tenant policy claimId submissionError errorClassification
+	retryCount analysedRetryCount maxRetries shouldRetry backoffMinutes nextRetryTime retryReason executionTimeMs rule
+	reason matchedRule outcome responsibleTeam deadLetterId attemptNumber revision episode jobKey elementInstanceKey
+	processInstanceKey identity errorReceivedAt errorClassifiedAt retryCountCheckedAt backoffCalculatedAt
+	retryDecidedAt nextAttemptScheduledAt body matchedText catalogue possiblyAccepted`)
+
+// opensFormula matches where a spreadsheet may see the beginning of a formula: at the start of a cell, or after
+// anything that a spreadsheet may take for a separator, also behind blanks and quotation marks.
+var opensFormula = regexp.MustCompile(`(^|[;,\t|\r\n])([ "\x{a0}\x{feff}]*)([=+\-@＝＋－＠])`)
+
+// Inert returns s with an apostrophe before anything that a spreadsheet may take for a formula. Texts from outside
+// (errors, ids, names in a catalogue) may hold anything.
+func Inert(s string) string {
+	if s != "" && strings.IndexByte("\t\r\n", s[0]) >= 0 {
+		s = "'" + s
+	}
+	return opensFormula.ReplaceAllString(s, "$1$2'$3")
+}
+
+// NewCSV returns a writer of RFC 4180 as Excel expects it in Brazil: with semicolons, and a byte order mark for UTF-8.
+// A line "sep=;" would help Excel elsewhere, but make it ignore the byte order mark.
+func NewCSV(w io.Writer) *csv.Writer {
+	_, _ = io.WriteString(w, "\ufeff") // the next write returns the same error
+	c := csv.NewWriter(w)
+	c.Comma, c.UseCRLF = ';', true
+	return c
+}
+
+// newTable writes a table's header to w and returns a function that writes a record as a row. Numbers have decimal
+// commas, as Excel in Brazil groups thousands by points.
+func newTable(w *bufio.Writer) func(*Record) error {
+	to := NewCSV(w)
+	_ = to.Write(columns)
+	return func(r *Record) error {
+		text, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		from := json.NewDecoder(bytes.NewReader(text))
+		from.UseNumber()
+		values := map[string]any{}
+		if err := from.Decode(&values); err != nil {
+			return err
+		}
+		values["body"] = string(r.Body)
+		if r.Analysis != nil {
+			for _, e := range r.Events {
+				values[eventNames[e.Number].column] = e.At
+			}
+		}
+		row := make([]string, len(columns))
+		for i, name := range columns {
+			row[i] = cell(values[name])
+		}
+		return to.Write(row)
+	}
+}
+
+func cell(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return ""
+	case string:
+		return Inert(v)
+	case json.Number:
+		return strings.Replace(v.String(), ".", ",", 1)
+	default:
+		return fmt.Sprint(v)
+	}
 }

@@ -51,7 +51,7 @@ func Open(ctx context.Context, url string) (*DB, error) {
 		return nil, err
 	}
 	db := &DB{writer: writerPool(c)}
-	db.Store = sqlstore.Store{Reader: sqlstore.NewReader(&dialect, readerPool(c)), Acquire: db.acquire}
+	db.Store = sqlstore.Store{Reader: sqlstore.NewReader(&dialect, pool(c, readerSessions)), Acquire: db.acquire}
 	if err = db.Create(ctx, opening); err != nil {
 		_ = db.Close() // the first error is the one that tells
 		return nil, err
@@ -65,7 +65,7 @@ func OpenReader(ctx context.Context, url string) (*sqlstore.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := sqlstore.NewReader(&dialect, readerPool(c))
+	r := sqlstore.NewReader(&dialect, pool(c, readerSessions))
 	if err = r.Known(ctx, opening); err != nil {
 		_ = r.Close() // the first error is the one that tells
 		return nil, err
@@ -114,24 +114,15 @@ var (
 	allSessions = map[string]string{
 		"application_name":        "retry-worker",
 		"client_encoding":         "UTF8",
+		"lock_timeout":            "2s",
+		"plan_cache_mode":         "force_custom_plan", // keep no plan made while a table was empty
 		"tcp_keepalives_idle":     "1s",
 		"tcp_keepalives_interval": "1s",
 		"tcp_keepalives_count":    "2",
 		"tcp_user_timeout":        "2s", // a peer that acknowledges nothing is gone
 	}
-	writerSessions = map[string]string{
-		"lock_timeout":                        "2s",
-		"statement_timeout":                   "2200ms",
-		"idle_in_transaction_session_timeout": "1500ms",
-		// Do not keep a plan made while a table was empty.
-		"plan_cache_mode": "force_custom_plan",
-	}
-	readerSessions = map[string]string{
-		"lock_timeout":                        "2s",
-		"statement_timeout":                   "10s",
-		"idle_in_transaction_session_timeout": "10s",
-		"plan_cache_mode":                     "force_custom_plan",
-	}
+	writerSessions = map[string]string{"statement_timeout": "2200ms", "idle_in_transaction_session_timeout": "1500ms"}
+	readerSessions = map[string]string{"statement_timeout": "10s", "idle_in_transaction_session_timeout": "10s"}
 )
 
 // parse parses the address. Its error does not quote it, as a password may be anywhere in a wrong one.
@@ -160,27 +151,22 @@ func set(c *pgx.ConnConfig, settings map[string]string) {
 	}
 }
 
-// readerPool returns a pool for reading, which connects when it is first used.
-func readerPool(base *pgx.ConnConfig) *sql.DB {
-	c := base.Copy()
-	set(c, readerSessions)
-	return pool(c)
-}
-
-// writerPool returns a pool for writing, which connects when it is first used.
+// writerPool returns a pool for writing.
 func writerPool(base *pgx.ConnConfig) *sql.DB {
 	c := base.Copy()
-	set(c, writerSessions)
 	if c.ValidateConnect == nil && severalHosts(&c.Config) {
 		c.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
-	return pool(c, stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
+	return pool(c, writerSessions, stdlib.OptionAfterConnect(func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, durabilityText)
 		return err
 	}))
 }
 
-func pool(c *pgx.ConnConfig, options ...stdlib.OptionOpenDB) *sql.DB {
+// pool returns a pool, which connects when it is first used.
+func pool(base *pgx.ConnConfig, sessions map[string]string, options ...stdlib.OptionOpenDB) *sql.DB {
+	c := base.Copy()
+	set(c, sessions)
 	db := stdlib.OpenDB(*c, options...)
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections)

@@ -243,8 +243,8 @@ func (r *Reader) Cases(ctx context.Context, weeks []int64, limit int) ([]journal
 		" FROM sums g JOIN fingerprints f ON f.id = g.cause " + w.String() +
 		" GROUP BY g.policy, g.cause, g.destination, f.reason ORDER BY " + recovered + " + " + lost +
 		" DESC, g.policy, g.cause, g.destination LIMIT ?"
-	args := append(w.args, max(limit, 0))
-	return list(ctx, r, "read what is learnt from", query, args, func(scan scanner, c *journal.Cases) {
+	w.args = append(w.args, max(limit, 0))
+	return list(ctx, r, "read what is learnt from", query, w.args, func(scan scanner, c *journal.Cases) {
 		var took int64
 		scan(&c.Policy, &c.Cause, &c.Destination, &c.Reason, &c.Recovered, &c.Lost, &took)
 		c.Took = time.Duration(took) * time.Millisecond

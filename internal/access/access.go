@@ -139,9 +139,6 @@ func (id Identity) May(a Action, team string) bool {
 	}
 }
 
-var loginRequired = &Refusal{Status: http.StatusUnauthorized, Code: CodeLoginRequired,
-	Message: "nobody is logged in; send `Authorization: Bearer TOKEN`, or log in at /login"}
-
 // Check returns a *Refusal unless the role of the identity in ctx allows the action, at least for some team.
 func Check(ctx context.Context, action Action) error {
 	id := From(ctx)
@@ -149,34 +146,28 @@ func Check(ctx context.Context, action Action) error {
 	case id.Role.May(action):
 		return nil
 	case id.Role == "":
-		return loginRequired
+		return refuse(CodeLoginRequired)
 	default:
-		return &Refusal{Status: http.StatusForbidden, Code: CodeForbiddenRole,
-			Message: fmt.Sprintf("%s is %s and may not %s, which needs the role %s", id.Name, id.Role, action,
-				action.Least())}
+		return refuse("forbidden_role", id.Name, id.Role, action, action.Least())
 	}
 }
 
 // CheckTeam is Check for the team's dead letters. An empty team stands for all teams at once.
 func CheckTeam(ctx context.Context, action Action, team string) error {
 	id := From(ctx)
-	if err := Check(ctx, action); err != nil || id.May(action, team) {
-		return err
-	}
-	code, message := CodeForbiddenTeam, ""
+	err := Check(ctx, action)
 	switch {
+	case err != nil, id.May(action, team):
+		return err
 	case id.Teams == "":
-		code, message = CodeForbiddenRole, fmt.Sprintf("%s is %s of no team and may not %s, which needs the role admin, "+
-			"or a token that names its teams", id.Name, id.Role, action)
+		return refuse("forbidden_role.teamless", id.Name, id.Role, action)
 	case id.Teams == NoTeam:
-		message = fmt.Sprintf("%s is %s of no team and may not %s; ask an admin", id.Name, id.Role, action)
+		return refuse("forbidden_team.teamless", id.Name, id.Role, action)
 	case team == "":
-		message = fmt.Sprintf("%s may %s of its own teams alone; name one of them in the filter: %s", id.Name, action, id.Teams)
+		return refuse("forbidden_team.all", id.Name, action, id.Teams)
 	default:
-		message = fmt.Sprintf("%s is bound to %s and may not %s for another team; ask somebody of %.60q, or an admin",
-			id.Name, id.Teams, action, team)
+		return refuse("forbidden_team.other", id.Name, id.Teams, action, team)
 	}
-	return &Refusal{Status: http.StatusForbidden, Code: code, Message: message}
 }
 
 // localName is everybody's name if there are no tokens. No token can have it.

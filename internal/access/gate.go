@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"crypto/rand"
+	_ "embed" // the words are part of the program
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,7 +28,7 @@ import (
 // Refusal is the error of a request that is not carried out.
 type Refusal struct {
 	Status int
-	// Code is one of the Code… constants, for programs, and for pages to translate.
+	// Code is of a closed set, for programs, and for pages to translate.
 	Code string
 	// Message is one line in English that says what to do.
 	Message string
@@ -37,28 +38,34 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Code + ": " + r.Message }
 
-// The codes of refusals.
+// after returns r with how long to wait.
+func (r *Refusal) after(wait time.Duration) *Refusal {
+	r.RetryAfter = wait
+	return r
+}
+
+// The codes of refusals that pages answer in their own way.
 const (
-	CodeForbiddenHost        = "forbidden_host"
-	CodeForbiddenOrigin      = "forbidden_origin"
-	CodeForbiddenRole        = "forbidden_role"
-	CodeForbiddenTeam        = "forbidden_team"
-	CodeFormExpired          = "form_expired"
-	CodeInvalidAuthorization = "invalid_authorization"
-	CodeInvalidForm          = "invalid_form"
-	CodeLoginRequired        = "login_required"
-	CodeLoginRefused         = "login_refused"
-	CodeLoginStale           = "login_stale"
-	CodeMethodNotAllowed     = "method_not_allowed"
-	CodeBodyTooLarge         = "body_too_large"
-	CodeProviderUnavailable  = "provider_unavailable"
-	CodeSessionsUnavailable  = "sessions_unavailable"
-	CodeTokenExpired         = "token_expired"
-	CodeTokenUnknown         = "token_unknown"
-	CodeTooManyAttempts      = "too_many_attempts"
-	CodeTooManyChanges       = "too_many_changes"
-	CodeUnsupportedMediaType = "unsupported_media_type"
+	CodeLoginRequired   = "login_required"
+	CodeTooManyAttempts = "too_many_attempts"
 )
+
+//go:embed refusals.txt
+var refusals string
+
+// refuse returns the refusal whose line in refusals.txt begins with that name: a code, and what tells it from others with
+// that code. Its status follows, and its message, with args filled in.
+func refuse(name string, args ...any) *Refusal {
+	_, line, known := strings.Cut("\n"+refusals, "\n"+name+" ")
+	if !known {
+		panic("access: no refusal " + name)
+	}
+	line, _, _ = strings.Cut(line, "\n")
+	number, message, _ := strings.Cut(line, " ")
+	status, _ := strconv.Atoi(number)
+	code, _, _ := strings.Cut(name, ".")
+	return &Refusal{Status: status, Code: code, Message: fmt.Sprintf(message, args...)}
+}
 
 // Options configure a Gate.
 type Options struct {
@@ -194,7 +201,7 @@ func (g *Gate) Middleware(next http.Handler) http.Handler {
 		case g.openID != nil && (r.URL.Path == beginPath || r.URL.Path == callbackPath):
 			g.providerLogin(w, r)
 		case a.Role == "" && !g.public(r) && r.URL.Path != "/logout": // from where the session may have ended already
-			g.refuse(w, r, *loginRequired)
+			g.refuse(w, r, *refuse(CodeLoginRequired))
 		default:
 			g.changes(w, r, next)
 		}
@@ -204,12 +211,10 @@ func (g *Gate) Middleware(next http.Handler) http.Handler {
 // admit returns who sends a request, or why it may not come in at all.
 func (g *Gate) admit(w http.ResponseWriter, r *http.Request) (*asker, *Refusal) {
 	if g.Tokens == nil && !ownHost(r) {
-		return nil, &Refusal{Status: http.StatusForbidden, Code: CodeForbiddenHost,
-			Message: "the request names a host that is not this machine; use 127.0.0.1 or localhost"}
+		return nil, refuse("forbidden_host")
 	}
 	if g.crossOrigin.Check(r) != nil {
-		return nil, &Refusal{Status: http.StatusForbidden, Code: CodeForbiddenOrigin,
-			Message: "a page of another site asks for a change; send it from the console's own pages or a program"}
+		return nil, refuse("forbidden_origin")
 	}
 	if refusal := once(r.URL.Query()); refusal != nil && !isAPI(r) { // the API checks its own
 		return nil, refusal
@@ -249,8 +254,7 @@ func (g *Gate) Pace(ctx context.Context) error {
 	if g.changed.wait(id.Name, g.Now()) == 0 {
 		return nil
 	}
-	return &Refusal{Status: http.StatusTooManyRequests, Code: CodeTooManyChanges, RetryAfter: perChange,
-		Message: id.Name + " makes more changes than a person does; wait a moment"}
+	return refuse("too_many_changes", id.Name).after(perChange)
 }
 
 // Deny answers with err, a *Refusal of Check, CheckTeam or Pace.
@@ -316,8 +320,7 @@ func (g *Gate) session(ctx context.Context, value string) (*session, error) {
 func (g *Gate) bearer(w http.ResponseWriter, r *http.Request, headers []string) (*asker, *Refusal) {
 	scheme, secret, _ := strings.Cut(headers[0], " ")
 	if len(headers) > 1 || !strings.EqualFold(scheme, "Bearer") {
-		return nil, &Refusal{Status: http.StatusBadRequest, Code: CodeInvalidAuthorization,
-			Message: "Authorization is not understood; send it once, as `Authorization: Bearer TOKEN`"}
+		return nil, refuse("invalid_authorization")
 	}
 	secret = strings.TrimSpace(secret)
 	t, refusal := g.tokenBy(r, secret)
@@ -344,17 +347,13 @@ func (g *Gate) tokenBy(r *http.Request, secret string) (*Token, *Refusal) {
 	}
 	if wait := g.wrong.wait(web.Network(peer(r)), g.Now()); wait > 0 {
 		g.warn(peer(r), "login_slowed", "an address tries tokens too fast; it has to wait")
-		return nil, &Refusal{Status: http.StatusTooManyRequests, Code: CodeTooManyAttempts, RetryAfter: wait,
-			Message: fmt.Sprintf("too many wrong tokens; try again in %d s", seconds(wait))}
+		return nil, refuse(CodeTooManyAttempts, seconds(wait)).after(wait)
 	}
 	g.warn(peer(r), "token_refused", "a token was refused: unknown, or past its last day")
 	if t != nil { // only its holder learns that it has expired
-		return nil, &Refusal{Status: http.StatusUnauthorized, Code: CodeTokenExpired,
-			Message: fmt.Sprintf("the token %s was valid until %s; ask for a new one (`retry-worker token new`)", t.Name, t.Until())}
+		return nil, refuse("token_expired", t.Name, t.Until())
 	}
-	return nil, &Refusal{Status: http.StatusUnauthorized, Code: CodeTokenUnknown,
-		Message: "the token is not known here; check that all of it was copied, or ask for a new one (`retry-worker token " +
-			"new`)"}
+	return nil, refuse("token_unknown")
 }
 
 // seconds returns d in seconds, rounded up.
@@ -383,8 +382,7 @@ func checkJSON(r *http.Request) error {
 		(charset == "" || strings.EqualFold(charset, "utf-8")) {
 		return nil
 	}
-	return &Refusal{Status: http.StatusUnsupportedMediaType, Code: CodeUnsupportedMediaType,
-		Message: "the body must be JSON in UTF-8: send it with Content-Type: application/json"}
+	return refuse("unsupported_media_type.json")
 }
 
 func retryAfter(w http.ResponseWriter, refusal *Refusal) {

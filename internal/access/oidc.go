@@ -370,8 +370,7 @@ func (g *Gate) comeBack(w http.ResponseWriter, r *http.Request) *Refusal {
 	known := open(g.openID.seals, "login", pendingCookie.value(r), &p) && g.Now().Before(p.Ends)
 	pendingCookie.set(w, r, "", 0)
 	if !known || subtle.ConstantTimeCompare([]byte(q.Get("state")), []byte(p.State)) != 1 {
-		return &Refusal{Status: http.StatusBadRequest, Code: CodeLoginStale,
-			Message: "this log-in was begun in another browser or window, or too long ago; begin again"}
+		return refuse("login_stale")
 	}
 	if q.Get("code") == "" {
 		return g.notLoggedIn(r, fmt.Errorf("the provider answers %.60q", q.Get("error")))
@@ -400,14 +399,10 @@ func (g *Gate) notLoggedIn(r *http.Request, err error) *Refusal {
 		return providerAway()
 	}
 	g.warn(peer(r), "oidc_refused", "OpenID log-in refused", zap.Error(err))
-	return &Refusal{Status: http.StatusUnauthorized, Code: CodeLoginRefused,
-		Message: "the OpenID provider's answer does not let you in; the worker's log says why"}
+	return refuse("login_refused")
 }
 
-func providerAway() *Refusal {
-	return &Refusal{Status: http.StatusServiceUnavailable, Code: CodeProviderUnavailable, RetryAfter: providerRest,
-		Message: errAway.Error() + " now, so it is not known who asks; try again in a moment"}
-}
+func providerAway() *Refusal { return refuse("provider_unavailable").after(providerRest) }
 
 // callbackOf returns where the provider sends the browser back to. The provider takes only what its settings name.
 func callbackOf(r *http.Request) string {

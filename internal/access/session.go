@@ -11,7 +11,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"mime"
 	"net/http"
 	"net/url"
@@ -216,8 +215,7 @@ func (g *Gate) end(ctx context.Context, s *session) error {
 func (g *Gate) unkept(err error, what string) *Refusal {
 	g.strangers.Error("the record of ended sessions cannot be reached; nobody is let in by a session until it can",
 		zap.String("event", "sessions_unavailable"), zap.Error(err))
-	return &Refusal{Status: http.StatusServiceUnavailable, Code: CodeSessionsUnavailable, RetryAfter: 5 * time.Second,
-		Message: fmt.Sprintf("the journal cannot be reached now, %s; try again in a moment", what)}
+	return refuse("sessions_unavailable", what).after(5 * time.Second)
 }
 
 // maxFormBytes limits a form that a page posts, maxLoginBytes the log-in form, which strangers can post.
@@ -264,8 +262,7 @@ func (g *Gate) loginPage(w http.ResponseWriter, r *http.Request, next string, re
 // refuseMethod answers a request whose method its path does not take.
 func (g *Gate) refuseMethod(w http.ResponseWriter, r *http.Request, allowed string) {
 	w.Header().Set("Allow", allowed)
-	g.refuse(w, r, Refusal{Status: http.StatusMethodNotAllowed, Code: CodeMethodNotAllowed,
-		Message: "this address does not take that method; use " + allowed})
+	g.refuse(w, r, *refuse("method_not_allowed", allowed))
 }
 
 // logIn begins a session. It asks for no form token, which belongs to a session: the cross-origin protection keeps
@@ -336,8 +333,7 @@ func checkForm(w http.ResponseWriter, r *http.Request) error {
 	}
 	a := askerIn(r.Context())
 	if a.form != "" && subtle.ConstantTimeCompare([]byte(r.PostForm.Get(FormTokenField)), []byte(a.form)) != 1 {
-		return &Refusal{Status: http.StatusForbidden, Code: CodeFormExpired,
-			Message: "this form belongs to another log-in, or to the time before a restart; load its page again and repeat"}
+		return refuse("form_expired")
 	}
 	return nil
 }
@@ -345,19 +341,15 @@ func checkForm(w http.ResponseWriter, r *http.Request) error {
 func parseForm(w http.ResponseWriter, r *http.Request, most int64) *Refusal {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil ||
 		kind != "application/x-www-form-urlencoded" {
-		return &Refusal{Status: http.StatusUnsupportedMediaType, Code: CodeUnsupportedMediaType,
-			Message: "this address takes a form: send it with Content-Type: application/x-www-form-urlencoded; programs use " +
-				"/api/v1"}
+		return refuse("unsupported_media_type.form")
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, most)
 	err := r.ParseForm()
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		return &Refusal{Status: http.StatusRequestEntityTooLarge, Code: CodeBodyTooLarge,
-			Message: fmt.Sprintf("the form has more than %d bytes", most)}
+		return refuse("body_too_large", most)
 	}
 	if err != nil {
-		return &Refusal{Status: http.StatusBadRequest, Code: CodeInvalidForm,
-			Message: "the form cannot be read; send it again"}
+		return refuse("invalid_form")
 	}
 	return once(r.Form)
 }
@@ -370,8 +362,7 @@ const box = "ids"
 func once(fields url.Values) *Refusal {
 	for name, values := range fields {
 		if len(values) > 1 && name != box {
-			return &Refusal{Status: http.StatusBadRequest, Code: CodeInvalidForm,
-				Message: fmt.Sprintf("the field %.60q is given %d times, expected once", name, len(values))}
+			return refuse("invalid_form.twice", name, len(values))
 		}
 	}
 	return nil

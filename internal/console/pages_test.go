@@ -210,22 +210,22 @@ func TestRefusalsAndTheLogIn(t *testing.T) {
 			answer(w, r)
 			return s.doc(w, w.Code)
 		}
-		for _, code := range []string{access.CodeFormExpired, access.CodeForbiddenRole, access.CodeForbiddenOrigin, access.CodeUnsupportedMediaType} {
+		for _, code := range []string{"form_expired", "forbidden_role", "forbidden_origin", "unsupported_media_type"} {
 			d := ask(func(w http.ResponseWriter, r *http.Request) {
 				s.pages.Refuse(w, r, access.Refusal{Status: 403, Code: code, Message: "the program's word"})
 			})
-			if strings.Contains(d.raw, "the program&#39;s word") != (code == access.CodeUnsupportedMediaType) {
+			if strings.Contains(d.raw, "the program&#39;s word") != (code == "unsupported_media_type") {
 				t.Errorf("%s is not said in the reader's words", code)
 			}
 		}
 		d := ask(func(w http.ResponseWriter, r *http.Request) {
-			s.pages.Login(w, r, access.Login{Next: `/dead-letters?q="<b>`, Refusal: &access.Refusal{Status: 401, Code: access.CodeTokenUnknown}})
+			s.pages.Login(w, r, access.Login{Next: `/dead-letters?q="<b>`, Refusal: &access.Refusal{Status: 401, Code: "token_unknown"}})
 		})
 		if got := d.show("[name=next]@value") + " " + d.show("[type=password][aria-invalid=true]@name"); got != `/dead-letters?q="<b> token` {
 			t.Errorf("the log-in form has %s", got)
 		}
 		slowed := ask(func(w http.ResponseWriter, r *http.Request) {
-			s.pages.Login(w, r, access.Login{Next: "/", Refusal: &access.Refusal{Status: 429, Code: access.CodeTooManyAttempts}})
+			s.pages.Login(w, r, access.Login{Next: "/", Refusal: &access.Refusal{Status: 429, Code: "too_many_attempts"}})
 		})
 		slowed.mustSay(map[string]string{"pt-BR": "Muitas tentativas com código errado", "en": "Too many wrong tokens"}[lang])
 		if len(d.tags("nav")) > 0 {

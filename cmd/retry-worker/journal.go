@@ -204,13 +204,6 @@ func (c *cli) selection() (audit.Selection, error) {
 	return s, nil
 }
 
-// exported is what `audit export --file F -o json` prints.
-type exported struct {
-	File    string `json:"file"`
-	Format  string `json:"format"`
-	Records int64  `json:"records"`
-}
-
 func (c *cli) auditExport(ctx context.Context, _ []string) error {
 	if c.command.Flags().Changed("subject") && c.Subject == "" {
 		return errors.New("--subject is empty, expected an id; leave it out for all claims")
@@ -238,7 +231,7 @@ func (c *cli) auditExport(ctx context.Context, _ []string) error {
 	case err != nil:
 		return err
 	case c.File != "":
-		return c.print(exported{c.File, c.Format, n})
+		return c.print(map[string]any{"file": c.File, "format": c.Format, "records": n})
 	case n == 0: // otherwise the export itself shows it
 		fmt.Fprintln(c.errOut, "retry-worker: no record was selected; see --since, --until, --policy and --tenant")
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -91,20 +92,21 @@ func (c *cli) policiesShow(context.Context, []string) error {
 	return c.print(shown)
 }
 
-// loadCatalogue returns the catalogue in file, or in the file that the environment names, or the built-in one. An
-// error of an invalid one has a line for each problem.
+// loadCatalogue returns the catalogue in file, which may be built-in, or else in the file that the environment names, or
+// the built-in one. An error of an invalid one has a line for each problem.
 func loadCatalogue(file string) (*catalogue.Catalogue, error) {
 	if file == "" {
 		settings, err := config.Load("RETRY_WORKER_POLICIES_FILE")
-		if file = settings.PoliciesFile; err != nil || file == "" {
-			return catalogue.Default(), err
+		if err != nil {
+			return nil, err
 		}
+		file = cmp.Or(settings.PoliciesFile, "built-in")
+	}
+	if file == "built-in" {
+		return catalogue.Default(), nil
 	}
 	return catalogue.Load(file)
 }
-
-// builtInName stands for the built-in catalogue in place of a file.
-const builtInName = "built-in"
 
 // policiesDiff is what `policies diff -o json` prints.
 type policiesDiff struct {
@@ -121,27 +123,20 @@ type policyDiff struct {
 }
 
 func (c *cli) policiesDiff(ctx context.Context, args []string) error {
-	from, err := instantOf("--since", c.Since)
-	if err != nil {
+	from, noSince := instantOf("--since", c.Since)
+	a, noA := loadCatalogue(args[0])
+	b, noB := loadCatalogue(args[1])
+	if err := errors.Join(noSince, noA, noB); err != nil {
 		return err
-	}
-	var catalogues [2]*catalogue.Catalogue
-	for i, file := range args {
-		if catalogues[i] = catalogue.Default(); file != builtInName {
-			if catalogues[i], err = loadCatalogue(file); err != nil {
-				return err
-			}
-		}
 	}
 	return c.readJournal(ctx, func(ctx context.Context, reader store.Reader) error {
 		line := c.progress("failures replayed")
 		defer line.end()
-		differences, err := audit.Replay(ctx, reader, from, catalogues[0].Policies, catalogues[1].Policies, line.show)
+		differences, err := audit.Replay(ctx, reader, from, a.Policies, b.Policies, line.show)
 		if err != nil {
 			return err
 		}
-		diff := policiesDiff{Since: decision.Instant(from), A: catalogues[0].Version, B: catalogues[1].Version,
-			Policies: []policyDiff{}}
+		diff := policiesDiff{Since: decision.Instant(from), A: a.Version, B: b.Version, Policies: []policyDiff{}}
 		for _, policy := range slices.Sorted(maps.Keys(differences)) {
 			diff.Differences.Add(differences[policy])
 			diff.Policies = append(diff.Policies, policyDiff{policy, *differences[policy]})

@@ -20,9 +20,6 @@ import (
 	"retry-worker/internal/zeebe"
 )
 
-// helpWidth is the width of help texts.
-const helpWidth = 100
-
 // settingsHelp lists the settings by group: each variable with its default, and below it the meaning.
 func settingsHelp() string {
 	variables := config.Variables()
@@ -40,12 +37,12 @@ func settingsHelp() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// wrapped wraps a text at helpWidth, with each line indented.
+// wrapped wraps a text at 100 characters, with each line indented.
 func wrapped(text, indent string) string {
 	var b strings.Builder
 	line := indent
 	for word := range strings.FieldsSeq(text) {
-		if len([]rune(line+word)) > helpWidth {
+		if len([]rune(line+word)) > 100 {
 			b.WriteString(strings.TrimRight(line, " ") + "\n")
 			line = indent
 		}
@@ -154,8 +151,6 @@ func engineOptions(o zeebe.Options) zeebe.Options {
 	return o
 }
 
-const deployTimeout = 30 * time.Second
-
 type deployed struct {
 	Process string `json:"process"`
 	Version int32  `json:"version"`
@@ -175,7 +170,7 @@ func (c *cli) deploy(ctx context.Context, _ []string) error {
 		return err
 	}
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(ctx, deployTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	var all []deployed
 	tenants := settings.TenantIDs

@@ -12,9 +12,6 @@ import (
 	"retry-worker/internal/journal"
 )
 
-// tokensFileVariable names the tokens file for the worker.
-const tokensFileVariable = "RETRY_WORKER_AUTH_TOKENS_FILE"
-
 // madeToken is what `token new -o json` prints.
 type madeToken struct {
 	Name string      `json:"name"`
@@ -66,7 +63,7 @@ func (c *cli) tokenNew(context.Context, []string) error {
 	if err != nil || c.json() {
 		return err
 	}
-	next := "Add the line to the file that " + tokensFileVariable + " names (chmod 600)."
+	next := "Add the line to the file that RETRY_WORKER_AUTH_TOKENS_FILE names (chmod 600)."
 	if c.File != "" {
 		next = "A worker that reads the file takes it up within 10 seconds."
 	}

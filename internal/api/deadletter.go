@@ -75,9 +75,6 @@ type Review struct {
 	Deadline      *string `json:"submissionDeadline" format:"date-time" doc:"The new one; null where it stays."`
 }
 
-// noDelivery is shown for journal.DeliveryNone, which is empty.
-const noDelivery = "none"
-
 func deadLetterOf(i *deadletter.Item) DeadLetter {
 	d := DeadLetter{
 		ID: i.ID, State: i.State, Subject: SubjectName(i.Subject),
@@ -88,7 +85,7 @@ func deadLetterOf(i *deadletter.Item) DeadLetter {
 		FirstFailure: journal.InstantOrNull(i.FirstFailure), Deadline: journal.InstantOrNull(i.Deadline),
 		CreatedAt: decision.Instant(i.CreatedAt), ChangedAt: decision.Instant(i.ChangedAt),
 		ProcessInstanceKey: i.ProcessInstanceKey, Process: i.Process,
-		Delivery:         cmp.Or(string(i.Delivery), noDelivery),
+		Delivery:         cmp.Or(string(i.Delivery), "none"),
 		PossiblyAccepted: i.PossiblyAccepted, Accepts: i.Accepts, Review: reviewOf(&i.Review), BulkRun: journal.OrNull(i.Run),
 	}
 	if a := &i.Assigned; !a.At.IsZero() {

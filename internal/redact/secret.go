@@ -18,7 +18,7 @@ const (
 
 var (
 	identifierRest, tagRest = pattern("identifierRest"), pattern("tagRest")
-	behindSign, digitized   = pattern("behindSign"), pattern("digitized")
+	assigned, told          = pattern("assigned"), pattern("told")
 	hashScheme, titledKey   = pattern("hashScheme"), pattern("titledKey")
 	nothing, mixed          = pattern("nothing"), pattern("mixed")
 )
@@ -26,11 +26,11 @@ var (
 // way is what stands between a word and its secret.
 type way struct {
 	class  class
-	sign   class // ':', '=' or '<', which assigns it; 0 for none
-	tight  bool  // the sign stands right behind the word
+	sign   class // ':', '=' or '>', which assigns it; 0 for none
+	quote  byte  // opens the secret; 0 for none
 	words  int
 	far    bool   // some of the words do more than connect
-	quote  byte   // opens the secret; 0 for none
+	below  bool   // the secret is on the line below its sign
 	quoted bool   // the word itself is quoted: a key of JSON
 	line   bool   // the secret is all of a line
 	ends   string // the characters that end the secret
@@ -42,8 +42,7 @@ func (r *reader) secretAt(i int) edit {
 	if w.class == engineKey && r.has(r.start(i), "key") && (is(r.class(i-1), "wS") || is(r.class(i-2), "wS")) {
 		w.class = secretive // API key
 	}
-	first := r.nameStart(i)
-	last := i + r.match(identifierRest, i+1)
+	first, last := r.nameStart(i), i+r.match(identifierRest, i+1)
 	from, end := r.start(first), r.end(last)
 	isShouted := bytes.IndexByte(r.Chars[from:end], '_') >= 0 &&
 		!bytes.ContainsFunc(r.Chars[r.start(i):end], isSmallRune)
@@ -64,16 +63,17 @@ func (r *reader) secretAt(i int) edit {
 		w.ends += "?"
 	}
 	w.quoted = is(r.char(end), `"'`) && r.char(from-1) == r.char(end)
+	isFirst := bytes.HasSuffix(bytes.TrimRight(r.Chars[max(0, from-maxToSecret):from], " -"), []byte("\n"))
 	start := r.follow(&w, last+1)
 	v, to := r.lookup(start)
-	if start == 0 || w.sign == 0 && w.class == header || r.has(start, "-----BEGIN") || v.class == digest {
+	switch {
+	case start == 0, w.sign == 0 && w.class == header, r.has(start, "-----BEGIN"), v.class == digest:
 		return edit{} // it has a notation, perhaps
-	} else if v.class == scheme && r.char(to) == ' ' {
+	case v.class == scheme && r.char(to) == ' ':
 		start = r.pastBlanks(to)
 	}
-	w.quoted = w.quoted || w.quote != 0 && r.char(r.start(i)-1) == '_' // keystore_pass: "changeit"
-	isFirst := bytes.HasSuffix(bytes.TrimRight(r.Chars[max(0, from-maxToSecret):from], " -"), []byte("\n"))
-	w.line = w.line || w.quote == 0 && w.tight && w.class == secretive && isFirst // a settings file's
+	w.quoted = w.quoted || w.quote != 0 && r.char(r.start(i)-1) == '_'                      // keystore_pass: "changeit"
+	w.line = w.quote == 0 && w.sign != 0 && w.words == 0 && w.class == secretive && isFirst // a settings file's
 	end = r.secretEnd(start, &w)
 	for all := r.run(start, isDigit) == end; all && is(r.char(end), " -.") && looks[r.char(end+1)] == isDigit; {
 		end = r.run(end+1, isDigit)
@@ -120,53 +120,36 @@ func (r *reader) textAt(i int) edit {
 	return edit{i, i + len(v), secret}
 }
 
-// follow goes from the token i, behind a secret's name, over words of messages, and notes them in w. It returns where
-// the secret would begin; 0 where there can be none.
-func (r *reader) follow(w *way, i int) int {
-	isSpaced, isListed := false, false
-	for ; i < len(r.classes); i++ {
-		switch c := r.classes[i]; {
-		case is(c, " \x03("):
-			isSpaced = true
-		case c == '`':
-		case c == '-' && r.class(i+1) == ' ': // senha - Abc123
-			w.words++
-		case c == ',', is(c, "\"'") && isListed && r.isWord(i+1):
-			isListed = true
-		case is(c, ":=") || c == '>' && r.size(i) > 1:
-			w.sign, w.tight = c, w.words == 0
-			n := r.match(behindSign, i+1)
-			start := r.start(i + 1 + n)
-			if is(r.char(start-1), "\"'") {
-				w.quote = r.char(start - 1)
-			} else if bytes.IndexByte(r.classes[i+1:i+1+n], '\n') >= 0 {
-				w.words++ // on the next line it has to look like a secret
-			}
-			return start
-		case is(c, "\"'") && isSpaced:
-			w.quote = c
-			return r.end(i)
-		case c == '\n' && w.quoted && w.words == 0 && r.char(r.pastBlanks(r.end(i))) == '\n': // multipart/form-data
-			w.sign, w.line = ':', true
-			for i = r.end(i); is(r.char(i), " \n"); i++ {
-			}
-			return i
-		case w.words < near && !digitized.Match(r.ahead(r.start(i), maxNoted)) && (isMessage[c] ||
-			is(c, strange) && (r.tokens[i].kind == id || // senha antiga …, password for user admin: …
-				w.words > 0 && is(r.char(r.end(i)), ":=") && r.char(r.end(i)+1) != '/')):
-			if c != quoting {
-				w.words++
-				w.far = w.far || !connects[c] && r.tokens[i].kind != id
-			}
-			isSpaced, isListed = false, false
-		case w.far && (c == fixed || w.class != opaque || !isRandom(r.Chars[r.start(i):r.keyEnd(r.start(i))])),
-			!isSpaced, !isAlnum(r.Chars[r.start(i)]):
-			return 0
-		default:
-			return r.start(i)
+// follow goes from the token i, behind a secret's name, and notes in w what it passes. It returns where the secret
+// would begin; 0 where there can be none.
+func (r *reader) follow(w *way, i int) (start int) {
+	from := r.start(i)
+	end := from
+	m := assigned.FindSubmatchIndex(r.classes[i:min(len(r.classes), i+maxLead)])
+	if m != nil && (r.classes[i+m[4]] != '>' || r.size(i+m[4]) > 1) {
+		w.sign, w.below = r.classes[i+m[4]], m[6] < m[7]
+		end, start = r.start(i+m[4]), r.start(i+m[1])
+		if m[8] < m[9] {
+			w.quote = r.char(start - 1)
+		}
+	} else if m = told.FindSubmatchIndex(r.ahead(from, 2*maxToSecret)); m != nil && m[4] >= 0 {
+		end, start, w.quote = from+m[3], from+m[5], r.char(from+m[4])
+	} else if m != nil {
+		end, start = from+m[3], from+m[6]
+		if bytes.IndexByte(r.Chars[end:start], '-') >= 0 {
+			w.words++ // senha - Abc123
 		}
 	}
-	return 0
+	for e := range r.words(from, end) {
+		if e.class != quoting {
+			w.words++
+			w.far = w.far || !connects[e.class] && e.kind != id
+		}
+	}
+	if w.words > near {
+		return 0
+	}
+	return start
 }
 
 // keyEnd returns where the letters, digits and signs of a key at i end.
@@ -217,15 +200,17 @@ func (r *reader) isSecret(start, end int, w *way) bool {
 	first, to := r.lookup(start)
 	known := !is(first.class, "ughryat") && to > start && (to == end || is(r.char(to), " .!?"))
 	switch {
+	case w.sign == 0 && w.far && (w.class != opaque || !isRandom(v) || uuid.Match(v)):
+		return false
 	case w.sign == 0 && w.quote == 0:
 		return looksSecret(v, w.words == 0 && w.class == secretive, w.class == opaque)
-	case known && (w.sign == 0 || w.quote == 0 && (w.sign != '=' || !w.tight) || bytes.IndexByte(v, ' ') >= 0):
+	case known && (w.sign == 0 || w.quote == 0 && (w.sign != '=' || w.words > 0) || bytes.IndexByte(v, ' ') >= 0):
 		return false
-	case w.words > 0:
+	case w.words > 0 || w.below:
 		isAlone := to == end && (end == len(r.Chars) || is(r.Chars[end], "\n;")) && len(v) > maxShort+1 &&
-			!w.tight && w.words <= near/2 && !endsAsMessage(r.Chars[start:end]) // senha do portal: Girassol
+			!w.below && w.words <= near/2 && !endsAsMessage(r.Chars[start:end]) // senha do portal: Girassol
 		return w.class == secretive && isAlone || looksSecret(v, w.class == secretive && !w.far, false)
-	case w.class == opaque && !w.quoted && (w.sign != '=' || !w.tight):
+	case w.class == opaque && !w.quoted && (w.sign != '=' || w.words > 0):
 		return bytes.ContainsFunc(v, isAnyLetter) && (len(v) >= likelySecret && mixed.Match(v) || len(v) >= 2*longSecret)
 	}
 	return len(v) >= shortSecret

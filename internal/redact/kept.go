@@ -4,25 +4,17 @@ import "regexp"
 
 // This file reads what is never taken.
 
-const maxHash = 128 // hexadecimal digits of SHA-512
+const longestHash = 128 // hexadecimal digits, of SHA-512
 
 // identifierEnd returns the end of the UUID or hash that begins at i; 0 where none does.
 func (r *reader) identifierEnd(i int) int {
-	if isAlnum(r.char(i - 1)) {
+	if isAlnum(r.char(i-1)) || !isHex(r.char(i+6)) || !isHex(r.char(i+7)) { // most words
 		return 0
 	}
-	end, letters := i, false
-	for ; end-i <= maxHash && isHex(r.char(end)); end++ {
-		letters = letters || looks[r.Chars[end]] == isLetter
-	}
-	switch end - i {
-	case 8:
-		end, letters = i+len(uuid.Find(r.ahead(i, 36))), true
-	case 16, 24, 32, 40, 48, 56, 64, 96, maxHash:
-	default:
-		return 0
-	}
-	if !letters || isAlnum(r.char(end)) || r.char(end) == '.' && looks[r.char(end+1)] == isDigit {
+	v := identifier.Find(r.ahead(i, longestHash))
+	end := i + len(v)
+	isOver := !isAlnum(r.char(end)) && !(r.char(end) == '.' && looks[r.char(end+1)] == isDigit)
+	if countDigits(v) == len(v) || !isOver {
 		return 0
 	}
 	return end
@@ -31,7 +23,7 @@ func (r *reader) identifierEnd(i int) int {
 func isHex(c byte) bool { return looks[c] == isDigit || 'a' <= lower(c) && lower(c) <= 'f' }
 
 var (
-	uuid, punctuated        = pattern("uuid"), pattern("punctuated")
+	identifier, punctuated  = pattern("identifier"), pattern("punctuated")
 	claimRest, documentRest = pattern("claimRest"), pattern("documentRest")
 	yearFirst, yearLast     = pattern("yearFirst"), pattern("yearLast")
 	clock, writtenDate      = pattern("clock"), pattern("writtenDate")

@@ -16,7 +16,6 @@ type context struct {
 	kept   class // of the last word that makes the next number nobody's: keepOne, company, counter; 0 for none
 	since  int   // words behind the kept one
 	signed bool  // an assigning sign stands behind the last word
-	line   bool  // a line's end stands behind the last word
 }
 
 // isPersons reports whether a label right before says that the number is a person's.
@@ -29,7 +28,7 @@ func (c *context) isKept() bool { return c.kept == keepOne || c.kept == keepAll 
 
 func (c *context) begin(k kind) { *c = context{label: k, direct: true} }
 
-// crosses updates c for a sign.
+// crosses updates c for a sign. What kept says ends with its line, unless a sign assigns.
 func (c *context) crosses(sign class) {
 	switch {
 	case sign == ' ':
@@ -38,24 +37,17 @@ func (c *context) crosses(sign class) {
 	case is(sign, hard), is(sign, ")]}|"), sign == ',' && c.kept != keepAll:
 		c.kept = 0
 		c.direct = c.direct && !is(sign, hard)
-	case sign == '\n':
-		c.line = true
+	case sign == '\n' && !c.signed && c.kept != company:
+		c.kept = 0
 	case is(sign, assigning):
 		c.signed = true
 	}
 }
 
-// settle updates c before a word, number or mark. What kept says ends with its line, unless a sign assigns.
-func (c *context) settle() {
-	if c.line && !c.signed && c.kept != company {
-		c.kept = 0
-	}
-	c.signed, c.line = false, false
-}
-
 // meets updates the context for the token i: a word, a number or a mark.
 func (r *reader) meets(i int) {
 	c, t := &r.context, &r.tokens[i]
+	c.signed = false
 	switch class := r.classes[i]; {
 	case r.isWord(i):
 		r.meetsWord(c, i)

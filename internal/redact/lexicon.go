@@ -1,7 +1,8 @@
 package redact
 
 import (
-	_ "embed"
+	"embed"
+	"iter"
 	"slices"
 	"strings"
 )
@@ -73,8 +74,20 @@ type entry struct {
 	kind  kind
 }
 
-//go:embed words.txt
-var words string
+//go:embed *.txt
+var data embed.FS
+
+// lines yields the parts of the lines of a file of data that have n of them, with tabs between.
+func lines(file string, n int) iter.Seq[[]string] {
+	content, _ := data.ReadFile(file) // it is embedded
+	return func(yield func([]string) bool) {
+		for line := range strings.Lines(string(content)) {
+			if part := strings.Split(strings.TrimSuffix(line, "\n"), "\t"); len(part) == n && !yield(part) {
+				return
+			}
+		}
+	}
+}
 
 const longestWord = 32 // bytes of a word in the lexicon, at most
 
@@ -82,7 +95,8 @@ const longestWord = 32 // bytes of a word in the lexicon, at most
 var lexicon = func() map[string]entry {
 	lexicon := make(map[string]entry)
 	var e entry
-	for line := range strings.Lines(words) {
+	for part := range lines("words.txt", 1) {
+		line := part[0]
 		if strings.HasPrefix(line, "#") {
 			continue
 		}

@@ -2,7 +2,6 @@ package redact
 
 import (
 	"bytes"
-	_ "embed"
 	"regexp"
 	"regexp/syntax"
 	"slices"
@@ -18,18 +17,13 @@ type notation struct {
 	begins *set // the characters that a match may begin with
 }
 
-//go:embed notations.txt
-var notationLines string
-
 // notations holds the notations by the class of the word that begins them.
 var notations = func() (all [256][]notation) {
-	for line := range strings.Lines(notationLines) {
-		if part := strings.Split(strings.TrimSpace(line), "\t"); len(part) == 4 {
-			form := regular(part[3])
-			n := notation{strings.Trim(part[1], "."), checks[part[2]], form, beginsOf(form)}
-			for _, c := range []byte(part[0]) {
-				all[c] = append(all[c], n)
-			}
+	for part := range lines("notations.txt", 4) {
+		form := regular(part[3])
+		n := notation{strings.Trim(part[1], "."), checks[part[2]], form, beginsOf(form)}
+		for _, c := range []byte(part[0]) {
+			all[c] = append(all[c], n)
 		}
 	}
 	return all

@@ -2,7 +2,6 @@ package redact
 
 import (
 	"bytes"
-	_ "embed"
 	"strconv"
 	"strings"
 )
@@ -98,9 +97,6 @@ var (
 	code, programCode         = pattern("code"), pattern("programCode")
 )
 
-//go:embed numbers.txt
-var shapeLines string
-
 // shapes holds shapes by the length of their first group, in the order in which they are tried.
 type shapes [maxRun + 1][]shape
 
@@ -108,8 +104,7 @@ type shapes [maxRun + 1][]shape
 func shapesOf(word string) *shapes {
 	var table shapes
 	signs := strings.NewReplacer(" ", " \n", "(", "()", "_", "_*|~")
-	for line := range strings.Lines(shapeLines) {
-		part := strings.Split(strings.TrimSpace(line), "\t")
+	for part := range lines("numbers.txt", 5) {
 		if part[0] != word {
 			continue
 		}

@@ -118,7 +118,6 @@ func (r *reader) readTokens() {
 			r.context.crosses(c)
 			continue
 		}
-		r.context.settle()
 		if r.start(i) >= read {
 			if e := r.readToken(i); e.kind == none || r.redact(e) {
 				read = max(read, e.end)

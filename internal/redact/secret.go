@@ -200,7 +200,7 @@ func (r *reader) isSecret(start, end int, w *way) bool {
 	first, to := r.lookup(start)
 	known := !is(first.class, "ughryat") && to > start && (to == end || is(r.char(to), " .!?"))
 	switch {
-	case w.sign == 0 && w.far && (w.class != opaque || !isRandom(v) || uuid.Match(v)):
+	case w.sign == 0 && w.far && (w.class != opaque || !isRandom(v) || r.class(r.tokenAtOrBehind(start)) == fixed):
 		return false
 	case w.sign == 0 && w.quote == 0:
 		return looksSecret(v, w.words == 0 && w.class == secretive, w.class == opaque)

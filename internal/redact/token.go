@@ -2,10 +2,8 @@ package redact
 
 import (
 	"bytes"
-	_ "embed"
 	"iter"
 	"regexp"
-	"strings"
 
 	"retry-worker/internal/text"
 )
@@ -199,19 +197,14 @@ type sign struct {
 	class  class
 }
 
-//go:embed signs.txt
-var signLines string
-
 // signs holds the lines of signs.txt by their sign.
 var signs = func() (table [256][]sign) {
-	for line := range strings.Lines(signLines) {
-		if part := strings.Split(strings.TrimSuffix(line, "\n"), "\t"); len(part) == 4 {
-			behind, as := regular(part[2]), part[3][0]
-			if part[3] == "tag" {
-				as = endTag
-			}
-			table[line[0]] = append(table[line[0]], sign{part[1][0], behind, beginsOf(behind), as})
+	for part := range lines("signs.txt", 4) {
+		c, behind, as := part[0][0], regular(part[2]), part[3][0]
+		if part[3] == "tag" {
+			as = endTag
 		}
+		table[c] = append(table[c], sign{part[1][0], behind, beginsOf(behind), as})
 	}
 	return table
 }()
@@ -322,28 +315,23 @@ func is(c byte, few string) bool {
 // pastBlanks returns where the blanks at i end.
 func (r *reader) pastBlanks(i int) int { return r.run(i, isBlank) }
 
-//go:embed patterns.txt
-var patternLines string
-
 // patterns holds the lines of patterns.txt, which explains them, and the sets of classes that they use.
 var patterns = func() map[string]string {
 	all := map[string]string{"Nameable": nameable, "Leading": leading, "Capitals": capitals, "Lowered": lowered}
-	for line := range strings.Lines(patternLines) {
-		if name, form, found := strings.Cut(strings.TrimSuffix(line, "\n"), "\t"); found {
-			all[name] = expanded(form, all)
-		}
+	for part := range lines("patterns.txt", 2) {
+		all[part[0]] = expanded(part[1], all)
 	}
 	return all
 }()
 
-var part = regexp.MustCompile(`<[A-Z]\w*>`)
+var partName = regexp.MustCompile(`<[A-Z]\w*>`)
 
 // expanded returns form with the patterns that it names.
 func expanded(form string, patterns map[string]string) string {
-	return part.ReplaceAllStringFunc(form, func(name string) string { return patterns[name[1:len(name)-1]] })
+	return partName.ReplaceAllStringFunc(form, func(name string) string { return patterns[name[1:len(name)-1]] })
 }
 
-// regular compiles an expression that may name patterns and matches where it is tried, and pattern the one of that name.
+// regular compiles an expression that may name patterns and matches where it is tried, pattern the one of that name.
 func regular(form string) *regexp.Regexp {
 	return regexp.MustCompile(`^(?:` + expanded(form, patterns) + `)`)
 }

@@ -68,59 +68,34 @@ var checks = map[string]func(v []byte) bool{
 	},
 	// a password behind the letter of its option: -pSecret
 	"isGlued":   func(v []byte) bool { return looksSecret(v, false, false) || 'A' <= v[0] && v[0] <= 'Z' },
-	"isGiven":   isGiven,
-	"isPersons": isPersons,
+	"isGiven":   func(v []byte) bool { isGiven, _ := namesIn(v); return isGiven },
+	"isPersons": func(v []byte) bool { isGiven, isLikely := namesIn(v); return isGiven || isLikely },
 	"isRandom":  isRandom,
 	// the placeholder of a person's number, of one or a telephone's
 	"isPersonal": func(v []byte) bool { return isMark(v[0]) && kind(v[0]&0xf) <= card },
 	"isNumber":   func(v []byte) bool { return isMark(v[0]) && kind(v[0]&0xf) <= phone },
 }
 
-// isPersons reports whether v looks like a person's user name, and not like the name of a host, file or program.
-func isPersons(v []byte) bool {
-	v = v[bytes.LastIndexByte(v, '\\')+1:]
-	hasName, likeNames := bytes.IndexByte(v, '.') > 0, len(v) > maxShort
-	for _, part := range partsOf(v) {
-		c := lexicon[string(part)].class
-		if c != 0 && !is(c, lowered+"a") || bytes.HasPrefix(part, []byte("svc")) || bytes.HasSuffix(part, []byte("web")) {
-			return false
+// namesIn reports whether a given name is among the words that the signs of logins and file names join in v, and whether
+// v looks like a person's user name rather than a host's, file's or program's.
+func namesIn(v []byte) (isGiven, isLikely bool) {
+	v = bytes.ToLower(v[bytes.LastIndexByte(v, '\\')+1:])
+	isLikely = len(v) > maxShort
+	for word := range bytes.FieldsFuncSeq(v, func(c rune) bool { return is(byte(c), "^._- ") }) {
+		c := lexicon[string(word)].class
+		if c != 0 && !isName[c] || bytes.HasPrefix(word, []byte("svc")) || bytes.HasSuffix(word, []byte("web")) {
+			return false, false
 		}
-		hasName = hasName || c == given
-		likeNames = likeNames && (c != 0 || len(part) > maxShort && !endsAsMessage(part))
+		isGiven = isGiven || c == given
+		isLikely = isLikely && (c != 0 || len(word) > maxShort && !endsAsMessage(word))
 	}
-	return hasName || likeNames
-}
-
-// isGiven reports whether v has a given name among its parts, and no word that names do not have.
-func isGiven(v []byte) (found bool) {
-	for _, part := range partsOf(v) {
-		c := lexicon[string(part)].class
-		if c != 0 && !isName[c] {
-			return false
-		}
-		found = found || c == given
-	}
-	return found
-}
-
-// partsOf returns the words, in small letters, that the signs of logins and file names join in v.
-func partsOf(v []byte) [][]byte {
-	return bytes.FieldsFunc(bytes.ToLower(v), func(c rune) bool { return is(byte(c), "^._- ") })
+	return isGiven, isLikely || bytes.IndexByte(v, '.') > 0
 }
 
 // isRandom reports whether digits, small letters and capitals alternate in v more than in a word, version or date.
-func isRandom(v []byte) bool {
-	turns, last := 0, byte(0)
-	for _, c := range v {
-		if !isAlnum(c) {
-			continue
-		}
-		if now := c &^ 0x1f; now != last { // digits, capitals and small letters are 32 characters each
-			turns, last = turns+1, now
-		}
-	}
-	return turns > 5
-}
+func isRandom(v []byte) bool { return len(alike.FindAll(v, 6)) == 6 }
+
+var alike = regexp.MustCompile(`[a-z][^A-Z0-9]*|[A-Z][^a-z0-9]*|[0-9][^A-Za-z]*`)
 
 // isWebToken reports whether a JSON web token or a cloud's key begins at i.
 func (r *reader) isWebToken(i int) bool {
@@ -205,19 +180,13 @@ func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read i
 			}
 		}
 		switch group {
-		case "quoted":
-			end = from + len(bytes.TrimRight(r.Chars[from:end], "%"))
-			if !r.suits(from, end, field) && field != nobodys {
-				field = r.fieldBefore(i)
+		case "quoted", "value":
+			if group == "quoted" {
+				end = from + len(bytes.TrimRight(r.Chars[from:end], "%"))
+				if !r.suits(from, end, field) && field != nobodys {
+					field = r.fieldBefore(i)
+				}
 			}
-			if r.suits(from, end, field) {
-				k = field
-			} else if n := r.nameWords(from, end); field == none && n.isGiven && n.count > 1 && n.end == end {
-				k = name
-			} else if field == nobodys && r.run(from, isDigit) == end {
-				read = end
-			}
-		case "value":
 			switch k = r.suited(from, end, field); field {
 			case none:
 				if n := r.nameWords(from, end); n.count > 1 || n.isGiven {

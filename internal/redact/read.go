@@ -46,10 +46,9 @@ func (r *reader) read(s string) {
 	}
 	r.readSigns()
 	r.tokenise()
-	r.readColumns()
+	r.readLists()
 	r.readTokens()
 	if len(r.edits) == 0 {
-		r.readRows()
 		r.readMarkup()
 	}
 	r.readRepeated()

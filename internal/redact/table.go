@@ -24,12 +24,17 @@ var (
 	grouped, born          = pattern("grouped"), pattern("born")
 )
 
-// readColumns finds the data that the names of columns label.
-func (r *reader) readColumns() {
-	read := 0
+// readLists finds the data that the names of columns label, and those beside a person's mark or a name in a row.
+func (r *reader) readLists() {
+	columns, rows := 0, 0 // where the lists that were read end
 	for i, c := range r.classes {
-		if start := r.start(i); isHeading[c] && start >= read {
-			read = max(read, r.columnsAt(start, max(read, start-maxHeader)))
+		start := r.start(i)
+		if isHeading[c] && start >= columns {
+			columns = max(columns, r.columnsAt(start, max(columns, start-maxHeader)))
+		}
+		isPersons := is(c, marks) && is(byte(r.tokens[i].kind), personal)
+		if start >= rows && (isPersons || is(c, leading) && is(r.class(i-1), ";|,\"'")) {
+			rows = r.rowAt(start, rows)
 		}
 	}
 }
@@ -219,17 +224,6 @@ func (r *reader) readCell(v edit, k kind) {
 func (r *reader) tokenAtOrBehind(i int) int {
 	n, _ := slices.BinarySearchFunc(r.tokens, i, func(t token, at int) int { return int(t.at) - at })
 	return n
-}
-
-// readRows finds what is beside a person's mark, or beside a name and a birth date, in a row.
-func (r *reader) readRows() {
-	read := 0
-	for i, c := range r.classes {
-		isPersons := is(c, marks) && is(byte(r.tokens[i].kind), personal)
-		if start := r.start(i); start >= read && (isPersons || is(c, leading) && is(r.class(i-1), ";|,\"'")) {
-			read = r.rowAt(start, read)
-		}
-	}
 }
 
 // around returns the sign before the blanks and quotation marks at i, going by step.

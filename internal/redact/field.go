@@ -72,34 +72,29 @@ func (r *reader) wordsKind(start, end int) kind {
 // suited returns k if the characters from start to end may be a datum of kind k, and name if a person's field holds a
 // name for a number; none otherwise.
 func (r *reader) suited(start, end int, k kind) kind {
-	switch {
-	case r.suits(start, end, k):
-		return k
-	case k == id && r.suits(start, end, name):
-		return name
-	}
-	return none
-}
-
-// suits reports whether the characters from start to end may be a datum of kind k.
-func (r *reader) suits(start, end int, k kind) bool {
 	v := r.Chars[start:end]
 	digits, letters := countDigits(v), bytes.ContainsFunc(v, isAnyLetter)
-	if isNothing(v) {
-		return false
+	first, _ := r.lookup(start)
+	isNumber := digits >= min(leastQuoted, kinds[k].least) || letters && digits == leastQuoted-1
+	isNamed := letters && (isName[first.class] || looks[r.Chars[start]] != isLetter)
+	isSuited := false
+	switch {
+	case isNothing(v), k == none, k == nobodys:
+	case k == id && !isNumber && isNamed:
+		return name
+	case k == secret:
+		isSuited = len(v) >= shortSecret && !bytes.Contains(v, []byte("://"))
+	case k == mail, k == user, k == address:
+		isSuited = letters || k == address && digits == kinds[k].least // a CEP
+	case k == name:
+		isSuited = isNamed
+	default:
+		isSuited = isNumber
 	}
-	switch k {
-	case none, nobodys:
-		return false
-	case secret:
-		return len(v) >= shortSecret && !bytes.Contains(v, []byte("://"))
-	case mail, address, user:
-		return letters || k == address && digits == kinds[k].least // a CEP
-	case name:
-		w, _ := r.lookup(start)
-		return letters && (isName[w.class] || looks[r.Chars[start]] != isLetter)
+	if !isSuited {
+		return none
 	}
-	return digits >= min(leastQuoted, kinds[k].least) || letters && digits == leastQuoted-1
+	return k
 }
 
 func countDigits(v []byte) (n int) {

@@ -183,7 +183,7 @@ func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read i
 		case "quoted", "value":
 			if group == "quoted" {
 				end = from + len(bytes.TrimRight(r.Chars[from:end], "%"))
-				if !r.suits(from, end, field) && field != nobodys {
+				if field != nobodys && r.suited(from, end, field) == none {
 					field = r.fieldBefore(i)
 				}
 			}

@@ -297,11 +297,7 @@ func (n *cluster) judge(i int, c *context) (kind, int) {
 // labelled returns where the number ends that a label of kind k announces, right before it if direct. Blanks join
 // groups only where those before the blank are too short to be the number.
 func (n *cluster) labelled(k kind, direct bool) int {
-	info := &kinds[k]
-	if info.most == 0 {
-		return 0
-	}
-	v, joints := n.v[:n.limit()], joining
+	info, v, joints := &kinds[k], n.v[:n.limit()], joining
 	if !direct {
 		if k == card { // sem carteirinha, usar a da mãe 0 123 000456 78901 2
 			joints += " \n"

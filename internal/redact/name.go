@@ -244,16 +244,12 @@ func (r *reader) isOpened(i int) bool {
 	return is(r.char(i-1), `"'>`) || r.has(i-len("[CDATA["), "[CDATA[")
 }
 
-func (r *reader) isStreetAndNumber(i int) bool {
-	return r.size(i) > 1 && r.match(numbered, i) > 0
-}
-
 // addressAt returns the address that begins with the word i: all that is quoted or tagged, or what a street's word
 // begins.
 func (r *reader) addressAt(i int) edit {
 	class, start := r.classes[i], r.start(i)
 	isMeant, isOpened := r.context.label == address && r.context.direct, r.isOpened(start)
-	isNumbered := is(class, streets) && r.isStreetAndNumber(i)
+	isNumbered := is(class, streets) && r.size(i) > 1 && r.match(numbered, i) > 0
 	isStreet := is(class, streets) || class == initial && r.has(start, "r.")
 	isAssigned := r.isBehind(i, assigning) && r.size(i) > 1 && is(class, capitals)
 	if r.tokens[i].path || !isNumbered && !(isMeant && (isOpened || isStreet || isAssigned)) {

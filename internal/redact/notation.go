@@ -34,26 +34,19 @@ func beginsOf(form *regexp.Regexp) *set {
 	parsed, _ := syntax.Parse(form.String(), syntax.Perl) // it was compiled
 	program, _ := syntax.Compile(parsed.Simplify())
 	var begins set
-	seen := make([]bool, len(program.Inst))
-	var follow func(pc uint32)
-	follow = func(pc uint32) {
-		i := &program.Inst[pc]
-		if seen[pc] {
-			return
-		}
-		switch seen[pc] = true; i.Op {
+	open := []uint32{uint32(program.Start)}
+	for n := 0; n < len(open) && n < len(program.Inst); n++ {
+		switch i := &program.Inst[open[n]]; i.Op {
 		case syntax.InstAlt, syntax.InstAltMatch:
-			follow(i.Arg)
-			fallthrough
+			open = append(open, i.Out, i.Arg)
 		case syntax.InstCapture, syntax.InstEmptyWidth, syntax.InstNop:
-			follow(i.Out)
+			open = append(open, i.Out)
 		default:
 			for c := range begins {
 				begins[c] = begins[c] || i.Op == syntax.InstMatch || c >= utf8.RuneSelf || i.MatchRune(rune(c))
 			}
 		}
 	}
-	follow(uint32(program.Start))
 	return &begins
 }
 

@@ -160,9 +160,6 @@ func (r *reader) keyEnd(i int) int {
 	return i
 }
 
-// isKeyAt reports whether a key and the sign that assigns its value stand at i.
-func (r *reader) isKeyAt(i int) bool { return is(r.char(r.keyEnd(i)), `=:"'`) }
-
 // secretEnd returns the end of the secret that begins at i: its quotation mark, its line's end, or else a blank or a
 // sign behind which it does not go on.
 func (r *reader) secretEnd(i int, w *way) int {
@@ -187,7 +184,8 @@ func (r *reader) secretEnd(i int, w *way) int {
 // goesOnSecretly reports whether a secret goes on at i, behind a sign that may end it: something follows, and it is no
 // other key.
 func (r *reader) goesOnSecretly(i int) bool {
-	return (isAlnum(r.char(i)) || is(r.char(i), "!@#$%*")) && !r.isKeyAt(i) && r.keyEnd(i) < len(r.Chars) &&
+	key := r.keyEnd(i)
+	return (isAlnum(r.char(i)) || is(r.char(i), "!@#$%*")) && key < len(r.Chars) && !is(r.Chars[key], `=:"'`) &&
 		!titledKey.Match(r.ahead(i, maxToSecret))
 }
 

@@ -182,16 +182,6 @@ func (c *cluster) limit() int {
 	return c.until
 }
 
-// international returns where the telephone number behind a '+' ends; 0 for none. It has eight to fifteen digits with
-// its country code (E.164).
-func (c *cluster) international() int {
-	v := c.v[:c.limit()]
-	if long := longForeign.Find(v); long != nil {
-		v = long
-	}
-	return most(v, 8, 15, dialling)
-}
-
 // most returns where the first groups of v end that only signs of joints separate and that have least to most digits;
 // 0 if there are none.
 func most(v []byte, least, most int, joints string) (end int) {
@@ -321,14 +311,10 @@ func (n *cluster) labelled(k kind, direct bool) int {
 
 // addressEnd returns the end of the IPv4 address at v[i:]; 0 for none.
 func (n *cluster) addressEnd(i int) int {
-	rest, end := n.v[i:], 0
-	if first := run(rest); first < len(rest) && rest[first] == '.' {
-		end = len(ip.Find(rest))
+	if m := ip.FindSubmatchIndex(n.v[i:]); m != nil {
+		return i + m[3]
 	}
-	if end == 0 || run(rest[end:]) > 0 || end+1 < len(rest) && rest[end] == '.' && run(rest[end+1:]) > 0 {
-		return 0
-	}
-	return i + end
+	return 0
 }
 
 // dialled returns the telephone number that the cluster n begins with, behind a '+' or the '(' of its area code.
@@ -340,8 +326,12 @@ func (r *reader) dialled(i int, n *cluster) edit {
 		return edit{}
 	}
 	k, end := n.likely(true)
-	if k != phone {
-		end = n.international()
+	if k != phone { // eight to fifteen digits with its country code (E.164)
+		v := n.v[:n.limit()]
+		if long := longForeign.Find(v); long != nil {
+			v = long
+		}
+		end = most(v, 8, 15, dialling)
 	}
 	isNone := end == 0 || k != phone && !isForeign
 	end += n.start

@@ -20,7 +20,7 @@ type edit struct {
 type reader struct {
 	text.Reading
 	in                        string
-	edits                     []edit
+	edits, known              []edit // found in this pass; those of them that are looked for elsewhere
 	tokens                    []token
 	classes                   []class // of the tokens
 	context                   context

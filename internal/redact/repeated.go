@@ -1,9 +1,6 @@
 package redact
 
-import (
-	"bytes"
-	"math/bits"
-)
+import "bytes"
 
 const (
 	maxKnown      = 32 // data that are looked for elsewhere in the text
@@ -15,26 +12,23 @@ const (
 // readRepeated takes what was found wherever it stands again in the text, without a label: numbers, birth dates,
 // secrets, and names of several words, also as logins.
 func (r *reader) readRepeated() {
-	found := r.edits[:min(len(r.edits), maxKnown)]
-	if len(found) == 0 {
-		return
-	}
-	var begins [256]uint32 // a bit for each datum, by its first character
-	for k, e := range found {
+	r.known = r.known[:0]
+	for _, e := range r.edits[:min(len(r.edits), maxKnown)] {
 		v := r.Chars[e.start:e.end]
 		isPlain := e.kind == name && bytes.IndexByte(v, ' ') < 0 || e.kind == secret && !looksSecret(v, false, false)
 		if len(v) >= leastRepeated && !isPlain && e.kind != user {
-			begins[lower(v[0])] |= 1 << k
+			r.known = append(r.known, e)
 		}
 	}
-	for i := range r.classes {
+	for i := 0; len(r.known) > 0 && i < len(r.classes); i++ {
 		start := r.start(i)
 		if r.tokens[i].kind == nobodys || is(r.classes[i], "23") || isAlnum(r.char(start-1)) {
 			continue // behind "protocolo", a claim's id, a host
 		}
-		for known := begins[lower(r.Chars[start])]; known != 0; known &= known - 1 {
-			e := found[bits.TrailingZeros32(known)]
-			if r.repeats(start, e) {
+		for _, e := range r.known {
+			if lower(r.Chars[start]) != lower(r.Chars[e.start]) {
+				continue
+			} else if r.repeats(start, e) {
 				r.redact(edit{start, start + e.end - e.start, e.kind})
 			} else if e.kind == name {
 				r.redact(edit{start, r.loginEnd(start, e), user})

@@ -29,16 +29,15 @@ type way struct {
 	sign   class // ':', '=' or '>', which assigns it; 0 for none
 	quote  byte  // opens the secret; 0 for none
 	words  int
-	far    bool   // some of the words do more than connect
-	below  bool   // the secret is on the line below its sign
-	quoted bool   // the word itself is quoted: a key of JSON
-	line   bool   // the secret is all of a line
-	ends   string // the characters that end the secret
+	far    bool // some of the words do more than connect
+	below  bool // the secret is on the line below its sign
+	quoted bool // the word itself is quoted: a key of JSON
+	line   bool // the secret is all of a line
 }
 
 // secretAt returns the secret that the word i announces.
 func (r *reader) secretAt(i int) edit {
-	w := way{class: r.classes[i], ends: " \"'<>|\n"}
+	w := way{class: r.classes[i]}
 	if w.class == engineKey && r.has(r.start(i), "key") && (is(r.class(i-1), "wS") || is(r.class(i-2), "wS")) {
 		w.class = secretive // API key
 	}
@@ -58,9 +57,6 @@ func (r *reader) secretAt(i int) edit {
 	}
 	if r.has(from, "--") && r.char(end) == ' ' {
 		return edit{end + 1, r.secretEnd(end+1, &w), secret}
-	}
-	if r.has(from, "jsessionid") { // in a URL
-		w.ends += "?"
 	}
 	w.quoted = is(r.char(end), `"'`) && r.char(from-1) == r.char(end)
 	isFirst := bytes.HasSuffix(bytes.TrimRight(r.Chars[max(0, from-maxToSecret):from], " -"), []byte("\n"))
@@ -163,7 +159,7 @@ func (r *reader) keyEnd(i int) int {
 // secretEnd returns the end of the secret that begins at i: its quotation mark, its line's end, or else a blank or a
 // sign behind which it does not go on.
 func (r *reader) secretEnd(i int, w *way) int {
-	ends, others := w.ends, ",;&)]}"
+	ends, others := " \"'<>|\n", ",;&)]}"
 	if w.line {
 		ends, others = "\n", ""
 	} else if w.quote != 0 {

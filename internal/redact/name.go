@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
 )
 
@@ -122,7 +123,7 @@ func (r *reader) nameFrom(i int, l *lead) edit {
 		l.filled && !isEnclosed && r.guessed(start, r.start(end)) != name { // nome informado: Ana Reis
 		return edit{}
 	}
-	end += bytes.LastIndexAny(folded.Find(r.classes[end:min(len(r.classes), end+maxLead)]), nameable) + 1
+	end += bytes.LastIndexAny(folded.Find(r.tokensAt(end)), nameable) + 1
 	return edit{start, r.start(end), name}
 }
 
@@ -133,15 +134,7 @@ func (r *reader) nameEnd(i int, isAny, isSurname bool) int {
 	if isAny {
 		form = anyName
 	}
-	end := i + r.match(form, i)
-	// While the last word goes on as no name does, AxiosError, the name ends before it.
-	for r.isWord(end) || is(r.class(end), ".-`") && r.isWord(end+1) && r.class(end+1) != stop {
-		last := bytes.LastIndexAny(r.classes[i:end], " +")
-		if last < 0 {
-			return i
-		}
-		end = i + len(form.Find(r.classes[i:i+last]))
-	}
+	end := i + r.nameLength(form, i)
 	isListed := r.isOpened(r.start(i))
 	for next := end + 1; end > i && r.class(end) == ','; next = end + 1 { // SMITH, JANE
 		if is(r.class(next), " +") {
@@ -150,16 +143,18 @@ func (r *reader) nameEnd(i int, isAny, isSurname bool) int {
 		isGiven := r.class(next) == 'G' || isAny && r.class(next) == 'U' &&
 			!(isSmall(r.Chars[r.end(next)-1]) && endsAsMessage(r.Chars[r.start(next):r.end(next)]))
 		isBefore := isSurname && isGiven && !(r.classes[i] == 'G' && r.countParts(i, end) > 1)
-		more := r.match(form, next)
+		more := r.nameLength(form, next)
 		if !isListed && !isBefore || more == 0 {
 			break
 		}
 		end = next + more
 	}
-	if end > i && r.class(end-1) == '.' {
-		end--
-	}
 	return end
+}
+
+// nameLength returns how many tokens from i on the name of that form has.
+func (r *reader) nameLength(form *regexp.Regexp, i int) int {
+	return bytes.LastIndexAny(form.Find(r.tokensAt(i)), nameable+"i") + 1
 }
 
 // countParts returns how many words, articles aside, the name from i to end has.

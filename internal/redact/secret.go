@@ -121,7 +121,7 @@ func (r *reader) textAt(i int) edit {
 func (r *reader) follow(w *way, i int) (start int) {
 	from := r.start(i)
 	end := from
-	m := assigned.FindSubmatchIndex(r.classes[i:min(len(r.classes), i+maxLead)])
+	m := assigned.FindSubmatchIndex(r.tokensAt(i))
 	if m != nil && (r.classes[i+m[4]] != '>' || r.size(i+m[4]) > 1) {
 		w.sign, w.below = r.classes[i+m[4]], m[6] < m[7]
 		end, start = r.start(i+m[4]), r.start(i+m[1])

@@ -56,10 +56,11 @@ func (r *reader) char(i int) byte {
 // ahead returns the characters from i on, at most n.
 func (r *reader) ahead(i, n int) []byte { return r.Chars[i:min(len(r.Chars), i+n)] }
 
-// match returns how many tokens from i on form matches.
-func (r *reader) match(form *regexp.Regexp, i int) int {
-	return len(form.Find(r.classes[min(i, len(r.classes)):min(len(r.classes), i+maxLead)]))
+// tokensAt returns the classes of the tokens from i on, at most maxLead, and match how many of them form matches.
+func (r *reader) tokensAt(i int) []class {
+	return r.classes[min(i, len(r.classes)):min(len(r.classes), i+maxLead)]
 }
+func (r *reader) match(form *regexp.Regexp, i int) int { return len(form.Find(r.tokensAt(i))) }
 
 // class returns the class of the token i; 0 outside the text.
 func (r *reader) class(i int) class {

@@ -193,6 +193,10 @@ func (r *reader) takeGroups(form *regexp.Regexp, i, within int, m []int) (read i
 			read = r.takeList(from, end, r.fieldBefore(i))
 		case "items":
 			read = r.takeList(from, end, none)
+		case "login":
+			if isGiven, isLikely := namesIn(r.Chars[from:end]); isGiven || isLikely {
+				k = user
+			}
 		case "person", "people", "given", "owner":
 			n := r.nameWords(from, end)
 			if end = n.end; r.isNamed(group, from, n) {

@@ -1,14 +1,11 @@
 package redact
 
 import (
+	"bytes"
 	"encoding/base64"
-	"unicode/utf8"
 )
 
-const (
-	leastEncoded = 24 // characters of base64 that are read
-	glance       = 16 // of them, to see whether they hold a text
-)
+const leastEncoded = 24 // characters of base64 that are read
 
 // readEncoded takes base64 that holds a text with data in it.
 func (r *reader) readEncoded() {
@@ -18,11 +15,13 @@ func (r *reader) readEncoded() {
 			i++
 		}
 		isPart := r.char(start-1) == '.' || r.char(i) == '.' && isAlnum(r.char(i+1)) // of a JSON web token
-		if i-start < leastEncoded || isPart || !isText(r.decode(r.Chars[start:start+glance])) {
+		if i-start < leastEncoded || isPart {
 			continue
 		}
-		plain := r.decode(r.Chars[start : start+(i-start)/4*4])
-		if s := string(plain); isText(plain) && Text(s) != s {
+		r.decoded, _ = base64.RawStdEncoding.AppendDecode(r.decoded[:0], r.Chars[start:start+(i-start)/4*4])
+		if bytes.ContainsFunc(r.decoded, isControl) {
+			continue
+		} else if s := string(r.decoded); Text(s) != s {
 			for r.char(i) == '=' {
 				i++
 			}
@@ -31,21 +30,4 @@ func (r *reader) readEncoded() {
 	}
 }
 
-// decode returns the bytes that v, base64, holds.
-func (r *reader) decode(v []byte) []byte {
-	r.decoded, _ = base64.RawStdEncoding.AppendDecode(r.decoded[:0], v)
-	return r.decoded
-}
-
-// isText reports whether v may be a text: it has no controls, and few characters that are no ASCII.
-func isText(v []byte) bool {
-	others := 0
-	for _, c := range v {
-		if c < ' ' && !is(c, "\t\r\n") {
-			return false
-		} else if c >= utf8.RuneSelf {
-			others++
-		}
-	}
-	return 4*others <= len(v)
-}
+func isControl(c rune) bool { return c < ' ' && !is(byte(c), "\t\r\n") }

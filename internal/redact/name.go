@@ -169,12 +169,9 @@ func (r *reader) countParts(i, end int) (n int) {
 
 // beginsLine reports whether only labels stand before the token i on its line.
 func (r *reader) beginsLine(i int) bool {
-	for i--; i >= 0 && !is(r.classes[i], "\n"+assigning); i-- {
-		if r.isRead(i) && !is(r.classes[i], "PNqKTXa0") { // 10 - Nome
-			return false
-		}
-	}
-	return true
+	before := r.classes[max(0, i-maxLead):i]
+	before = before[bytes.LastIndexAny(before, "\n"+assigning)+1:]
+	return !bytes.ContainsFunc(before, func(c rune) bool { return isAlnum(byte(c)) && !is(byte(c), "PNqKTXa0") }) // 10 - Nome
 }
 
 // isNameLine reports whether the words from i on fill their line, and look like a name rather than a message.

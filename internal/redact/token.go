@@ -87,12 +87,7 @@ func (r *reader) before(i int) int {
 
 // isBehind reports whether a sign of set stands between the token i and the word, number or mark before it.
 func (r *reader) isBehind(i int, set string) bool {
-	for i--; i >= 0 && !r.isRead(i); i-- {
-		if is(r.classes[i], set) {
-			return true
-		}
-	}
-	return false
+	return bytes.ContainsAny(r.classes[r.before(i)+1:i], set)
 }
 
 // run returns the end of the characters at i that have the look l.

@@ -73,7 +73,7 @@ func (r *reader) wordsKind(start, end int) kind {
 // name for a number; none otherwise.
 func (r *reader) suited(start, end int, k kind) kind {
 	v := r.Chars[start:end]
-	digits, letters := countDigits(v), bytes.ContainsFunc(v, isAnyLetter)
+	digits, letters := len(r.digitsOf(v)), bytes.ContainsFunc(v, isAnyLetter)
 	first, _ := r.lookup(start)
 	isNumber := digits >= min(leastQuoted, kinds[k].least) || letters && digits == leastQuoted-1
 	isNamed := letters && (isName[first.class] || looks[r.Chars[start]] != isLetter)
@@ -95,13 +95,4 @@ func (r *reader) suited(start, end int, k kind) kind {
 		return none
 	}
 	return k
-}
-
-func countDigits(v []byte) (n int) {
-	for _, c := range v {
-		if looks[c] == isDigit {
-			n++
-		}
-	}
-	return n
 }

@@ -14,7 +14,7 @@ func (r *reader) identifierEnd(i int) int {
 	v := identifier.Find(r.ahead(i, longestHash))
 	end := i + len(v)
 	isOver := !isAlnum(r.char(end)) && !(r.char(end) == '.' && looks[r.char(end+1)] == isDigit)
-	if countDigits(v) == len(v) || !isOver {
+	if len(r.digitsOf(v)) == len(v) || !isOver {
 		return 0
 	}
 	return end

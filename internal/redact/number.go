@@ -252,7 +252,7 @@ func (n *cluster) judge(i int, c *context) (kind, int) {
 		return none, len(amount.Find(n.v))
 	case c.kept == engineKey && 13 <= n.first && n.first <= 19, c.kept == company && n.first == 14:
 		return none, n.first
-	case ip > 0 && !(isPersons && countDigits(n.v[:ip]) == 11):
+	case ip > 0 && !(isPersons && len(r.digitsOf(n.v[:ip])) == 11):
 		return none, ip
 	case ofCompany > 0 && isPersons:
 		return c.label, ofCompany
@@ -303,7 +303,7 @@ func (n *cluster) labelled(k kind, direct bool) int {
 		joints += "/"
 	}
 	end := most(v, info.least, info.most, joints)
-	if end > 0 && countDigits(v[:end]) >= min(8, info.most) {
+	if end > 0 && len(n.r.digitsOf(v[:end])) >= min(8, info.most) {
 		return end
 	}
 	return max(end, most(v, info.least, info.most, dialling+joining))
@@ -370,7 +370,7 @@ func (r *reader) codeAt(i int) edit {
 		return edit{}
 	}
 	v := code.Find(r.ahead(start, maxRun))
-	if countDigits(v) < leastQuoted || !bytes.ContainsFunc(v, isAnyLetter) || programCode.Match(v) {
+	if len(r.digitsOf(v)) < leastQuoted || !bytes.ContainsFunc(v, isAnyLetter) || programCode.Match(v) {
 		return edit{}
 	}
 	return edit{start, start + len(v), k}

@@ -58,9 +58,7 @@ func (r *reader) mailAt(i, local, end, from int) edit {
 	for start > from && (isAlnum(r.Chars[start-1]) || is(r.Chars[start-1], ".-_'+")) {
 		start--
 	}
-	for start < local && is(r.Chars[start], ".'-+") {
-		start++
-	}
+	start = local - len(bytes.TrimLeft(r.Chars[start:local], ".'-+"))
 	form, isSpelled := domain, r.Chars[i] != '@'
 	first := max(from, i-maxLocal)
 	if m := quotedLocal.FindSubmatchIndex(r.Chars[first:i]); r.char(i-1) == '"' && m != nil {

@@ -305,7 +305,7 @@ func (r *reader) readRow(row []edit) {
 // CNS or in groups as a card's, or a name. Fewer than half of a name's words may end as words of messages do.
 func (r *reader) cellKind(v edit) kind {
 	text, n := r.Chars[v.start:v.end], r.nameWords(v.start, v.end)
-	digits := countDigits(text)
+	digits := len(r.digitsOf(text))
 	switch isNumber := digits == len(text); {
 	case v.kind != none:
 	case isNumber && digits == 11:

@@ -13,70 +13,35 @@ var (
 	folded, lowerName    = pattern("folded"), pattern("lowerName")
 	surnameFirst, street = pattern("surnameFirst"), pattern("street")
 	numbered, enclosed   = pattern("numbered"), pattern("enclosed")
+	leaders              = pattern("leaders")
 )
 
-// lead is what stands between a label and the name that may follow it.
-type lead struct {
-	trigger class
-	sign    bool // a sign that assigns: then the name may be in small letters
-	words   int
-	tight   bool // no word stands before the sign
-	dash    bool // a hyphen, and no sign
-	line    bool // a line's end, and no sign behind it
-	below   bool // the name is on the line below, which is indented or holds nothing else
-	filled  bool // "informado" and the like
-	foreign bool // other words in small letters: then only a quoted given name counts
-}
+const (
+	// What ends the search for the name behind a label, and what lets only a quoted given name count there.
+	beyond = hard + "<{\x01\x02FEvPN56" + numberish
+	alien  = ")]}|ughrSDObBMlwyLQAJZC9ecjpsYzmdtxki"
+
+	labelling = "aqKTXVW784" // words of a label
+)
 
 // nameAt returns the name that begins with the word i, or the one that i labels.
 func (r *reader) nameAt(i int) edit {
-	l := lead{trigger: r.classes[i]}
-	switch c := l.trigger; {
-	case is(c, capitals):
+	label := r.classes[i]
+	switch {
+	case is(label, capitals):
 		return r.surnameFirstAt(i)
-	case !isTrigger[c], r.has(r.end(i), "()"), r.context.label == address && r.context.direct, // endereço do paciente
-		is(c, persons) && r.size(i) <= maxShort && r.class(r.before(i)) == house:
+	case !isTrigger[label], r.has(r.end(i), "()"), r.context.label == address && r.context.direct, // endereço do paciente
+		is(label, persons) && r.size(i) <= maxShort && r.class(r.before(i)) == house:
 		return edit{}
-	case c == vague && r.class(r.before(i)) == 'q': // first_name
-		l.trigger = named
+	case label == vague && r.class(r.before(i)) == 'q': // first_name
+		label = named
 	}
-	for j := i + 1; j < len(r.classes) && j-i < maxLead; j++ {
-		switch c := r.classes[j]; {
-		case is(c, leading) && r.isTitle(j):
-		case isName[c] && c != article:
-			if e := r.nameFrom(j, &l); e.kind != none || is(c, capitals) {
-				return e
-			}
-			l.foreign = true
-		case c == '\n' && l.sign:
-		case c == '\n':
-			next := j + 1
-			if is(r.class(next), " \x03") {
-				next++
-			}
-			l.below = (next > j+1 || r.isNameLine(next)) && isName[r.class(next)]
-			l.line = !l.below
-			if l.below && !r.beginsLine(i) {
-				return edit{}
-			}
-		case c == '|' && j == i+1: // Paciente|Ana Reis
-		case is(c, assigning):
-			l.sign, l.line, l.dash, l.tight = true, false, false, l.tight || l.words == 0
-			l.filled = l.filled && !is(r.class(j-1), ".:") // leaders: Nome informado.: Ana
-		case c == '.' && r.size(i) > maxShort+2 && r.isWord(j+1) && !is(r.class(j+1), capitals): // Patient.birthDate
-			return edit{}
-		case c == '-':
-			l.dash = !l.sign
-		case is(c, ")]}|"), c == ',' && l.trigger != nameMark:
-			l.foreign = true
-		case is(c, "aqKTXVW784"):
-			l.words++
-		case is(c, filling):
-			l.filled = true
-		case isSmall(r.Chars[r.start(j)]) && !is(c, "FEvPN"):
-			l.foreign = true
-		case r.isWord(j), is(c, hard+"<{\x01\x02"+numberish+"56"):
-			return edit{}
+	for j := i + 1; j < i+maxLead && !is(r.class(j), beyond); j++ {
+		c := r.class(j)
+		if !isName[c] || c == article || is(c, leading) && r.isTitle(j) {
+			continue
+		} else if e := r.nameFrom(j, i, label); e.kind != none || is(c, capitals) {
+			return e
 		}
 	}
 	return edit{}
@@ -89,24 +54,38 @@ func (r *reader) isTitle(i int) bool {
 		r.class(i+2) == ' ' && is(r.class(i+3), leading+"5")
 }
 
-// nameFrom returns the name that begins with the word i behind the lead l; a zero edit where none can.
-func (r *reader) nameFrom(i int, l *lead) edit {
+// nameFrom returns the name that begins with the word i, behind the label at `at`; a zero edit where none can.
+func (r *reader) nameFrom(i, at int, label class) edit {
 	start, c := r.start(i), r.classes[i]
 	before := r.char(start - 1)
 	isCapital, isGiven, isTitled := is(c, capitals), is(c, givens), isSmall(r.char(start+1))
 	isEnclosed := is(before, `"'(`) && r.char(start-2) == ' ' && isAlnum(r.char(start-3))
-	if isAlnum(before) || isMark(before) || before == '_' || l.line || // nomeArquivo, nome_arquivo
-		l.foreign && !(isEnclosed && isGiven) || l.filled && !isEnclosed && !(l.sign && isCapital) {
+
+	lead := bytes.TrimPrefix(r.classes[at+1:i], []byte("|")) // Paciente|Ana Reis
+	sign, line, filler := bytes.IndexAny(lead, assigning), bytes.LastIndexByte(lead, '\n'), bytes.LastIndexAny(lead, filling)
+	isSigned, isBelow := sign >= 0, line >= 0 && sign < 0
+	isTight := isSigned && !bytes.ContainsAny(lead[:sign], labelling) // no word stands before the sign
+	isDashed := !isSigned && bytes.IndexByte(lead, '-') >= 0
+	isFilled := filler >= 0 && !leaders.Match(lead[filler:]) // Nome informado.: Ana
+	isForeign := bytes.ContainsAny(lead, alien) || label != nameMark && bytes.IndexByte(lead, ',') >= 0
+	if isBelow { // the line below has to be indented or hold nothing else
+		isIndented := line == len(lead)-2 && is(lead[line+1], " \x03")
+		if !isIndented && !(line == len(lead)-1 && r.isNameLine(i)) || !r.beginsLine(at) {
+			return edit{}
+		}
+	}
+	if isAlnum(before) || isMark(before) || before == '_' || // nomeArquivo, nome_arquivo
+		isForeign && !(isEnclosed && isGiven) || isFilled && !isEnclosed && !(isSigned && isCapital) {
 		return edit{}
 	}
-	least, isAny, t := 2, l.sign || l.trigger == nameMark, l.trigger
-	isPerson := is(t, persons) || is(t, workers) && l.below || t == kin && (l.tight || l.below) && !l.filled
+	least, isAny, t := 2, isSigned || label == nameMark, label
+	isPerson := is(t, persons) || is(t, workers) && isBelow || t == kin && (isTight || isBelow) && !isFilled
 	switch {
-	case isPerson && !l.dash, is(t, workers) && isGiven && l.sign,
+	case isPerson && !isDashed, is(t, workers) && isGiven && isSigned,
 		t == nameMark && isEnclosed: // informado [NAME], cadastrado 'Maria'
 		least = 1
 	case isPerson, is(t, "VW8"), t == kin && (isGiven || isTitled), t == staff && (isCapital || isGiven),
-		t == worker && (isGiven || l.sign && isCapital):
+		t == worker && (isGiven || isSigned && isCapital):
 	default:
 		return edit{}
 	}
@@ -119,8 +98,8 @@ func (r *reader) nameFrom(i int, l *lead) edit {
 	end := r.nameEnd(i, isAny, isPerson)
 	parts := r.countParts(i, end)
 	isMessages := !isGiven && endsAsMessage(r.Chars[start:r.start(end)])
-	if parts < least || !l.sign && !isTitled && isMessages && r.class(end) != ' ' && parts == 1 || // NOME ILEGÍVEL
-		l.filled && !isEnclosed && r.guessed(start, r.start(end)) != name { // nome informado: Ana Reis
+	if parts < least || !isSigned && !isTitled && isMessages && r.class(end) != ' ' && parts == 1 || // NOME ILEGÍVEL
+		isFilled && !isEnclosed && r.guessed(start, r.start(end)) != name { // nome informado: Ana Reis
 		return edit{}
 	}
 	end += bytes.LastIndexAny(folded.Find(r.tokensAt(end)), nameable) + 1

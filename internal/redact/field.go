@@ -4,28 +4,23 @@ import "bytes"
 
 const leastQuoted = 4 // the fewest digits of a quoted number
 
-// fieldBefore returns the kind of the nearest label some words before the token i; none if the label has a value of its
+// fieldBefore returns the kind of the nearest label some tokens before the token i; none if the label has a value of its
 // own.
 func (r *reader) fieldBefore(i int) kind {
-	for j, words := i-1, 0; j >= 0 && words <= 2*near; j-- {
-		switch c := r.classes[j]; {
-		case is(c, marks+"QAZ"):
-			return none
-		case is(c, labels+persons), c == kin && r.class(j+1) == '_':
-			from, to := r.start(r.nameStart(j)), r.keyEnd(r.end(j))
-			k := r.fieldKind(from, to)
-			if r.char(to) == '=' && is(r.char(to+1), `"'`) {
-				return none
-			}
-			if k == id && bytes.IndexByte(r.Chars[from:to], '_') >= 0 { // nm_paciente
-				return name
-			}
-			return k
-		case r.isWord(j), is(c, numberish):
-			words++
-		}
+	first := max(0, i-maxLead)
+	label := first + bytes.LastIndexAny(r.classes[first:i], labels+persons+marks+"QAZ")
+	if label < first || is(r.classes[label], marks+"QAZ") {
+		return none
 	}
-	return none
+	from, to := r.start(r.nameStart(label)), r.keyEnd(r.end(label))
+	switch k := r.fieldKind(from, to); {
+	case r.char(to) == '=' && is(r.char(to+1), `"'`):
+		return none
+	case k == id && bytes.IndexByte(r.Chars[from:to], '_') >= 0: // nm_paciente
+		return name
+	default:
+		return k
+	}
 }
 
 // fieldKind returns the kind of the field whose name is from start to end: st_CPF, numeroCarteira. A namespace or path

@@ -199,12 +199,9 @@ func (r *reader) surnameFirstAt(i int) edit {
 
 // nameBefore returns the name that stands right before the token i.
 func (r *reader) nameBefore(i int) edit {
-	first := i
-	for j := i - 1; j >= max(0, i-maxLead/2) && (r.class(j) == ' ' || isName[r.class(j)]); j-- {
-		if is(r.classes[j], capitals) {
-			first = j
-		}
-	}
+	first := max(0, i-maxLead/2)
+	first += bytes.LastIndexFunc(r.classes[first:i], func(c rune) bool { return c != ' ' && !isName[c] }) + 1
+	first += max(0, bytes.IndexAny(r.classes[first:i], capitals))
 	start := r.start(first)
 	end := start + len(bytes.TrimRight(r.Chars[start:r.start(i)], " "))
 	return edit{start, end, r.guessed(start, end)}

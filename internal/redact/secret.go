@@ -94,12 +94,8 @@ func (r *reader) nameStart(i int) int {
 // tellsFault reports whether the tokens from i to last, of an identifier, tell what is wrong with a secret:
 // SenhaInvalida, PASSWORD_EXPIRED.
 func (r *reader) tellsFault(i, last int) bool {
-	for ; i <= last; i++ {
-		if c := r.classes[i]; connects[c] || c == element || c == number && r.size(i) > maxShort {
-			return true
-		}
-	}
-	return isAlnum(r.char(r.end(last)))
+	isNumbered := r.class(last) == number && r.size(last) > maxShort
+	return bytes.ContainsAny(r.classes[i:last+1], connecting+"E") || isNumbered || isAlnum(r.char(r.end(last)))
 }
 
 // textAt returns the secret that is the whole text of an element; the text begins at i.

@@ -67,13 +67,7 @@ func (r *reader) columnsAt(at, from int) int {
 		return end
 	}
 	columns, _ := r.cells(start, separator, closer)
-	isHeader := false
-	for j := range columns {
-		if c := &columns[j]; closer == ')' || !r.isText(c) {
-			c.kind = r.fieldKind(c.start, c.end)
-		}
-		isHeader = isHeader || columns[j].kind != none
-	}
+	isHeader := r.areColumns(columns, closer != ')')
 	for isFirst := true; isHeader; isFirst = false {
 		m := leadsToRow.FindSubmatchIndex(r.ahead(end, maxBetween))
 		if m == nil || r.char(end) != closer || len(columns) == 1 && m[3] <= m[2] {
@@ -86,14 +80,10 @@ func (r *reader) columnsAt(at, from int) int {
 		if len(values) != len(columns) && !isRule && !isCut {
 			break
 		}
-		for j := range columns {
-			if isFirst {
-				r.readCell(columns[j], none)
-			}
-			if j < len(values) {
-				r.readCell(values[j], columns[j].kind)
-			}
+		if isFirst {
+			r.readCells(make([]edit, len(columns)), columns)
 		}
+		r.readCells(columns, values)
 		end = after
 	}
 	return end
@@ -112,30 +102,28 @@ func (r *reader) readMarkup() {
 		case r.has(i, "</table"):
 			columns = nil
 		case r.has(i, "</tr"):
-			columns, row = r.readMarkedRow(columns, row), nil
+			if columns == nil && r.areColumns(row, false) {
+				columns = row
+			} else if len(columns) == len(row) {
+				r.readCells(columns, row)
+			}
+			if len(row) >= leastCells && len(r.edits) == 0 {
+				r.readRow(row)
+			}
+			row = nil
 		}
 	}
 }
 
-// readMarkedRow reads a row of a table and returns the table's columns: those given or, while there are none, the row's
-// cells if one of them names a column.
-func (r *reader) readMarkedRow(columns, row []edit) []edit {
-	isHeader := false
+// areColumns reports whether one of the cells names a column, and sets their kinds; a cell of plain text may name none.
+func (r *reader) areColumns(row []edit, isPlain bool) (found bool) {
 	for j := range row {
-		if columns == nil {
-			row[j].kind = r.fieldKind(row[j].start, row[j].end)
-			isHeader = isHeader || row[j].kind != none
-		} else if len(columns) == len(row) {
-			r.readCell(row[j], columns[j].kind)
+		if c := &row[j]; !isPlain || !r.isText(c) {
+			c.kind = r.fieldKind(c.start, c.end)
 		}
+		found = found || row[j].kind != none
 	}
-	if isHeader {
-		return row
-	}
-	if len(row) >= leastCells && len(r.edits) == 0 {
-		r.readRow(row)
-	}
-	return columns
+	return found
 }
 
 // isText reports whether the cell c holds a word that no column's name has: paciente desconhecida.
@@ -200,6 +188,13 @@ func (r *reader) trimmed(start, end int) edit {
 	}
 	start += len(v) - len(bytes.TrimLeft(v, around))
 	return edit{start: start, end: start + len(bytes.Trim(v, around))}
+}
+
+// readCells takes what suits its column from a row, which may be shorter.
+func (r *reader) readCells(columns, row []edit) {
+	for j := range min(len(columns), len(row)) {
+		r.readCell(row[j], columns[j].kind)
+	}
 }
 
 // readCell takes the value v if it suits its column's kind k. The sign before v becomes an endTag, so that no label

@@ -37,21 +37,13 @@ func (r *reader) nameAt(i int) edit {
 		label = named
 	}
 	for j := i + 1; j < i+maxLead && !is(r.class(j), beyond); j++ {
-		c := r.class(j)
-		if !isName[c] || c == article || is(c, leading) && r.isTitle(j) {
-			continue
-		} else if e := r.nameFrom(j, i, label); e.kind != none || is(c, capitals) {
-			return e
+		if c := r.class(j); isName[c] && c != article {
+			if e := r.nameFrom(j, i, label); e.kind != none || is(c, capitals) {
+				return e
+			}
 		}
 	}
 	return edit{}
-}
-
-// isTitle reports whether the word i is an abbreviated title before a name: Ms. Ana.
-func (r *reader) isTitle(i int) bool {
-	size := r.size(i)
-	return 2 <= size && size <= maxShort && isSmall(r.char(r.end(i)-1)) && r.class(i+1) == '.' &&
-		r.class(i+2) == ' ' && is(r.class(i+3), leading+"5")
 }
 
 // nameFrom returns the name that begins with the word i, behind the label at `at`; a zero edit where none can.

@@ -175,6 +175,9 @@ func (r *reader) wordsAt(i int) int {
 		case to == i+1 && isCapital && next == ' ' && isSmall(r.char(to+1)) && r.class(len(r.classes)-1) == ' ' &&
 			is(r.class(len(r.classes)-2), capitals):
 			e.class = 'i' // an initial, if a name goes on so: JANE A not found
+		case e.class == unknown && isCapital && to-i <= maxShort && isSmall(r.char(to-1)) && r.has(to, ". ") &&
+			(isMark(r.char(to+2)) || looks[r.char(to+2)] == isLetter && !isSmall(r.char(to+2))):
+			e.class = article // a title: Ms. Ana
 		case is(e.class, lowered) && (is(next, "_@=") || next == ':' && !isCapital):
 			e.class = keyed
 		case is(e.class, lowered) && isCapital:

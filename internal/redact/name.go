@@ -13,7 +13,7 @@ var (
 	folded, lowerName    = pattern("folded"), pattern("lowerName")
 	surnameFirst, street = pattern("surnameFirst"), pattern("street")
 	numbered, enclosed   = pattern("numbered"), pattern("enclosed")
-	leaders              = pattern("leaders")
+	leaders, ending      = pattern("leaders"), pattern("ending")
 )
 
 const (
@@ -161,20 +161,8 @@ func (r *reader) isLowerName(i int) bool {
 	return n.end == end && (n.isGiven || n.count > 1 && n.shortest >= maxShort)
 }
 
-// endsAsMessage reports whether words.txt has an ending of word among those of words of messages.
-func endsAsMessage(word []byte) bool {
-	const longest = 5 // letters of an ending
-	folded := [longest + 1]byte{'-'}
-	for n := min(longest, len(word)); n > 1; n-- {
-		for j, c := range word[len(word)-n:] {
-			folded[1+j] = lower(c)
-		}
-		if lexicon[string(folded[:1+n])].class == '-' {
-			return true
-		}
-	}
-	return false
-}
+// endsAsMessage reports whether word ends as words of messages do.
+func endsAsMessage(word []byte) bool { return ending.Match(word[max(0, len(word)-len("mente")):]) }
 
 // surnameFirstAt returns the name in capitals, the surname first, that begins with the word i and has no label: ERRO:
 // SOUZA, ANA MARIA | guia 1.

@@ -22,6 +22,7 @@ var (
 	leadsToRow, markedCell = pattern("leadsToRow"), pattern("markedCell")
 	typed, listedName      = pattern("typed"), pattern("listedName")
 	grouped, born          = pattern("grouped"), pattern("born")
+	personRow              = pattern("personRow")
 )
 
 // readLists finds the data that the names of columns label, and those beside a person's mark or a name in a row.
@@ -103,7 +104,7 @@ func (r *reader) readMarkup() {
 			columns = nil
 		case r.has(i, "</tr"):
 			if columns == nil && r.areColumns(row, false) {
-				columns = row
+				columns, row = row, nil
 			} else if len(columns) == len(row) {
 				r.readCells(columns, row)
 			}
@@ -259,39 +260,30 @@ func (r *reader) rowAt(at, from int) int {
 	return end
 }
 
-// readRow takes what is a person's from a row. It is a person's if a mark tells so, a name beside a number of a
-// person's length, a CNS before a name, or a birth date behind one.
+// readRow takes what is a person's from a row, if its cells are a person's.
 func (r *reader) readRow(row []edit) {
-	isKnown, isNamed, isBorn, isNumbered := false, false, false, false
-	before, given := none, -len(row) // the kind of the cell before, the place of a given name
+	cells := bytes.Repeat([]byte("-"), len(row)) // a letter each, as in patterns.txt
 	for j := range row {
 		v := &row[j]
 		if v.end-v.start == 1 && isMark(r.Chars[v.start]) {
-			v.kind = kind(r.Chars[v.start] & 0xf)
-		} else if i := r.tokenAtOrBehind(v.start); r.class(i) == fixed || j > 0 && is(r.around(v.start-1, -1), ":=") {
-			v.kind = nobodys // its column's or label's
+			cells[j] = "-MMM--NBM-------"[r.Chars[v.start]&0xf]
+		} else if i := r.tokenAtOrBehind(v.start); r.class(i) != fixed && (j == 0 || !is(r.around(v.start-1, -1), ":=")) {
+			v.kind = r.cellKind(*v) // no column's or label's
+			cells[j] = "-csk--nb"[v.kind]
+			if v.kind == name && r.nameWords(v.start, v.end).isGiven {
+				cells[j] = 'g'
+			}
 		}
-		k := r.cellKind(*v)
-		if k == name && r.nameWords(v.start, v.end).isGiven {
-			given = j
-		}
-		isNamed, isBorn = isNamed || v.kind == name, isBorn || v.kind == birth
-		isNumbered = isNumbered || k == cpf || k == cns || k == card
-		isKnown = isKnown || is(byte(v.kind), personal) || isNumbered && given >= 0 || before == cns && k == name ||
-			k == birth && !isBorn && j-given <= nearby
-		before = k
 	}
-	for j, person := 0, -len(row); isKnown && j < len(row); j++ {
-		v := &row[j]
-		switch k := r.cellKind(*v); {
-		case is(byte(v.kind), personal):
+	isNamed, isBorn := bytes.IndexByte(cells, 'N') >= 0, bytes.IndexByte(cells, 'B') >= 0
+	for j, person := 0, -len(row); j < len(row) && personRow.Match(cells); j++ {
+		switch c := cells[j]; {
+		case is(c, "MN"):
 			person = j
-		case k == name && (!isNamed || r.nameWords(v.start, v.end).isGiven):
-			isNamed, person = r.redact(edit{v.start, v.end, name}), j
-		case k == birth && !isBorn && j-person <= nearby:
-			isBorn = r.redact(edit{v.start, v.end, birth})
-		case k == cpf, k == cns, k == card:
-			r.redact(edit{v.start, v.end, k})
+		case c == 'g', c == 'n' && !isNamed:
+			isNamed, person = r.redact(row[j]), j
+		case is(c, "csk"), c == 'b' && !isBorn && j-person <= nearby:
+			isBorn = r.redact(row[j]) && c == 'b' || isBorn
 		}
 	}
 }
@@ -302,7 +294,6 @@ func (r *reader) cellKind(v edit) kind {
 	text, n := r.Chars[v.start:v.end], r.nameWords(v.start, v.end)
 	digits := len(r.digitsOf(text))
 	switch isNumber := digits == len(text); {
-	case v.kind != none:
 	case isNumber && digits == 11:
 		return cpf
 	case isNumber && digits == 15 && startsCNS(text):

@@ -66,4 +66,7 @@ func isLuhn(d []byte) bool {
 	return all != 0 && sum%10 == 0
 }
 
-var nineAndTwo, timestamp, brazilian, ip = pattern("nineAndTwo"), pattern("timestamp"), pattern("brazilian"), pattern("ip")
+var (
+	nineAndTwo, timestamp = pattern("nineAndTwo"), pattern("timestamp")
+	brazilian, ip         = pattern("brazilian"), pattern("ip")
+)

@@ -4,8 +4,8 @@ import "bytes"
 
 const leastQuoted = 4 // the fewest digits of a quoted number
 
-// fieldBefore returns the kind of the nearest label some tokens before the token i; none if the label has a value of its
-// own.
+// fieldBefore returns the kind of the nearest label some tokens before the token i; none if the label has a value of
+// its own.
 func (r *reader) fieldBefore(i int) kind {
 	first := max(0, i-maxLead)
 	label := first + bytes.LastIndexAny(r.classes[first:i], labels+persons+marks+"QAZ")

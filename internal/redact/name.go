@@ -54,7 +54,8 @@ func (r *reader) nameFrom(i, at int, label class) edit {
 	isEnclosed := is(before, `"'(`) && r.char(start-2) == ' ' && isAlnum(r.char(start-3))
 
 	lead := bytes.TrimPrefix(r.classes[at+1:i], []byte("|")) // Paciente|Ana Reis
-	sign, line, filler := bytes.IndexAny(lead, assigning), bytes.LastIndexByte(lead, '\n'), bytes.LastIndexAny(lead, filling)
+	sign, line := bytes.IndexAny(lead, assigning), bytes.LastIndexByte(lead, '\n')
+	filler := bytes.LastIndexAny(lead, filling)
 	isSigned, isBelow := sign >= 0, line >= 0 && sign < 0
 	isTight := isSigned && !bytes.ContainsAny(lead[:sign], labelling) // no word stands before the sign
 	isDashed := !isSigned && bytes.IndexByte(lead, '-') >= 0
@@ -142,7 +143,8 @@ func (r *reader) countParts(i, end int) (n int) {
 func (r *reader) beginsLine(i int) bool {
 	before := r.classes[max(0, i-maxLead):i]
 	before = before[bytes.LastIndexAny(before, "\n"+assigning)+1:]
-	return !bytes.ContainsFunc(before, func(c rune) bool { return isAlnum(byte(c)) && !is(byte(c), "PNqKTXa0") }) // 10 - Nome
+	isOther := func(c rune) bool { return isAlnum(byte(c)) && !is(byte(c), "PNqKTXa0") } // 10 - Nome
+	return !bytes.ContainsFunc(before, isOther)
 }
 
 // isNameLine reports whether the words from i on fill their line, and look like a name rather than a message.

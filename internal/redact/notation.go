@@ -69,8 +69,8 @@ var checks = map[string]func(v []byte) bool{
 	"isNumber":   func(v []byte) bool { return isMark(v[0]) && kind(v[0]&0xf) <= phone },
 }
 
-// namesIn reports whether a given name is among the words that the signs of logins and file names join in v, and whether
-// v looks like a person's user name rather than a host's, file's or program's.
+// namesIn reports whether a given name is among the words that the signs of logins and file names join in v, and
+// whether v looks like a person's user name rather than a host's, file's or program's.
 func namesIn(v []byte) (isGiven, isLikely bool) {
 	v = bytes.ToLower(v[bytes.LastIndexByte(v, '\\')+1:])
 	isLikely = len(v) > maxShort

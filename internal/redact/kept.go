@@ -25,8 +25,7 @@ func isHex(c byte) bool { return looks[c] == isDigit || 'a' <= lower(c) && lower
 var (
 	identifier, punctuated  = pattern("identifier"), pattern("punctuated")
 	claimRest, documentRest = pattern("claimRest"), pattern("documentRest")
-	yearFirst, yearLast     = pattern("yearFirst"), pattern("yearLast")
-	clock, writtenDate      = pattern("clock"), pattern("writtenDate")
+	instant, writtenDate    = pattern("instant"), pattern("writtenDate")
 )
 
 // isPunctuated reports whether a CPF with its punctuation stands at i: 000.000.000-00.
@@ -50,15 +49,7 @@ func (r *reader) keptEnd(i int, form *regexp.Regexp) int {
 const maxInstant = 48 // characters
 
 // instantEnd returns the end of the date, the time or both at i; i where there is none.
-func (r *reader) instantEnd(i int) int {
-	form := yearLast
-	if r.char(i+2) == ':' {
-		form = clock
-	} else if looks[r.char(i+2)] == isDigit {
-		form = yearFirst
-	}
-	return i + len(form.Find(r.ahead(i, maxInstant)))
-}
+func (r *reader) instantEnd(i int) int { return i + len(instant.Find(r.ahead(i, maxInstant))) }
 
 // birthEnd returns the end of the date that begins with the token i, in figures or written; 0 where none does.
 func (r *reader) birthEnd(i int) int {

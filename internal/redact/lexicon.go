@@ -21,8 +21,7 @@ const (
 
 	number, date   = '0', '1' // digits, and those of a date or time
 	fixed, hosted  = '2', '3' // what stays whatever it holds: a UUID, a hash, a claim's id; a URL's host
-	mark, nameMark = '4', '5' // a placeholder, and that of a name
-	hidden         = '6'      // that of a secret
+	mark, nameMark = '4', '5' // a placeholder, and that of a name; '6' is that of a secret
 	endTag, url    = 1, 2     // </name and ://
 	wide           = 3        // blanks that separate columns
 	keyed          = 'k'      // a word that might begin a name, but is a key: nome_arquivo, ana=

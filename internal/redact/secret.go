@@ -30,7 +30,6 @@ type way struct {
 	quote  byte  // opens the secret; 0 for none
 	words  int
 	far    bool // some of the words do more than connect
-	below  bool // the secret is on the line below its sign
 	quoted bool // the word itself is quoted: a key of JSON
 	line   bool // the secret is all of a line
 }
@@ -66,7 +65,7 @@ func (r *reader) secretAt(i int) edit {
 	case start == 0, w.sign == 0 && w.class == header, r.has(start, "-----BEGIN"), v.class == digest:
 		return edit{} // it has a notation, perhaps
 	case v.class == scheme && r.char(to) == ' ':
-		start = r.pastBlanks(to)
+		start = r.run(to, isBlank)
 	}
 	w.quoted = w.quoted || w.quote != 0 && r.char(r.start(i)-1) == '_'                      // keystore_pass: "changeit"
 	w.line = w.quote == 0 && w.sign != 0 && w.words == 0 && w.class == secretive && isFirst // a settings file's
@@ -119,7 +118,10 @@ func (r *reader) follow(w *way, i int) (start int) {
 	end := from
 	m := assigned.FindSubmatchIndex(r.tokensAt(i))
 	if m != nil && (r.classes[i+m[4]] != '>' || r.size(i+m[4]) > 1) {
-		w.sign, w.below = r.classes[i+m[4]], m[6] < m[7]
+		w.sign = r.classes[i+m[4]]
+		if m[6] < m[7] { // on the line below it has to look like a secret
+			w.words = near / 2
+		}
 		end, start = r.start(i+m[4]), r.start(i+m[1])
 		if m[8] < m[9] {
 			w.quote = r.char(start - 1)
@@ -196,9 +198,9 @@ func (r *reader) isSecret(start, end int, w *way) bool {
 		return looksSecret(v, w.words == 0 && w.class == secretive, w.class == opaque)
 	case known && (w.sign == 0 || w.quote == 0 && (w.sign != '=' || w.words > 0) || bytes.IndexByte(v, ' ') >= 0):
 		return false
-	case w.words > 0 || w.below:
+	case w.words > 0:
 		isAlone := to == end && (end == len(r.Chars) || is(r.Chars[end], "\n;")) && len(v) > maxShort+1 &&
-			!w.below && w.words <= near/2 && !endsAsMessage(r.Chars[start:end]) // senha do portal: Girassol
+			w.words < near/2 && !endsAsMessage(r.Chars[start:end]) // senha do portal: Girassol
 		return w.class == secretive && isAlone || looksSecret(v, w.class == secretive && !w.far, false)
 	case w.class == opaque && !w.quoted && (w.sign != '=' || w.words > 0):
 		return bytes.ContainsFunc(v, isAnyLetter) && (len(v) >= likelySecret && mixed.Match(v) || len(v) >= 2*longSecret)

@@ -143,7 +143,7 @@ func isOfHeader(c byte) bool { return isAlnum(c) || is(c, " _.,;|\"`") }
 func (r *reader) cells(i int, separator, closer byte) ([]edit, int) {
 	var all []edit
 	if separator == columnar {
-		i = r.pastBlanks(i)
+		i = r.run(i, isBlank)
 	}
 	start, quote, depth := i, byte(0), 0
 	for ; ; i++ {
@@ -162,12 +162,12 @@ func (r *reader) cells(i int, separator, closer byte) ([]edit, int) {
 				return all, i
 			}
 			if separator == columnar {
-				i = r.pastBlanks(i) - 1
+				i = r.run(i, isBlank) - 1
 			}
 			start = i + 1
 		case c == quote:
 			quote = 0
-		case quote == 0 && is(c, `"'`) && r.pastBlanks(start) == i:
+		case quote == 0 && is(c, `"'`) && r.run(start, isBlank) == i:
 			quote = c
 		}
 	}
@@ -276,8 +276,10 @@ func (r *reader) readRow(row []edit) {
 		}
 	}
 	isNamed, isBorn := bytes.IndexByte(cells, 'N') >= 0, bytes.IndexByte(cells, 'B') >= 0
-	for j, person := 0, -len(row); j < len(row) && personRow.Match(cells); j++ {
-		switch c := cells[j]; {
+	isPersons, person := personRow.Match(cells), -len(row)
+	for j, c := range cells {
+		switch {
+		case !isPersons:
 		case is(c, "MN"):
 			person = j
 		case c == 'g', c == 'n' && !isNamed:

@@ -311,9 +311,6 @@ func is(c byte, few string) bool {
 	return false
 }
 
-// pastBlanks returns where the blanks at i end.
-func (r *reader) pastBlanks(i int) int { return r.run(i, isBlank) }
-
 // patterns holds the lines of patterns.txt, which explains them, and the sets of classes that they use.
 var patterns = func() map[string]string {
 	all := map[string]string{"Nameable": nameable, "Leading": leading, "Capitals": capitals, "Lowered": lowered}

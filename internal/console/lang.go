@@ -261,19 +261,14 @@ func (v *visit) Clock(t time.Time) string {
 
 // Day returns the date in the hospital's zone.
 func (v *visit) Day(t time.Time) string {
-	return v.format(t, "02/01/2006", "2 Jan 2006")
+	return v.date("time.day", t)
 }
 
 // ShortDay returns the date without its year.
-func (v *visit) ShortDay(t time.Time) string { return v.format(t, "02/01", "2 Jan") }
+func (v *visit) ShortDay(t time.Time) string { return v.date("time.short_day", t) }
 
-// format returns t in the hospital's zone, by the layout of the reader's language.
-func (v *visit) format(t time.Time, portuguese, english string) string {
-	if v.Lang == Portuguese {
-		english = portuguese
-	}
-	return t.In(v.zone).Format(english)
-}
+// date returns t in the hospital's zone, by the layout of that key.
+func (v *visit) date(key string, t time.Time) string { return t.In(v.zone).Format(v.T(key)) }
 
 // ago returns an age in words; console.js updates it by the same rules.
 func (l Lang) ago(d time.Duration) string {

@@ -328,5 +328,5 @@ func (v *visit) cellTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return v.format(t, "02/01/2006 15:04", "2006-01-02 15:04")
+	return v.date("time.cell", t)
 }

@@ -212,19 +212,15 @@ func (v *visit) unless(t time.Time, says func(time.Time) string) string {
 	return says(t)
 }
 
-// The marks of a timeline. The set is closed.
+// The marks of a timeline that the code names; texts.yaml has those of entries.
 const (
-	markRetry     = "retry"     // a failure after which a retry was scheduled
-	markFinal     = "final"     // a failure that is given up
-	markRecovered = "recovered" // it went through
-	markReview    = "review"    // a person sent it again
-	markDiscard   = "discard"   // a person let it go
-	markAccepted  = "accepted"  // the other side had it already
-	markNext      = "next"      // the retry that lies ahead
-	markHeld      = "held"      // it waits at a gate
-	markReleased  = "released"  // it left the gate
-	markDeadline  = "deadline"  // by when it must have been sent
-	markNote      = "note"      // anything else
+	markRetry    = "retry"    // a failure after which a retry was scheduled
+	markFinal    = "final"    // a failure that is given up
+	markReview   = "review"   // a person sent it again
+	markNext     = "next"     // the retry that lies ahead
+	markHeld     = "held"     // it waits at a gate
+	markDeadline = "deadline" // by when it must have been sent
+	markNote     = "note"     // what has no place in the timeline
 )
 
 // deadline returns the deadline of a claim that is still to be sent; the zero time if there is none.

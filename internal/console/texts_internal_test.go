@@ -106,7 +106,7 @@ func figureNames() (names []string) {
 }
 
 // marks that a story's steps have.
-var marks = []string{markHeld, markReleased, markRetry, markFinal, markReview, markDiscard, markAccepted, markRecovered, markNext,
+var marks = []string{markHeld, "released", markRetry, markFinal, markReview, "discard", "accepted", "recovered", markNext,
 	markDeadline}
 
 // entriesWithMarks are the texts of what ends an episode, or begins its wait.

@@ -47,13 +47,9 @@ type Query struct {
 // NewQuery reads a filter and a cursor; limit is clamped to 1 to MostItems. The error is ErrBadCursor.
 func NewQuery(f journal.DeadLetterFilter, cursor string, limit int) (*Query, error) {
 	p := &Query{Filter: f, Sort: SortOf(&f), Now: journal.Milli(f.Now), Limit: min(max(limit, 1), MostItems)}
-	switch state := journal.DeadLetterState(f.State); {
-	case state == "":
-		p.States = []journal.DeadLetterState{journal.DeadLetterOpen}
-	case state == AllStates:
+	p.States = []journal.DeadLetterState{journal.DeadLetterState(cmp.Or(f.State, string(journal.DeadLetterOpen)))}
+	if f.State == AllStates {
 		p.States = journal.DeadLetterStates()
-	default:
-		p.States = []journal.DeadLetterState{state}
 	}
 	if cursor != "" {
 		p.After = &journal.Place{}

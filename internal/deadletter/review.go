@@ -183,20 +183,15 @@ func (s *Service) delay(ctx context.Context, c *Command, d *Item, policy *decisi
 	if c.Fresh {
 		count = 0
 	}
-	own, err := s.ownPolicy(ctx, policy, d)
-	return policy.Manual(d.Subject.ID, own, count).Delay, err
-}
-
-// ownPolicy is OwnPolicy of a dead letter.
-func (s *Service) ownPolicy(ctx context.Context, p *decision.Policy, d *Item) (own decision.OwnPolicy, err error) {
-	if p.Own == nil {
-		return own, nil
+	var own decision.OwnPolicy
+	if policy.Own != nil {
+		story, _, err := s.store.Story(ctx, d.Subject)
+		if err != nil {
+			return 0, fmt.Errorf("read the retries of a dead letter: %w", err)
+		}
+		own = OwnPolicy(policy, &story, d.Episode)
 	}
-	story, _, err := s.store.Story(ctx, d.Subject)
-	if err != nil {
-		return own, fmt.Errorf("read the retries of a dead letter: %w", err)
-	}
-	return OwnPolicy(p, &story, d.Episode), nil
+	return policy.Manual(d.Subject.ID, own, count).Delay, nil
 }
 
 // OwnPolicy returns the delay that a job asked for at the last retry of an episode, if its policy lets jobs do so (R15).

@@ -23,7 +23,7 @@ func (p *Pages) groups(v *visit) *page {
 	// A period does not apply to causes.
 	f.State, f.Fingerprint = states[0], ""
 	f.Since, f.Until = time.Time{}, time.Time{}
-	d, _, _ := v.filterForm("groups", f)
+	d, _, _ := v.filterForm(f)
 	pg := &page{name: "groups", data: d}
 	if wrong == "state" {
 		d["Causes"], d["Pages"] = nil, pager{}
@@ -33,8 +33,8 @@ func (p *Pages) groups(v *visit) *page {
 	}
 	groups, next, err := v.o.Groups(v.r.Context(), f, q.Get("cursor"), pageRows)
 	check(unlessInvalid(err))
-	d["May"], d["Due"] = v.who.May(access.Bulk, string(f.Team)), v.due(&f)
-	d["Causes"], d["Pages"], pg.summary = groups, v.pager("cursor", next, ""), v.Count("groups.summary", int64(len(groups)))
+	d["May"], d["Due"], d["Causes"] = v.who.May(access.Bulk, string(f.Team)), v.due(&f), groups
+	d["Pages"], pg.summary = v.pager("cursor", next, ""), v.Count("groups.summary", int64(len(groups)))
 	return pg
 }
 

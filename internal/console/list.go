@@ -72,7 +72,7 @@ var states = []string{"open", "reprocessing", "recovered", "discarded", "accepte
 func (p *Pages) deadLetters(v *visit) *page {
 	q := v.r.URL.Query()
 	f, wrong := v.filterOf(q)
-	d, matching, counted := v.filterForm("list", f)
+	d, matching, counted := v.filterForm(f)
 	pg := &page{name: "list", data: d}
 	since, until := v.local(f.Since), v.local(f.Until)
 	var items []deadletter.Item
@@ -95,7 +95,7 @@ func (p *Pages) deadLetters(v *visit) *page {
 	shows := func(is func(i *deadletter.Item) bool) bool {
 		return slices.ContainsFunc(items, func(i deadletter.Item) bool { return is(&i) })
 	}
-	maps.Copy(d, view{"Since": since, "Until": until, "WrongField": wrong, "Rows": items, "Elsewhere": elsewhere, "Order": deadletter.SortOf(&f),
+	maps.Copy(d, view{"Since": since, "Until": until, "WrongField": wrong, "Rows": items, "Elsewhere": elsewhere,
 		// Only columns in which there is something, or in which rows differ, are shown.
 		"Why":       shows(func(i *deadletter.Item) bool { return i.Cents > 0 || !i.Deadline.IsZero() }),
 		"Processes": shows(func(i *deadletter.Item) bool { return v.Process(i) != nil }),
@@ -103,7 +103,8 @@ func (p *Pages) deadLetters(v *visit) *page {
 		"Mixed":     shows(func(i *deadletter.Item) bool { return i.Subject.Policy != items[0].Subject.Policy }),
 		"May":       f.State == states[0] && v.who.May(access.Bulk, string(f.Team)), "Matching": matching, "Counted": counted,
 		"Pages": v.pager("cursor", next, ""), "Worth": v.Money(matching.Cents), "Here": v.listPlace(),
-		"File": strings.Replace(listURL(f), "/dead-letters", "/dead-letters.csv", 1), "Sorts": append([]string{deadletter.Urgent}, deadletter.Sorts()...),
+		"File": strings.Replace(listURL(f), "/dead-letters", "/dead-letters.csv", 1), "Order": deadletter.SortOf(&f),
+		"Sorts": append([]string{deadletter.Urgent}, deadletter.Sorts()...), "Reset": listURL(journal.DeadLetterFilter{State: f.State}),
 		"Shortcuts": []link(nil), "Due": view(nil), "Handover": (*guard.Colleagues)(nil)})
 	if f.State == states[0] {
 		d["Shortcuts"], d["Due"] = v.shortcuts(f), v.due(&f)(f)
@@ -178,7 +179,7 @@ func sumOf(all []deadletter.Count, f *journal.DeadLetterFilter) (sum deadletter.
 
 // filterForm returns what the list of dead letters and that of their causes show of a filter: its fields with the values
 // that they may have, the links to its states, and those to both lists. matching counts what it selects, if counted.
-func (v *visit) filterForm(current string, f journal.DeadLetterFilter) (d view, matching deadletter.Count, counted bool) {
+func (v *visit) filterForm(f journal.DeadLetterFilter) (d view, matching deadletter.Count, counted bool) {
 	all := v.counts(journal.DeadLetterFilter{State: deadletter.AllStates})
 	policies, teams, reasons := append(v.Catalogue.Policies.Names(), f.Policy), []string{string(f.Team)}, []string{string(f.Reason)}
 	for i := range all {
@@ -199,11 +200,7 @@ func (v *visit) filterForm(current string, f journal.DeadLetterFilter) (d view, 
 			matching, counted = of, known
 		}
 	}
-	reset := listURL(journal.DeadLetterFilter{State: f.State})
-	if current == "groups" {
-		reset = groupsURL(journal.DeadLetterFilter{})
-	}
-	return view{"Filter": f, "Filtered": narrowed(f), "Wrong": "", "Reset": reset, "States": tabs,
+	return view{"Filter": f, "Filtered": narrowed(f), "Wrong": "", "States": tabs,
 		"Context": v.contextFilter(&f), "Policies": options(policies, f.Policy, v.policy),
 		"Teams":   options(teams, string(f.Team), func(s string) string { return v.team(decision.Team(s)) }),
 		"Reasons": options(reasons, string(f.Reason), func(s string) string { return v.reason(decision.Reason(s)) })}, matching, counted

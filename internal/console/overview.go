@@ -71,7 +71,8 @@ func (v *visit) waiting(counts []deadletter.Count, due func(journal.DeadLetterFi
 	for _, of := range deadletter.SumBy(counts, func(c *count) count { return count{Team: c.Team, Reason: c.Reason} }) {
 		reasons[of.Team] = append(reasons[of.Team], of)
 	}
-	teams := journal.Views(deadletter.SumBy(counts, func(c *count) count { return count{Team: c.Team} }), func(of *count) teamRow {
+	sums := deadletter.SumBy(counts, func(c *count) count { return count{Team: c.Team} })
+	teams := journal.Views(sums, func(of *count) teamRow {
 		return teamRow{*of, due(journal.DeadLetterFilter{Team: of.Team}), reasons[of.Team]}
 	})
 	slices.SortFunc(teams, func(a, b teamRow) int {

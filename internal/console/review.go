@@ -53,7 +53,8 @@ func (v *visit) readRetry(c *deadletter.Command, item *deadletter.Item) (field, 
 	form := v.r.PostForm
 	how, late := form.Get("how"), form.Has("late")
 	deadline, known := v.instant(form.Get("deadline"))
-	c.When, c.Deadline, c.Fresh, c.Force = form.Get("when"), deadline, how == "fresh", how != "next" || late && deadline.IsZero()
+	c.When, c.Deadline = form.Get("when"), deadline
+	c.Fresh, c.Force = how == "fresh", how != "next" || late && deadline.IsZero()
 	switch {
 	case item.State != journal.DeadLetterOpen: // the service refuses it
 		return "", ""
@@ -89,8 +90,9 @@ func (p *Pages) decided(v *visit, item *deadletter.Item, err error, to string) *
 
 // tooLate says who decided earlier, what and when.
 func (v *visit) tooLate(item *deadletter.Item, r *journal.Refusal) string {
-	did := map[journal.DeadLetterState]string{journal.DeadLetterAccepted: "accepted", journal.DeadLetterDiscarded: "discard"}[r.State]
-	return v.T("form.wrong.too_late", r.By, v.T("form.did."+cmp.Or(did, v.Did(&item.Review))), v.Clock(r.At))
+	words := map[journal.DeadLetterState]string{journal.DeadLetterAccepted: "accepted", journal.DeadLetterDiscarded: "discard"}
+	did := cmp.Or(words[r.State], v.Did(&item.Review))
+	return v.T("form.wrong.too_late", r.By, v.T("form.did."+did), v.Clock(r.At))
 }
 
 // note answers POST /dead-letters/{id}/undo with the record of the decision that the page showed, and …/comment with

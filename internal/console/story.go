@@ -32,8 +32,9 @@ type event struct {
 	Same  bool
 	// Why is how the error was judged.
 	Why *why
-	// Wait is the time until the next retry, which is at Next; empty if none follows. In the timeline it is how long the wait
-	// that begins here lasts, if it is at least a minute; Held reports whether it is at a gate, Ahead whether it is not over.
+	// Wait is the time until the next retry, which is at Next; empty if none follows. In the timeline it is how long the
+	// wait that begins here lasts, if it is at least a minute; Held reports whether it is at a gate, Ahead whether it is
+	// not over.
 	Wait        string
 	Next        Moment
 	Held, Ahead bool

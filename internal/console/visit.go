@@ -116,9 +116,10 @@ var templatesIn = func() map[Lang]func() templates {
 			const pattern, strict = "templates/*.html", "missingkey=error"
 			functions := template.FuncMap{
 				"t": l.T, "asset": assetURL,
-				"list": listURL, "listBy": listBy, "groups": groupsURL, "plan": planURL, "ofCause": ofCause, "shared": shared, "path": url.PathEscape, "subject": subjectURL, "portal": portalURL, "cause": causeURL, "run": runURL,
+				"path": url.PathEscape, "list": listURL, "listBy": listBy, "groups": groupsURL, "plan": planURL,
+				"subject": subjectURL, "portal": portalURL, "ofCause": ofCause, "shared": shared, "dict": dict,
 				"reason": l.reason, "policy": l.policy, "team": l.team, "class": l.class, "retry": l.retry,
-				"badge": l.badge, "dict": dict, "span": l.span, "lasting": l.lasting, "money": l.Money, "exact": l.exact, "ladder": ladder,
+				"badge": l.badge, "span": l.span, "lasting": l.lasting, "exact": l.exact, "money": l.Money, "ladder": ladder,
 				"short": l.short, "percent": l.percent,
 				"between": func(r catalogue.Range) string { return l.fromTo(time.Duration(r.Earliest), time.Duration(r.Latest)) },
 				"takes": func(n int, perMinute float64) string {
@@ -199,11 +200,11 @@ func (p *Pages) write(v *visit, pg *page) {
 // frame returns what surrounds a page. It warns of what does not work.
 func (p *Pages) frame(v *visit, pg *page, body []byte) view {
 	other, zone := map[Lang]Lang{Portuguese: English, English: Portuguese}[v.Lang], v.zone.String()
-	return view{"V": v, "Title": cmp.Or(pg.title, v.T(pg.name+".title")), "Name": pg.name, "Summary": pg.summary, "Body": template.HTML(body),
-		"Version": v.tag, "Zone": zone, "ZoneName": v.Or("zone."+zone, zone), "OtherLang": other, "OtherURL": v.otherURL(other),
-		"Ends": exact(access.SessionEnds(v.r.Context())), "Bare": v.who.Role == "", "Admin": v.who.Role == access.Admin,
-		"Rows": pg.name == "list" && pg.status == 0, "Health": p.Health(), "Down": v.down(),
-		"Mine": v.Waiting(v.mine, "")}
+	return view{"V": v, "Title": cmp.Or(pg.title, v.T(pg.name+".title")), "Name": pg.name, "Summary": pg.summary,
+		"Body": template.HTML(body), "Version": v.tag, "Zone": zone, "ZoneName": v.Or("zone."+zone, zone), "OtherLang": other,
+		"OtherURL": v.otherURL(other), "Ends": exact(access.SessionEnds(v.r.Context())), "Bare": v.who.Role == "",
+		"Admin": v.who.Role == access.Admin, "Rows": pg.name == "list" && pg.status == 0, "Health": p.Health(),
+		"Down": v.down(), "Mine": v.Waiting(v.mine, "")}
 }
 
 // otherURL returns the address of this page in another language.
@@ -340,8 +341,8 @@ func (v *visit) again(s sent, form func(*visit) *page) *page {
 var fieldOf = map[journal.Code]string{
 	journal.MaxRetriesExceeded: "how", journal.DeadlineMissed: "deadline", deadletter.PolicyNotFound: "when",
 	deadletter.InvalidWhen: "when", deadletter.InvalidPace: "perMinute", deadletter.InvalidProtocol: "protocolNumber",
-	deadletter.ReasonRequired: "reason", deadletter.ReasonTooLong: "reason", "invalid_state": "state", "invalid_since": "since",
-	"invalid_until": "until", "invalid_period": "until", "invalid_follow_up": "followUp",
+	deadletter.ReasonRequired: "reason", deadletter.ReasonTooLong: "reason", "invalid_state": "state",
+	"invalid_since": "since", "invalid_until": "until", "invalid_period": "until", "invalid_follow_up": "followUp",
 }
 
 // answer answers a form. It leads to an address after success (nil), and shows the form's page again after a refusal,

@@ -110,7 +110,8 @@ func (s *Service) plan(ctx context.Context, c journal.BulkCommand, through int64
 	for i := range open {
 		d := &open[i]
 		of.Sum += d.Record
-		one := Count{Policy: d.Subject.Policy, Team: d.Team, Reason: d.Reason, N: 1, Cents: d.Cents, Oldest: d.CreatedAt, Newest: d.CreatedAt}
+		one := Count{Policy: d.Subject.Policy, Team: d.Team, Reason: d.Reason, N: 1, Cents: d.Cents,
+			Oldest: d.CreatedAt, Newest: d.CreatedAt}
 		all.Add(&one)
 		s.judge(d)
 		if why := unfit(d, &command, policies[d.Subject.Policy]); why != nil {

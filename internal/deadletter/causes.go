@@ -76,7 +76,8 @@ func (s *Service) checkTeaching(t *journal.Teaching) error {
 		}
 	case decision.Permanent:
 		if !slices.Contains(teams, t.Team) {
-			return journal.Refuse(InvalidTeam, "the team is %.60q, expected one that the policies name: %s", t.Team, text.Or(teams...))
+			return journal.Refuse(InvalidTeam, "the team is %.60q, expected one that the policies name: %s", t.Team,
+				text.Or(teams...))
 		}
 	default:
 		return journal.Refuse("invalid_classification", "the classification is %.60q, expected PERMANENT or TRANSIENT", t.Class)

@@ -89,22 +89,17 @@ func (v *visit) changed(p *deadletter.Plan, then url.Values, others bool) string
 	return ""
 }
 
-// refusedRow is one reason why dead letters would not be decided.
-type refusedRow struct {
-	Text string
-	N    int64
-}
-
 // plan adds a plan in words to d: how many would not be decided and why, and its causes, if there are more than those.
 func (v *visit) plan(d view, p *deadletter.Plan) {
-	var why []refusedRow
+	var why []deadletter.RefusedCount // by what the page says, which is the same for several messages
 	for _, r := range p.Refused {
-		text := v.Or("refused."+string(r.Code), r.Message)
-		at := slices.IndexFunc(why, func(row refusedRow) bool { return row.Text == text })
-		if at < 0 {
-			why, at = append(why, refusedRow{Text: text}), len(why)
+		r.Message = v.Or("refused."+string(r.Code), r.Message)
+		same := func(of deadletter.RefusedCount) bool { return of.Message == r.Message }
+		if at := slices.IndexFunc(why, same); at >= 0 {
+			why[at].Count += r.Count
+		} else {
+			why = append(why, r)
 		}
-		why[at].N += r.Count
 	}
 	named := int64(0)
 	for i := range p.Causes {

@@ -15,6 +15,7 @@ import (
 
 	"retry-worker/internal/decision"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/text"
 )
 
 // AllStates is the filter's state that matches every state.
@@ -257,6 +258,8 @@ func checkFilter(f journal.DeadLetterFilter) (journal.DeadLetterFilter, error) {
 	case f.Context != "" && (variable == "" || value == "" || !utf8.ValidString(f.Context) ||
 		strings.ContainsRune(f.Context, 0)):
 		return f, invalid("context", f.Context, "variable=value, as the context of a dead letter has them")
+	case !text.Printable(f.Assignee):
+		return f, invalid("assignee", f.Assignee, "an account's name")
 	case !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until):
 		return f, journal.Refuse("invalid_period",
 			"since is %s and until %s, expected since to be the earlier", decision.Instant(f.Since), decision.Instant(f.Until))

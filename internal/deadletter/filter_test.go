@@ -84,6 +84,7 @@ func TestBadFilters(t *testing.T) {
 			"invalid_reason":      {{Reason: "BAD WEATHER"}, {Reason: "timeout"}},
 			"invalid_ids":         {{IDs: "x"}, {IDs: ","}, {IDs: strings.Repeat("6ba7b810-9dad-41d1-80b4-00c04fd430c8,", 200) + "6ba7b810-9dad-41d1-80b4-00c04fd430c8"}},
 			"invalid_context":     {{Context: "Unimed SP"}, {Context: "=Unimed SP"}, {Context: "operadora="}, {Context: "a=\x00"}},
+			"invalid_assignee":    {{Assignee: "ana\x00"}, {Assignee: "\xff"}},
 			"invalid_fingerprint": {{Fingerprint: "abc"}, {Fingerprint: strings.Repeat("A", 16)}, {Fingerprint: strings.Repeat("a", 17)}},
 			"invalid_period":      {{Since: now, Until: now}, {Since: now, Until: now.Add(-time.Hour)}},
 			"invalid_query":       {{Query: strings.Repeat("x", 201)}},

@@ -16,7 +16,6 @@ import (
 	"retry-worker/internal/destination"
 	"retry-worker/internal/gate"
 	"retry-worker/internal/journal"
-	"retry-worker/internal/text"
 	"retry-worker/internal/worker"
 )
 
@@ -201,7 +200,7 @@ func (g *Guard) Handover(ctx context.Context, of, to string) (done Handed, err e
 		return done, err
 	}
 	f := journal.DeadLetterFilter{Assignee: of, Sort: deadletter.ByAge}
-	for cursor, more := "", of != journal.Nobody && text.Printable(of); more; more = cursor != "" {
+	for cursor, more := "", of != journal.Nobody; more; more = cursor != "" {
 		var items []deadletter.Item
 		if items, cursor, err = g.List(ctx, f, cursor, deadletter.MostItems); err != nil {
 			return done, err

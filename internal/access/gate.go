@@ -198,8 +198,10 @@ func (g *Gate) Middleware(next http.Handler) http.Handler {
 		switch {
 		case r.URL.Path == "/login":
 			g.login(w, r)
-		case g.openID != nil && (r.URL.Path == beginPath || r.URL.Path == callbackPath):
-			g.providerLogin(w, r)
+		case g.openID != nil && r.URL.Path == beginPath:
+			g.atProvider(w, r, g.sendToProvider)
+		case g.openID != nil && r.URL.Path == callbackPath:
+			g.atProvider(w, r, g.comeBack)
 		case a.Role == "" && !g.public(r) && r.URL.Path != "/logout": // from where the session may have ended already
 			g.refuse(w, r, *refuse(CodeLoginRequired))
 		default:

@@ -334,17 +334,11 @@ type pending struct {
 	Ends                         time.Time
 }
 
-// providerLogin answers beginPath and callbackPath.
-func (g *Gate) providerLogin(w http.ResponseWriter, r *http.Request) {
+// atProvider answers GET requests by do, and with the log-in form if that refuses.
+func (g *Gate) atProvider(w http.ResponseWriter, r *http.Request, do func(http.ResponseWriter, *http.Request) *Refusal) {
 	if r.Method != http.MethodGet {
 		g.refuseMethod(w, r, http.MethodGet)
-		return
-	}
-	next := g.sendToProvider
-	if r.URL.Path == callbackPath {
-		next = g.comeBack
-	}
-	if refusal := next(w, r); refusal != nil {
+	} else if refusal := do(w, r); refusal != nil {
 		g.loginPage(w, r, "/", refusal)
 	}
 }

@@ -95,7 +95,13 @@ func Load(only ...string) (Settings, error) {
 	c.load(&s, &p)
 	c.console(&s, &p)
 	c.journal(&s)
-	c.notify(&s.Notify, &p)
+	s.Notify.SMTP = c.smtp(&p)
+	digest, err := time.Parse("15:04", p.DigestTime)
+	if err != nil {
+		c.add("RETRY_WORKER_DIGEST_TIME", strconv.Quote(p.DigestTime), "a time of day such as 07:00")
+	}
+	s.Notify.DigestHour, s.Notify.DigestMinute = digest.Hour(), digest.Minute()
+	s.Notify.Webhooks = c.destinations("RETRY_WORKER_WEBHOOK_ALLOW", p.WebhookAllow)
 	s.TenantIDs = c.tenants(s.TenantIDs, p.TenantID)
 	c.engine(&s.Engine, &p)
 	s.TraceProtocol = c.tracing(&p.Traces)
@@ -158,16 +164,6 @@ func (c *checker) journal(s *Settings) {
 	if s.EventsURL != "" {
 		c.url("RETRY_WORKER_EVENTS_URL", s.EventsURL, "nats://…", "nats", "tls")
 	}
-}
-
-func (c *checker) notify(n *notify.Settings, p *parts) {
-	n.SMTP = c.smtp(p)
-	at, err := time.Parse("15:04", p.DigestTime)
-	if err != nil {
-		c.add("RETRY_WORKER_DIGEST_TIME", strconv.Quote(p.DigestTime), "a time of day such as 07:00")
-	}
-	n.DigestHour, n.DigestMinute = at.Hour(), at.Minute()
-	n.Webhooks = c.destinations("RETRY_WORKER_WEBHOOK_ALLOW", p.WebhookAllow)
 }
 
 const smtpForms = "smtp://USER@HOST:587 or smtps://USER@HOST:465; the password goes into a file " +

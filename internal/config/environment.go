@@ -321,10 +321,8 @@ func duration(value string, tag reflect.StructTag) (d time.Duration, expected st
 
 var retentionForm = regexp.MustCompile(`^([1-9]\d{0,5})([ydh])$`)
 
-// maxRetention is shorter than the longest time.Duration.
-const maxRetention = 200 * 366 * 24 * time.Hour
-
-// retention returns a number of years, days or hours. A year counts as 366 days, so that no record goes too early.
+// retention returns a number of years, days or hours, at most 200 years, which a time.Duration can hold. A year counts as
+// 366 days, so that no record goes too early.
 func retention(value string) (d time.Duration, expected string) {
 	unit := map[string]time.Duration{"y": 366 * 24 * time.Hour, "d": 24 * time.Hour, "h": time.Hour}
 	parts := retentionForm.FindStringSubmatch(value)
@@ -332,7 +330,7 @@ func retention(value string) (d time.Duration, expected string) {
 		return 0, "years, days or hours, such as 5y, 90d or 48h"
 	}
 	n, _ := strconv.Atoi(parts[1]) // its form is checked
-	if time.Duration(n) > maxRetention/unit[parts[2]] {
+	if time.Duration(n) > 200*unit["y"]/unit[parts[2]] {
 		return 0, "at most 200 years"
 	}
 	return time.Duration(n) * unit[parts[2]], ""

@@ -206,7 +206,15 @@ func (c *cli) bulk(ctx context.Context) error {
 	}
 	command["reason"], command["token"] = c.command.Flags().Lookup("reason").Value.String(), plan.Token
 	command["filter"] = plan.Filter // has an instant where an age was given
-	err = c.printPlan(&plan, text)
+	shown := any(text)
+	if !c.json() { // without the token, and with flags in place of the API's fields
+		for i, r := range plan.Refused {
+			plan.Refused[i].Message = operationOf("POST /dead-letters/{id}/retry").inFlags(r.Message)
+		}
+		plan.Token = ""
+		shown = plan
+	}
+	err = c.print(shown, "causes: fingerprint count reason pattern teams policy lastSeen")
 	switch {
 	case err != nil:
 		return err
@@ -225,20 +233,6 @@ func (c *cli) bulk(ctx context.Context) error {
 		fmt.Fprintln(c.out, "\nA bulk run does it:")
 	}
 	return c.print(text)
-}
-
-// printPlan prints a plan: unchanged as JSON; for people without the token, and with flags in place of the API's
-// fields.
-func (c *cli) printPlan(plan *api.BulkPlan, text []byte) error {
-	if c.json() {
-		return c.print(text)
-	}
-	retry := operationOf("POST /dead-letters/{id}/retry")
-	for i := range plan.Refused {
-		plan.Refused[i].Message = retry.inFlags(plan.Refused[i].Message)
-	}
-	plan.Token = ""
-	return c.print(plan, "causes: fingerprint count reason pattern teams policy lastSeen")
 }
 
 // post sends a body to the API and returns the answer.

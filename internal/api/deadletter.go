@@ -263,8 +263,7 @@ var deadLetters = []*Operation{
 			return DeadLetter{}, refused("invalid_follow_up_at", "followUpAt is %.60q, expected an instant such as "+
 				"2026-03-01T08:00:00-03:00, a date such as 2026-03-01, or none", in.FollowUpAt)
 		}
-		a := journal.Assignment{Assignee: in.Assignee, FollowUpAt: at}
-		a.Text = in.Note
+		a := journal.Assignment{Assignee: in.Assignee, FollowUpAt: at, Mark: journal.Mark{Text: in.Note}}
 		return shown(deadLetterOf)(c.Assign(c.Context(), in.ID, a))
 	}),
 	op(access.Handover, "PUT /assignees/{name}", "handOver", func(c *call, in *struct {

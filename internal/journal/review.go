@@ -1,6 +1,8 @@
 package journal
 
 import (
+	"context"
+	"strconv"
 	"time"
 
 	"retry-worker/internal/decision"
@@ -166,3 +168,178 @@ func (b *batch) reviewed(r *Review, h *History, as DeadLetterState, next time.Ti
 	b.entry(h, r.Subject, ReviewEntry, body)
 	return Reviewed{h.Episode, *d}
 }
+
+// NoteVerb is the kind of a Note. The set is closed.
+type NoteVerb string
+
+// The verbs. All but Comment need an open dead letter, and mark it while it is open.
+const (
+	// Comment is for readers of the claim's story.
+	Comment NoteVerb = "comment"
+	// Assign says who takes care of it (R35); others may still decide.
+	Assign NoteVerb = "assign"
+	// RetryLater sends it again after UndoFor, DiscardLater discards it, unless Undo comes first.
+	RetryLater   NoteVerb = "retry"
+	DiscardLater NoteVerb = "discard"
+	Undo         NoteVerb = "undo"
+)
+
+// later reports whether the verb is a decision that can be undone.
+func (v NoteVerb) later() bool { return v == RetryLater || v == DiscardLater }
+
+// LaterQueue is the outbox's queue of decisions that can still be undone, UndoFor how long they can.
+const (
+	LaterQueue = "decisions"
+	UndoFor    = 30 * time.Second
+)
+
+// Note is what a person says about a dead letter without deciding on it.
+type Note struct {
+	Subject    Subject
+	DeadLetter string
+	Verb       NoteVerb
+	// Text and By are the person's words, which are optional for Assign and Undo, and name.
+	Text, By string
+	// Retry is what RetryLater does, its delay worked out anew from When; nil for other verbs.
+	Retry *Review
+	When  string
+	// Undoes is the record of the decision that Undo undoes; 0 for the current one.
+	Undoes int64
+	// Assignee and FollowUpAt belong to Assign, and so does Replaces: the record of the assignment that it replaces; 0 for
+	// the current one.
+	Assignee   string
+	FollowUpAt time.Time
+	Replaces   int64
+}
+
+type noteBody struct {
+	Note       NoteVerb  `json:"note"`
+	DeadLetter string    `json:"deadLetterId"`
+	Text       string    `json:"reason,omitempty"`
+	By         string    `json:"by"`
+	Assignee   string    `json:"assignee,omitempty"`
+	FollowUpAt time.Time `json:"followUpAt,omitzero"`
+	RetryOptions
+}
+
+// RetryOptions are those of a Review that sends a dead letter again, and the caller's When.
+type RetryOptions struct {
+	Force    bool      `json:"forceRetry,omitempty"`
+	Fresh    bool      `json:"fresh,omitempty"`
+	When     string    `json:"when,omitempty"`
+	Deadline time.Time `json:"submissionDeadline,omitzero"`
+}
+
+// Later is a decision that can still be undone. Its zero value is none.
+type Later struct {
+	Verb NoteVerb `json:"verb"`
+	RetryOptions
+	Mark
+}
+
+// decided refuses the decisions of others while l can be undone.
+func (l *Later) decided() *Refusal {
+	state := DeadLetterReprocessing
+	if l.Verb == DiscardLater {
+		state = DeadLetterDiscarded
+	}
+	return settled(state, l.At, l.By)
+}
+
+// Mark is what a note leaves on a dead letter. Its zero value is nothing.
+type Mark struct {
+	By     string    `json:"by"`
+	Text   string    `json:"reason,omitempty"`
+	At     time.Time `json:"at"`
+	Record int64     `json:"record"`
+}
+
+// Assignment is who takes care of a dead letter while it is open. A dead letter that is new, or open again, is
+// unassigned, so that its team sees it. The zero value is no assignment.
+type Assignment struct {
+	// Assignee is the name of an account; empty for nobody.
+	Assignee string `json:"assignee,omitempty"`
+	// FollowUpAt is when to look at it again; zero for no date.
+	FollowUpAt time.Time `json:"followUpAt,omitzero"`
+	Mark
+}
+
+// Note records what a person says about a dead letter, and returns the dead letter as it stands then. Its errors are a
+// *Refusal and those of Analyze.
+func (j *Journal) Note(ctx context.Context, n *Note) (DeadLetter, error) {
+	return outcomeOf(ctx, j, Lookup{Subject: n.Subject, DeadLetter: n.DeadLetter},
+		func(b *batch, h *History) (DeadLetter, error) { return b.note(n, h) })
+}
+
+// note records a note. It does nothing if there is nothing to undo, or the same person said the same before.
+func (b *batch) note(n *Note, h *History) (DeadLetter, error) {
+	d, until := h.DeadLetter, n.FollowUpAt.UTC().Truncate(time.Millisecond)
+	body := &noteBody{n.Verb, n.DeadLetter, storable(redact.Line(n.Text, maxReasonBytes)), bounded(n.By),
+		bounded(n.Assignee), until, RetryOptions{}}
+	if r := n.Retry; r != nil {
+		body.RetryOptions = RetryOptions{r.Force, r.Fresh, n.When, r.Deadline.UTC().Truncate(time.Millisecond)}
+	}
+	switch {
+	case d == nil || d.ID != n.DeadLetter:
+		return DeadLetter{}, ErrDeadLetterUnknown
+	case n.Verb == Comment:
+	case d.State != DeadLetterOpen || h.Episode.DeadLetter != d.ID:
+		return DeadLetter{}, d.Decided()
+	case n.Verb == Undo && (d.Later == Later{} || n.Undoes != 0 && n.Undoes != d.Later.Record),
+		n.Verb == d.Later.Verb && n.By == d.Later.By && body.RetryOptions == d.Later.RetryOptions,
+		n.Verb == Assign && d.Assigned.is(body):
+		return *d, nil
+	case n.Replaces != 0 && n.Replaces != d.Assigned.Record:
+		return DeadLetter{}, ErrReassigned
+	case n.Verb.later() && d.Later != Later{}:
+		return DeadLetter{}, d.Later.decided()
+	case n.Verb == RetryLater:
+		if _, err := n.Retry.judged(h, b.now.Add(UndoFor)); err != nil {
+			return DeadLetter{}, err
+		}
+	}
+	b.entry(h, n.Subject, NoteEntry, body)
+	if n.Verb.later() {
+		b.changes.Outbox = append(b.changes.Outbox, d.LaterMessage())
+	}
+	return *d, nil
+}
+
+// LaterMessage returns the message that has a decision which can still be undone carried out.
+func (d *DeadLetter) LaterMessage() Message {
+	l := &d.Later
+	return Message{ID: d.ID + "/" + strconv.FormatInt(l.Record, 10), Queue: LaterQueue, Key: d.ID, Subject: d.Key,
+		Type: string(l.Verb), Body: "{}", At: l.At}
+}
+
+func (b *noteBody) fold(p *projection, h *History) {
+	d := h.letters[b.DeadLetter]
+	if d == nil {
+		return // purged
+	}
+	p.touch(d)
+	switch m := (Mark{b.By, b.Text, p.at, p.record}); b.Note {
+	case Comment:
+	case Assign:
+		d.Assigned = Assignment{b.Assignee, b.FollowUpAt, m}
+	case RetryLater, DiscardLater:
+		d.Later = Later{b.Note, b.RetryOptions, m}
+	case Undo:
+		d.Later = Later{}
+	}
+}
+
+// is reports whether b assigns the same.
+func (a *Assignment) is(b *noteBody) bool {
+	return a.Assignee == b.Assignee && a.FollowUpAt.Equal(b.FollowUpAt) && a.Text == b.Text
+}
+
+// unmark removes the marks of notes from a dead letter that is no longer open.
+func (d *DeadLetter) unmark() {
+	if d.State != DeadLetterOpen {
+		d.Assigned, d.Later = Assignment{}, Later{}
+	}
+}
+
+// undone reports whether the note that asked for the decision no longer stands.
+func (r *Review) undone(d *DeadLetter) bool { return r.Note != 0 && r.Note != d.Later.Record }

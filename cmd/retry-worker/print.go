@@ -57,24 +57,33 @@ func (c *cli) sheet(v any, columns map[string]string) {
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
 	var lists text.Object
 	lines := 0
-	for _, m := range o {
-		value, isText := m.Value.(string) // in full
-		if !isText {
-			value = cell(m.Value)
-		}
-		if list, is := m.Value.([]any); is && len(list) > 0 && isObject(list[0]) {
-			lists = append(lists, m)
-		} else if value != "" && (!strings.Contains(m.Path, ".") || value != "0" && value != "false") {
-			fmt.Fprintf(w, "%s\t%s\n", inertLine(worded(m.Path), maxCell), inertLine(value, maxValue))
-			lines++
+	var walk func(prefix string, o text.Object)
+	walk = func(prefix string, o text.Object) {
+		for _, m := range o {
+			label := inertLine(prefix+" "+worded(m.Name), maxCell)
+			if below, is := m.Value.(text.Object); is {
+				walk(label, below)
+				continue
+			}
+			value, isText := m.Value.(string) // in full
+			if !isText {
+				value = cell(m.Value)
+			}
+			if list, is := m.Value.([]any); is && len(list) > 0 && isObject(list[0]) {
+				lists = append(lists, m)
+			} else if value != "" && (prefix == "" || value != "0" && value != "false") {
+				fmt.Fprintf(w, "%s\t%s\n", label, inertLine(value, maxValue))
+				lines++
+			}
 		}
 	}
+	walk("", o)
 	_ = w.Flush() // c.out remembers write errors
 	for _, list := range lists {
 		if lines > 0 || len(lists) > 1 {
-			fmt.Fprintf(c.out, "\n%s\n", worded(list.Path))
+			fmt.Fprintf(c.out, "\n%s\n", worded(list.Name))
 		}
-		c.table(list.Value.([]any), columns[list.Path], true, maxValue)
+		c.table(list.Value.([]any), columns[list.Name], true, maxValue)
 	}
 }
 
@@ -86,8 +95,8 @@ func (c *cli) table(items []any, paths string, head bool, most int) {
 	names := strings.Fields(paths)
 	if first, is := items[0].(text.Object); is && paths == "" {
 		for _, m := range first {
-			if !strings.Contains(m.Path, ".") {
-				names = append(names, m.Path)
+			if !isObject(m.Value) {
+				names = append(names, m.Name)
 			}
 		}
 	}
@@ -154,10 +163,8 @@ func cell(v any) string {
 	return fmt.Sprint(v)
 }
 
-// worded splits a member's path into words.
-func worded(path string) string {
-	return strings.NewReplacer("_", " ", ".", " ").Replace(text.Apart(path, " "))
-}
+// worded splits a member's name into words.
+func worded(name string) string { return strings.ReplaceAll(text.Apart(name, " "), "_", " ") }
 
 // inertLine returns s as one line of up to most characters, without anything that a terminal acts on.
 func inertLine(s string, most int) string {

@@ -1,6 +1,10 @@
 package text
 
-import "testing"
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
 
 func TestDistance(t *testing.T) {
 	for _, tt := range []struct {
@@ -26,5 +30,23 @@ func TestNearest(t *testing.T) {
 		if got := Nearest(text, known); got != want {
 			t.Errorf("%q is nearest to %q, want %q", text, got, want)
 		}
+	}
+}
+
+// TestDecodeNested: what is nested deeply costs no more than what is not.
+func TestDecodeNested(t *testing.T) {
+	const n = 500
+	var members strings.Builder
+	for i := range n {
+		fmt.Fprintf(&members, `"%d":1,`, i)
+	}
+	nested := strings.Repeat(`{"a":`, n) + "{" + members.String() + `"a":1}` + strings.Repeat("}", n)
+	allocs := testing.AllocsPerRun(1, func() {
+		if _, err := Decode([]byte(nested)); err != nil {
+			t.Error(err)
+		}
+	})
+	if allocs > 50*n {
+		t.Errorf("an object with %d members, nested as deeply, takes %.0f allocations", n, allocs)
 	}
 }

@@ -266,22 +266,26 @@ func JSON(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// Object is a JSON object with its members in order. Those of nested objects stand for these, by dotted paths.
+// Object is a JSON object with its members in order.
 type Object []Member
 
-// Member is a member of an Object: an Object only as an item of a list, otherwise []any, string, json.Number, bool or
-// nil.
+// Member is a member of an Object: an Object, []any, string, json.Number, bool or nil.
 type Member struct {
-	Path  string
+	Name  string
 	Value any
 }
 
-// Get returns the value at a path, or nil.
+// Get returns the value at a dotted path of names, or nil.
 func (o Object) Get(path string) any {
+	name, rest, deeper := strings.Cut(path, ".")
 	for _, m := range o {
-		if m.Path == path {
-			return m.Value
+		if m.Name != name {
+			continue
 		}
+		if below, is := m.Value.(Object); is && deeper {
+			return below.Get(rest)
+		}
+		return m.Value
 	}
 	return nil
 }
@@ -315,15 +319,10 @@ func decode(d *json.Decoder) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		switch below, is := value.(Object); {
-		case delim == '[':
+		if delim == '[' {
 			list = append(list, value)
-		case !is:
+		} else {
 			o = append(o, Member{fmt.Sprint(name), value})
-		default:
-			for _, m := range below {
-				o = append(o, Member{fmt.Sprint(name, ".", m.Path), m.Value})
-			}
 		}
 	}
 	if _, err = d.Token(); delim == '{' {

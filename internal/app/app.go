@@ -380,10 +380,6 @@ func (a *App) takeCatalogue(c *catalogue.Catalogue) {
 func (a *App) logCatalogue(c *catalogue.Catalogue) {
 	a.log.Info("policy catalogue in force", zap.String("catalogue", c.Version), zap.String("source", c.Source),
 		zap.Strings("policies", c.Policies.Names()))
-	if teams := c.Untold(); len(teams) > 0 {
-		a.log.Warn("nobody is told of the dead letters of some teams: give them an address in the policies file",
-			zap.String("event", "nobody_told"), zap.Any("teams", teams))
-	}
 	for _, line := range notify.Problems(c, a.settings.Notify.SMTP != nil) {
 		a.log.Warn("a team cannot be told of its dead letters: "+line, zap.String("event", "notice_problem"))
 	}

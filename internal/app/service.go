@@ -225,7 +225,8 @@ const (
 	// headPause is the time between two log lines of the ledger's head. A truncated or rewritten ledger contradicts
 	// each of them.
 	headPause = time.Hour
-	// purgePause is the time between two purges, purgeAgain the one after a purge that was refused.
+	// purgePause is the time between two purges, and between two log lines of the teams that are not notified;
+	// purgeAgain the one after a purge that was refused.
 	purgePause = 24 * time.Hour
 	purgeAgain = time.Hour
 	// upkeepTime bounds one reading, purgeTime one purge.
@@ -325,6 +326,10 @@ func (s *service) logHead(ctx context.Context) time.Duration {
 
 // purge deletes records older than RETENTION, unless that is refused until the clock is right or a person confirms it.
 func (s *service) purge(ctx context.Context) time.Duration {
+	if teams := s.catalogue().Untold(); len(teams) > 0 {
+		s.log.Warn("nobody is told of the dead letters of some teams: give them an address in the policies file",
+			zap.String("event", "nobody_told"), zap.Any("teams", teams))
+	}
 	if s.settings.Retention <= 0 {
 		return purgePause // no retention is set
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"retry-worker/internal/catalogue"
 	"retry-worker/internal/clock"
@@ -40,13 +41,15 @@ func (p *purging) DeadLetterCounts(ctx context.Context, f journal.DeadLetterFilt
 	return p.Store.DeadLetterCounts(ctx, f)
 }
 
-// TestGaugesDuringAPurge: a purge of years of records takes hours, in which deadlines come near.
+// TestGaugesDuringAPurge: a purge of years of records takes hours, in which deadlines come near. With each, the log names
+// the teams that are not notified.
 func TestGaugesDuringAPurge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "journal.db"))
 		testkit.Must(t, err)
 		p := &purging{Store: s}
-		a := &App{store: p, clock: clock.Machine{}, metrics: metrics.New(metrics.Build{}), log: zap.NewNop(),
+		core, logged := observer.New(zap.WarnLevel)
+		a := &App{store: p, clock: clock.Machine{}, metrics: metrics.New(metrics.Build{}), log: zap.New(core),
 			settings: config.Settings{Retention: time.Hour}, catalogue: catalogue.Default}
 		ends, end := context.WithCancel(t.Context())
 		go (&service{App: a, learner: statistics.NewLearner(p), gates: new(gate.Gates), notices: new(notify.Sink)}).upkeep(ends, ends)
@@ -56,6 +59,9 @@ func TestGaugesDuringAPurge(t *testing.T) {
 		testkit.Must(t, s.Close())
 		if p.read != 5 {
 			t.Errorf("in %v of a purge the gauges were read %d times, want 5", 4*gaugePause, p.read)
+		}
+		if n := logged.FilterField(zap.String("event", "nobody_told")).Len(); n != 1 {
+			t.Errorf("the log names the teams that are not notified %d times, want once", n)
 		}
 	})
 }

@@ -56,7 +56,7 @@ func Open(ctx context.Context, url string) (*DB, error) {
 	db.Store = sqlstore.Store{Reader: sqlstore.NewReader(&dialect, pool(c, readerSessions)), Acquire: db.acquire}
 	if err = db.Create(ctx, opening); err != nil {
 		_ = db.Close() // the first error is the one that tells
-		return nil, err
+		return nil, openError(err)
 	}
 	return db, nil
 }
@@ -70,7 +70,7 @@ func OpenReader(ctx context.Context, url string) (*sqlstore.Reader, error) {
 	r := sqlstore.NewReader(&dialect, pool(c, readerSessions))
 	if err = r.Known(ctx, opening); err != nil {
 		_ = r.Close() // the first error is the one that tells
-		return nil, err
+		return nil, openError(err)
 	}
 	return &r, nil
 }
@@ -271,7 +271,7 @@ func Inspect(ctx context.Context, url string) (string, error) {
 func consult(ctx context.Context, doing, url string, written bool) (config *pgx.ConnConfig, s server, err error) {
 	defer func() {
 		if err != nil {
-			err = openError(doing, err)
+			err = openError(dialect.Failed(doing, err, false))
 		}
 	}()
 	if config, err = parse(url); err != nil {
@@ -308,7 +308,7 @@ const (
 // judge is the dialect's Judge.
 func judge(err error, committing bool) *journal.StoreError {
 	kind := journal.Unavailable
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok && slices.Contains([]string{classData, classIntegrity, classLimit}, class(e)) {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && slices.Contains([]string{classData, classIntegrity, classLimit}, class((*serverError)(e))) {
 		kind = journal.Invalid
 	}
 	if committing {
@@ -317,10 +317,10 @@ func judge(err error, committing bool) *journal.StoreError {
 	return &journal.StoreError{Kind: kind, Err: plain(err)}
 }
 
-func class(e *pgconn.PgError) string { return e.Code[:min(2, len(e.Code))] }
+func class(e *serverError) string { return e.Code[:min(2, len(e.Code))] }
 
 // plain returns err on one line, without values of rows, which a server's details and some messages contain. It unwraps
-// only to a context's error or ErrNoHead.
+// only to a context's error, ErrNoHead or a serverError.
 func plain(err error) error {
 	for _, ended := range [...]error{context.Canceled, context.DeadlineExceeded, journal.ErrNoHead} {
 		if errors.Is(err, ended) {
@@ -328,13 +328,15 @@ func plain(err error) error {
 		}
 	}
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return errors.New(serverText(e))
+		return (*serverError)(e)
 	}
 	return errors.New(strings.Join(strings.Fields(err.Error()), " "))
 }
 
-// serverText returns the server's message on one line.
-func serverText(e *pgconn.PgError) string {
+// serverError is a server's error on one line.
+type serverError pgconn.PgError
+
+func (e *serverError) Error() string {
 	said := strings.Join(strings.Fields(e.Message), " ")
 	if class(e) == classData { // the message may quote the value
 		said = "a value that it does not take"
@@ -346,18 +348,19 @@ func refuse(format string, a ...any) error {
 	return &journal.StoreError{Kind: journal.Invalid, Err: fmt.Errorf(format, a...)}
 }
 
-// openError returns an error of Open: Invalid if trying again does not help, otherwise Unavailable.
-func openError(doing string, err error) error {
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+// openError returns err, which says what failed, as an error of Open: Invalid if trying again does not help, with what
+// to do.
+func openError(err error) error {
+	if e, ok := errors.AsType[*serverError](err); ok {
 		if advice := advice(e); advice != "" {
-			err = refuse("%s: %s", serverText(e), advice)
+			return refuse("%w: %s", err, advice)
 		}
 	}
-	return dialect.Failed(doing, err, false)
+	return err
 }
 
 // advice returns what to do about an error that does not pass by itself; empty for other errors.
-func advice(e *pgconn.PgError) string {
+func advice(e *serverError) string {
 	switch {
 	case class(e) == classAccount:
 		return "check the user and the password in the database's address, and the server's pg_hba.conf"

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"retry-worker/internal/journal"
@@ -71,7 +72,9 @@ func (f *file) damaged(format string, args ...any) error {
 
 // explain returns an error of opening as one line that says what to do.
 func (f *file) explain(err error) error {
-	if e, ok := errors.AsType[*journal.StoreError](err); ok {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		err = e // which step met it does not matter
+	} else if e, ok := errors.AsType[*journal.StoreError](err); ok {
 		return e
 	}
 	text := oneLine(err.Error())

@@ -16,6 +16,7 @@ import (
 
 	"retry-worker/internal/audit"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/store/storetest"
 	"retry-worker/internal/testkit"
 )
 
@@ -264,6 +265,14 @@ func TestForeignFileIsRefused(t *testing.T) {
 	}
 	_, err = OpenReader(t.Context(), path)
 	wantRefused(t, err, path, "no journal")
+	for _, table := range []string{"identity_key", "ledger_head", "journal_schema"} { // no try will find it again
+		path = filled(t, false)
+		testkit.Must(t, execute(t.Context(), path, "DROP TABLE "+table))
+		_, err = Open(t.Context(), path)
+		storetest.WantKind(t, err, journal.Invalid, path, "no such table: "+table)
+	}
+	_, err = OpenReader(t.Context(), path)
+	storetest.WantKind(t, err, journal.Invalid, path, "no such table: journal_schema")
 }
 
 func TestPlaceIsWrong(t *testing.T) {

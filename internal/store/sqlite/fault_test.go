@@ -202,6 +202,9 @@ func TestPurgesKeepFewStatements(t *testing.T) {
 	if now := len(db.writer.prepared); now > kept {
 		t.Errorf("%d statements are kept after 15 purges, %d after two", now, kept)
 	}
+	if headOf(t, db); db.writer.prepared["ROLLBACK"] == nil {
+		t.Error("a transaction that changed nothing was committed")
+	}
 }
 
 // TestDecideThatPanics leaves the store as it was, for whoever recovers.

@@ -179,7 +179,7 @@ func (r *Reader) DeadLetterPage(
 		x, y := a.DeadLetter.Place(), b.DeadLetter.Place()
 		return p.Compare(&x, &y)
 	})
-	if len(all) > p.Limit {
+	if err == nil && len(all) > p.Limit {
 		all = all[:p.Limit]
 		next = p.Cursor(all[p.Limit-1].DeadLetter.Place())
 	}

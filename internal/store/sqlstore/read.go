@@ -303,9 +303,13 @@ func (r *Reader) Moment(ctx context.Context, do func(journal.Moment) error) erro
 // moment implements journal.Moment.
 type moment struct{ *tx }
 
-func (m moment) Head() (journal.Head, error) { return m.head(""), m.err }
+// answer returns what was read, and the error that reading it left in t. In `return t.read(), t.err` Go may take t.err
+// before it reads.
+func answer[T any](t *tx, read T) (T, error) { return read, t.err }
 
-func (m moment) IdentityKey() (journal.IdentityKey, error) { return m.identityKey(), m.err }
+func (m moment) Head() (journal.Head, error) { return answer(m.tx, m.head("")) }
+
+func (m moment) IdentityKey() (journal.IdentityKey, error) { return answer(m.tx, m.identityKey()) }
 
 func (t *tx) identityKey() (k journal.IdentityKey) {
 	var key []byte
@@ -317,11 +321,11 @@ func (t *tx) identityKey() (k journal.IdentityKey) {
 
 func (m moment) Links(after int64, limit int) ([]journal.Link, error) {
 	const query = "SELECT " + linkColumns + " FROM ledger WHERE number > ? ORDER BY number LIMIT ?"
-	return collect(m.tx, query, []any{after, max(limit, 0)}, readLink), m.err
+	return answer(m.tx, collect(m.tx, query, []any{after, max(limit, 0)}, readLink))
 }
 
 func (m moment) Entries(after int64, limit int) ([]journal.Entry, error) {
-	return m.entries("WHERE r.record > ? ORDER BY r.record LIMIT ?", after, limit), m.err
+	return answer(m.tx, m.entries("WHERE r.record > ? ORDER BY r.record LIMIT ?", after, limit))
 }
 
 func (m moment) Expunges(backwards bool, take func(*journal.Entry) bool) error {
@@ -339,7 +343,7 @@ func (m moment) Expunges(backwards bool, take func(*journal.Entry) bool) error {
 }
 
 func (m moment) Subjects(after int64, limit int) (journal.SubjectPage, error) {
-	return m.page(after, limit), m.err
+	return answer(m.tx, m.page(after, limit))
 }
 
 func (t *tx) page(after int64, limit int) (p journal.SubjectPage) {
@@ -363,10 +367,10 @@ func (m moment) Answered() ([]journal.Run, error) {
 }
 
 func (m moment) Messages(after int64, limit int) ([]journal.Message, error) {
-	return m.messages("WHERE sequence > ? ORDER BY sequence LIMIT ?", after, limit), m.err
+	return answer(m.tx, m.messages("WHERE sequence > ? ORDER BY sequence LIMIT ?", after, limit))
 }
 
-func (m moment) Rows(t *journal.Table) ([]journal.Row, error) { return m.all(t, ""), m.err }
+func (m moment) Rows(t *journal.Table) ([]journal.Row, error) { return answer(m.tx, m.all(t, "")) }
 
 // all returns a table's rows, with the types of journal.Row.
 func (t *tx) all(table *journal.Table, clause string, args ...any) []journal.Row {

@@ -83,7 +83,7 @@ func (t *tx) one(query string, args []any, to ...any) (found bool) {
 		found = true
 		scan(to...)
 	}
-	return found
+	return found && t.err == nil
 }
 
 // collect reads the rows of a query's result.
@@ -225,6 +225,7 @@ func (s *Store) write(ctx context.Context, doing string, do func(t *tx)) error {
 	}
 	t.fail(ctx.Err())
 	if t.exec(s.Begin); t.err == nil {
+		t.changed = false // SQLite says of BEGIN what the statement before it changed
 		do(t)
 	}
 	if err = cmp.Or(t.flush(), ctx.Err()); err != nil {

@@ -137,7 +137,7 @@ func (v *verifier) run(steps ...func() error) (err error) {
 }
 
 // beforeAll is below all numbers.
-const beforeAll = -1 << 62
+const beforeAll = math.MinInt64
 
 // walk checks the links and their records.
 func (v *verifier) walk() error {

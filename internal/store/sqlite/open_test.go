@@ -270,6 +270,9 @@ func TestForeignFileIsRefused(t *testing.T) {
 		testkit.Must(t, execute(t.Context(), path, "DROP TABLE "+table))
 		_, err = Open(t.Context(), path)
 		storetest.WantKind(t, err, journal.Invalid, path, "no such table: "+table)
+		if beside := folder(t, path); len(beside) != 1 { // SQLite removes the log once the file is closed
+			t.Errorf("it is left open: beside it lie %v", slices.Sorted(maps.Keys(beside)))
+		}
 	}
 	_, err = OpenReader(t.Context(), path)
 	storetest.WantKind(t, err, journal.Invalid, path, "no such table: journal_schema")

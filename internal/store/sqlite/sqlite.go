@@ -103,6 +103,7 @@ func (db *DB) begin(ctx context.Context) error {
 	db.writer = &writer{conn, map[string]*sql.Stmt{}}
 	r, err := db.file.reader(forReading)
 	if err != nil {
+		_ = db.writer.Close() // the first error is the one that tells
 		return err
 	}
 	room := func() error { _, err := db.file.room(); return err }
@@ -118,7 +119,7 @@ func (db *DB) begin(ctx context.Context) error {
 		_, err = conn.ExecContext(ctx, "DELETE FROM leases") // their holders have ended
 	}
 	if err != nil {
-		_ = db.Reader.Close() // the first error is the one that tells
+		_, _ = db.Reader.Close(), db.writer.Close() // the first error is the one that tells
 	}
 	return err
 }
@@ -196,9 +197,6 @@ func (db *DB) Close() error {
 	}
 	err := db.Reader.Close() // before the writer, which copies the log
 	_, copied := writer.ExecContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)")
-	for _, s := range writer.prepared {
-		err = errors.Join(err, s.Close())
-	}
 	err = errors.Join(err, copied, writer.Close(), db.pool.Close(), unlock(db.held))
 	if err != nil {
 		return dialect.Failed("close "+db.file.path+"; what it holds is safe", errors.New(oneLine(err.Error())), false)
@@ -210,6 +208,14 @@ func (db *DB) Close() error {
 type writer struct {
 	*sql.Conn
 	prepared map[string]*sql.Stmt
+}
+
+// Close closes the statements, too: the pool does not, and SQLite keeps the file open for them.
+func (w *writer) Close() (err error) {
+	for _, s := range w.prepared {
+		err = errors.Join(err, s.Close())
+	}
+	return errors.Join(err, w.Conn.Close())
 }
 
 func (w *writer) prepare(ctx context.Context, query string) (s *sql.Stmt, err error) {

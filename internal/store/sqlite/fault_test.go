@@ -148,6 +148,9 @@ func TestTakenAwayWhileOpen(t *testing.T) {
 		testkit.Must(t, fail(t.Context(), db, 10, &next))
 		head := headOf(t, db)
 		testkit.Must(t, take(path))
+		if read, err := db.Head(t.Context()); err != nil || read != head {
+			t.Errorf("without %q what was written is read as %s (%v), want %s", path+what, read, err, head)
+		}
 		err := fail(t.Context(), db, 10, &next)
 		if kindName(err) != "unavailable" || !strings.Contains(err.Error(), "restart the worker") {
 			t.Errorf("without %q it is told as %v", path+what, err)

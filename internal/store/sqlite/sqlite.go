@@ -111,8 +111,11 @@ func (db *DB) begin(ctx context.Context) error {
 	if err = db.Create(ctx, db.file.name()); err == nil {
 		err = db.Probe(ctx)
 	}
+	if err == nil { // open the other connections: opened later, they may be to a file put in the place of this
+		db.uncopied(ctx)
+		err = db.Known(ctx, db.file.name())
+	}
 	if err == nil {
-		db.uncopied(ctx) // opens copyLog's connection: opened later, it may be one to a file put in the place of this
 		db.opened, err = db.file.stat("", "-wal")
 	}
 	if err == nil {

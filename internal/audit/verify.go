@@ -94,8 +94,8 @@ type verifier struct {
 	fold     *journal.Refold
 	gone     journal.Runs
 	answered journal.Runs
-	// message is the last signed message of the outbox. Links say that letGo were removed; held are as they were signed,
-	// by their ids; missing are neither.
+	// message is the last signed message of the outbox. Links say that letGo were removed; missing are neither in the
+	// outbox nor removed. held are those that carry out decisions, as they were signed, by their ids.
 	message int64
 	letGo   journal.Runs
 	held    map[string]bool
@@ -272,7 +272,9 @@ func (v *verifier) messages() error {
 		switch {
 		case problem == "":
 			known.Add(journal.Run{First: m.Sequence, Last: m.Sequence})
-			v.held[m.ID] = true
+			if m.Queue == journal.ReviewQueue || m.Queue == journal.LaterQueue {
+				v.held[m.ID] = true
+			}
 		case v.rebuilt == nil:
 			return broken("message", m.Sequence, "%s", problem)
 		default:

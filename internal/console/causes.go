@@ -49,11 +49,11 @@ func (v *visit) CauseName(g *deadletter.Group) string {
 	return v.reason(reason)
 }
 
-// pattern returns the pattern of a fingerprint; empty if nothing is known of it.
-func (v *visit) pattern(fingerprint string) string {
-	c, err := v.o.Cause(v.r.Context(), fingerprint)
+// cause returns the cause with that id; an empty one if nothing is known of it.
+func (v *visit) cause(id string) journal.Cause {
+	c, err := v.o.Cause(v.r.Context(), id)
 	check(unlessInvalid(err))
-	return c.Pattern
+	return c
 }
 
 // ofCause returns the filter of those that f selects and that have a cause.

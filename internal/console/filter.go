@@ -86,20 +86,20 @@ func fieldsOf(f *journal.DeadLetterFilter) []field {
 	return slices.DeleteFunc(all, func(x field) bool { return x.Value == "" })
 }
 
-// exact returns t as addresses and hidden fields hold it; empty for the zero time.
-func exact(t time.Time) string {
+// unless returns what a text says of t; empty for the zero time.
+func unless(t time.Time, text string) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.UTC().Format(time.RFC3339Nano)
+	return text
 }
+
+// exact returns t as addresses and hidden fields hold it; empty for the zero time.
+func exact(t time.Time) string { return unless(t, t.UTC().Format(time.RFC3339Nano)) }
 
 // local returns t as a datetime-local field holds it, in the hospital's zone; empty for the zero time.
 func (v *visit) local(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.In(v.zone).Format("2006-01-02T15:04:05") // browsers leave seconds of 0 out
+	return unless(t, t.In(v.zone).Format("2006-01-02T15:04:05")) // browsers leave seconds of 0 out
 }
 
 // address returns path with the fields that have a value.
@@ -154,7 +154,7 @@ type factLink struct {
 func (v *visit) Chips(f journal.DeadLetterFilter) (all []factLink) {
 	variable, value, _ := strings.Cut(f.Context, "=")
 	words := map[string]field{
-		"fingerprint": {v.T("col.cause"), cmp.Or(v.pattern(f.Fingerprint), f.Fingerprint)},
+		"fingerprint": {v.T("col.cause"), cmp.Or(v.cause(f.Fingerprint).Pattern, f.Fingerprint)},
 		"q":           {v.T("list.q"), f.Query}, "policy": {v.T("col.policy"), v.policy(f.Policy)},
 		"team":     {v.T("col.team"), v.Or("team."+string(f.Team), string(f.Team))},
 		"reason":   {v.T("col.reason"), v.reason(f.Reason)},

@@ -321,9 +321,4 @@ func (v *visit) contextCell(of decision.Context, variable string) string {
 
 // cellTime returns t in the hospital's zone as a spreadsheet in the reader's language reads it; empty for the zero
 // time.
-func (v *visit) cellTime(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return v.date("time.cell", t)
-}
+func (v *visit) cellTime(t time.Time) string { return unless(t, v.date("time.cell", t)) }

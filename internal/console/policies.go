@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"retry-worker/internal/catalogue"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/text"
 )
@@ -26,11 +25,6 @@ var apart = strings.NewReplacer("ms", " ms ", "m", " min ", "h", " h ", "s", " s
 // exact returns a duration with all its parts: 2 h 35 min.
 func (l Lang) exact(d time.Duration) string {
 	return l.point(strings.TrimSpace(apart.Replace(text.Duration(d))))
-}
-
-// ladder returns a policy's retries with their waits.
-func ladder(p *decision.Policy) *catalogue.Plan {
-	return catalogue.PlanAt(p, decision.OwnPolicy{}, "", time.Time{})
 }
 
 // class returns the badge of an error's class. A presumed class is called so.

@@ -17,17 +17,12 @@ func portalURL(name string) string { return "/destinations/" + segment(name) }
 
 // portals answers GET /destinations: those that are not up first, then those with the most waiting claims.
 func (p *Pages) portals(v *visit) *page {
-	all, bad := must(v.o.Destinations.Destinations()), int64(0)
-	isUp := func(d *gate.Destination) bool { return d.State.Phase == destination.Up }
-	slices.SortStableFunc(all, func(a, b gate.Destination) int { return cmp.Or(falseFirst(isUp(&a), isUp(&b)), b.Held-a.Held) })
-	rows := journal.Views(all, func(d *gate.Destination) *gate.Destination {
-		if !isUp(d) {
-			bad++
-		}
-		return d
-	})
-	return &page{name: "portals", summary: v.Count("portals.not_up", bad),
-		data: view{"Rows": rows}}
+	all := must(v.o.Destinations.Destinations())
+	isUp := func(d gate.Destination) bool { return d.State.Phase == destination.Up }
+	slices.SortStableFunc(all, func(a, b gate.Destination) int { return cmp.Or(falseFirst(isUp(a), isUp(b)), b.Held-a.Held) })
+	rows := journal.Views(all, func(d *gate.Destination) *gate.Destination { return d }) // as methods take it
+	bad := slices.DeleteFunc(slices.Clone(all), isUp)
+	return &page{name: "portals", summary: v.Count("portals.not_up", int64(len(bad))), data: view{"Rows": rows}}
 }
 
 // PortalState returns the badge of how a destination is.

@@ -187,12 +187,12 @@ func (v *visit) entry(from *journal.Entry) event {
 	fact("event.fact.protocol", b.Accepted.Protocol)
 	fact("event.fact.code", b.Rejection)
 	fact("event.fact.message", b.Message)
-	fact("assigned.follow_up", v.unless(b.FollowUpAt, v.Day))
+	fact("assigned.follow_up", unless(b.FollowUpAt, v.Day(b.FollowUpAt)))
 	switch {
 	case what == "" && from.Kind != journal.DestinationEntry && (from.Kind != journal.ErasureEntry || b.By == ""):
 		e.Facts = []field{{"body", string(from.Told())}}
 	case from.Kind == journal.ReviewEntry:
-		if fact("review.deadline", v.unless(b.Deadline, v.Clock)); b.Fresh {
+		if fact("review.deadline", unless(b.Deadline, v.Clock(b.Deadline))); b.Fresh {
 			e.Text = v.T("event.review.fresh")
 		}
 	case from.Kind == journal.GateEntry:
@@ -203,14 +203,6 @@ func (v *visit) entry(from *journal.Entry) event {
 		}
 	}
 	return e
-}
-
-// unless returns what says says of t; empty for the zero time.
-func (v *visit) unless(t time.Time, says func(time.Time) string) string {
-	if t.IsZero() {
-		return ""
-	}
-	return says(t)
 }
 
 // The marks of a timeline that the code names; texts.yaml has those of entries.

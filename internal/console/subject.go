@@ -172,8 +172,7 @@ func (v *visit) desk(d *journal.DeadLetter, story *journal.Story) view {
 	}
 	desk["Assign"] = v.assignForm(d)
 	if d.Fingerprint != "" {
-		c, err := v.o.Cause(v.r.Context(), d.Fingerprint)
-		check(unlessInvalid(err))
+		c := v.cause(d.Fingerprint)
 		desk["Advice"] = v.advice(&c, v.o.Prospects(&c)) // nil for an unknown cause
 	}
 	if d.Later.By == "" {

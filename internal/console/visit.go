@@ -119,8 +119,11 @@ var templatesIn = func() map[Lang]func() templates {
 				"path": url.PathEscape, "list": listURL, "listBy": listBy, "groups": groupsURL, "plan": planURL,
 				"subject": subjectURL, "portal": portalURL, "ofCause": ofCause, "shared": shared, "dict": dict,
 				"reason": l.reason, "policy": l.policy, "team": l.team, "class": l.class, "retry": l.retry,
-				"badge": l.badge, "span": l.span, "lasting": l.lasting, "exact": l.exact, "money": l.Money, "ladder": ladder,
+				"badge": l.badge, "span": l.span, "lasting": l.lasting, "exact": l.exact, "money": l.Money,
 				"short": l.short, "percent": l.percent,
+				"ladder": func(p *decision.Policy) *catalogue.Plan {
+					return catalogue.PlanAt(p, decision.OwnPolicy{}, "", time.Time{})
+				},
 				"between": func(r catalogue.Range) string { return l.fromTo(time.Duration(r.Earliest), time.Duration(r.Latest)) },
 				"takes": func(n int, perMinute float64) string {
 					return l.lasting(max(takes(float64(n), perMinute), time.Minute))
@@ -200,19 +203,15 @@ func (p *Pages) write(v *visit, pg *page) {
 // frame returns what surrounds a page. It warns of what does not work.
 func (p *Pages) frame(v *visit, pg *page, body []byte) view {
 	other, zone := map[Lang]Lang{Portuguese: English, English: Portuguese}[v.Lang], v.zone.String()
+	to := v.here(field{"lang", string(other)})
+	if v.r.URL.Path == "/login" { // which a form has, too
+		to = "/login?lang=" + string(other)
+	}
 	return view{"V": v, "Title": cmp.Or(pg.title, v.T(pg.name+".title")), "Name": pg.name, "Summary": pg.summary,
 		"Body": template.HTML(body), "Version": v.tag, "Zone": zone, "ZoneName": v.Or("zone."+zone, zone), "OtherLang": other,
-		"OtherURL": v.otherURL(other), "Ends": exact(access.SessionEnds(v.r.Context())), "Bare": v.who.Role == "",
+		"OtherURL": to, "Ends": exact(access.SessionEnds(v.r.Context())), "Bare": v.who.Role == "",
 		"Admin": v.who.Role == access.Admin, "Rows": pg.name == "list" && pg.status == 0, "Health": p.Health(),
 		"Down": v.down(), "Mine": v.Waiting(v.mine, "")}
-}
-
-// otherURL returns the address of this page in another language.
-func (v *visit) otherURL(l Lang) string {
-	if v.r.URL.Path == "/login" { // which a form has, too
-		return "/login?lang=" + string(l)
-	}
-	return v.here(field{"lang", string(l)})
 }
 
 // problem is why there is no page: a status, and the key of the texts that say what to do.

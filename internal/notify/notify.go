@@ -205,11 +205,9 @@ const (
 // Store is what a Gatherer reads and writes.
 type Store interface {
 	journal.Reader
+	journal.Outbox
+	deadletter.Reader
 	deadletter.NoticeStore
-	// Pending is journal.Outbox's.
-	Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error)
-	// DeadLetterCounts is deadletter.Reader's.
-	DeadLetterCounts(ctx context.Context, f journal.DeadLetterFilter) ([]deadletter.Count, error)
 }
 
 // Settings say how teams are told (R21). The tags are config's.
@@ -246,9 +244,8 @@ type Options struct {
 // would tell nothing twice.
 type Gatherer struct {
 	Options
-	woken clock.Signal
-	// failed reports whether the last look failed.
-	failed bool
+	woken  clock.Signal
+	failed bool // the last look
 }
 
 // NewGatherer returns a Gatherer; Run starts it.

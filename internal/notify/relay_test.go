@@ -129,10 +129,13 @@ func TestEachAddressGetsItOnce(t *testing.T) {
 }
 
 // pending are messages that wait.
-type pending []journal.Message
+type pending struct {
+	journal.Outbox
+	all []journal.Message
+}
 
 func (p pending) Pending(context.Context, string, int64, int) ([]journal.Message, error) {
-	return p, nil
+	return p.all, nil
 }
 
 // TestSentByAnotherReplica: that a message could not be sent says nothing of the next, once another replica has sent
@@ -154,7 +157,7 @@ func TestSentByAnotherReplica(t *testing.T) {
 		t.Fatal("the first is sent")
 	}
 	for want, m := range map[string]journal.Message{"550": first, "": second} {
-		w, err := sink.Waiting(t.Context(), pending{m})
+		w, err := sink.Waiting(t.Context(), pending{all: []journal.Message{m}})
 		testkit.Must(t, err)
 		if got := w[0].Failure; !strings.Contains(got, want) || (got == "") != (want == "") {
 			t.Errorf("%s waits because of %q, want %q", m.ID, got, want)

@@ -145,9 +145,7 @@ type Waiting struct {
 }
 
 // Waiting returns the notices that wait in the outbox, the oldest first.
-func (s *Sink) Waiting(ctx context.Context, box interface {
-	Pending(ctx context.Context, queue string, after int64, limit int) ([]journal.Message, error)
-}) ([]Waiting, error) {
+func (s *Sink) Waiting(ctx context.Context, box journal.Outbox) ([]Waiting, error) {
 	all, err := box.Pending(ctx, deadletter.NoticeQueue, 0, mostWaiting)
 	if err != nil {
 		return nil, err
@@ -247,12 +245,10 @@ func Problems(c *catalogue.Catalogue, mail bool) []string {
 			all = append(all, fmt.Sprintf("the team %s is to be told by e-mail, and there is no mail server: set "+
 				"RETRY_WORKER_SMTP_URL and RETRY_WORKER_MAIL_FROM", name))
 		}
-		if t.Webhook == nil {
-			continue
-		}
-		if _, err := signersOf(t.Webhook.SecretFile); err != nil {
-			all = append(all,
-				fmt.Sprintf("the team %s is to be told by webhook (secretFile %q): %v", name, t.Webhook.SecretFile, err))
+		if w := t.Webhook; w != nil {
+			if _, err := signersOf(w.SecretFile); err != nil {
+				all = append(all, fmt.Sprintf("the team %s is to be told by webhook (secretFile %q): %v", name, w.SecretFile, err))
+			}
 		}
 	}
 	return all

@@ -143,7 +143,13 @@ func All(figures []journal.Sum, policies []string, now time.Time) []KPI {
 		for i := range measures {
 			m := &measures[i]
 			window := time.Duration(m.Window) * time.Hour
-			all = append(all, m.kpi(policy, windowOf(figures, policy, window, now)))
+			s := make(sums)
+			for j := range figures {
+				if f := &figures[j]; f.Policy == policy && within(f, window, now) {
+					s.add(f)
+				}
+			}
+			all = append(all, m.kpi(policy, s))
 		}
 	}
 	return all
@@ -163,18 +169,6 @@ func within(f *journal.Sum, window time.Duration, now time.Time) bool {
 		begins -= slotsPerHour
 	}
 	return f.Slot > begins && f.Slot <= journal.SlotOf(now.Add(journal.ClockTolerance))
-}
-
-// windowOf adds up the sums of a policy over the window that ends at now.
-func windowOf(figures []journal.Sum, policy string, window time.Duration, now time.Time) sums {
-	s := make(sums)
-	for i := range figures {
-		f := &figures[i]
-		if f.Policy == policy && within(f, window, now) {
-			s.add(f)
-		}
-	}
-	return s
 }
 
 func (m *measure) kpi(policy string, s sums) KPI {

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"retry-worker/internal/access"
 	"retry-worker/internal/api"
 	"retry-worker/internal/config"
 	"retry-worker/internal/deadletter"
@@ -56,8 +57,8 @@ func (c *cli) ask(ctx context.Context, op operation, path string, body []byte) (
 		body = nil
 	}
 	answer, err := client.Send(ctx, op.Method, path, body)
-	if refused, is := errors.AsType[*api.Refused](err); is {
-		refused.Failure.Error = inertLine(refused.Failure.Error, maxValue)
+	if refused, is := errors.AsType[*access.Refusal](err); is {
+		refused.Code = inertLine(refused.Code, maxValue)
 		refused.Message = op.inFlags(inertLine(refused.Message, maxValue))
 	}
 	return answer, err

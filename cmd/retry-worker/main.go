@@ -74,7 +74,7 @@ func (c *cli) misused(err error) bool {
 	_, settings := errors.AsType[config.Problems](err)
 	_, tokens := errors.AsType[access.FileError](err)
 	_, policy := errors.AsType[*statistics.UnknownPolicyError](err)
-	refused, is := errors.AsType[*api.Refused](err)
+	refused, is := errors.AsType[*access.Refusal](err)
 	is = is && (refused.Status == http.StatusUnprocessableEntity || refused.Status == http.StatusBadRequest)
 	return c.out.err == nil && (!c.begun || is || settings || tokens || policy || errors.Is(err, smallfile.ErrThere))
 }

@@ -15,6 +15,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"retry-worker/internal/access"
 	"retry-worker/internal/api"
 	"retry-worker/internal/audit"
 	"retry-worker/internal/catalogue"
@@ -156,10 +157,8 @@ func (c *cli) decide(ctx context.Context, _ []string) error {
 	_, body := operationOf(decisions).given(c.command.Flags())
 	body["variables"] = own
 	answer, err := c.decision(ctx, body)
-	if refused, is := errors.AsType[*api.Refused](err); is {
-		if c.json() && refused.Body != nil {
-			fmt.Fprintln(c.out, string(refused.Body))
-		}
+	if refused, is := errors.AsType[*access.Refusal](err); is && c.json() && refused.Body != nil {
+		fmt.Fprintln(c.out, string(refused.Body))
 	}
 	if err != nil {
 		return err
@@ -181,7 +180,7 @@ func (c *cli) decision(ctx context.Context, body map[string]any) ([]byte, error)
 		return nil, err
 	}
 	answer, err := api.Decide(from.Policies, time.Now().Truncate(time.Second), text.JSON(body))
-	if refused, is := errors.AsType[*api.Refused](err); is {
+	if refused, is := errors.AsType[*access.Refusal](err); is {
 		refused.Message = operationOf(decisions).inFlags(refused.Message)
 		policy, _ := body["policy"].(string)
 		if p, _ := from.Policies.Find(policy); p != nil {

@@ -78,7 +78,7 @@ func RunWorker(t *testing.T, binary string, settings []string) *Worker {
 }
 
 // Ask calls the API of a worker at that URL and decodes the answer. It is a GET if body is nil; an empty token is not
-// sent. The error is an *api.Refused if the API refuses.
+// sent. The error is an *access.Refusal if the API refuses.
 func Ask(ctx context.Context, url, token, path string, body, answer any) error {
 	text, err := (&api.Client{Base: url, Token: token}).Ask(ctx, path, body)
 	if err != nil {

@@ -194,7 +194,7 @@ func (k *cluster) replaceTokens(t *testing.T, old string) (token string) {
 	for _, pod := range pods.Items {
 		asks := func(token string) int {
 			_, err := (&api.Client{Base: "http://" + pod.Status.PodIP + ":8095", Token: token}).Ask(wait.Context(t), "/destinations", nil)
-			if refused, is := errors.AsType[*api.Refused](err); is {
+			if refused, is := errors.AsType[*access.Refusal](err); is {
 				return refused.Status
 			}
 			testkit.Must(t, err)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"retry-worker/internal/access"
 	views "retry-worker/internal/api"
 	"retry-worker/internal/decision"
 	"retry-worker/internal/testkit/wait"
@@ -45,7 +46,7 @@ type request struct {
 	JobID              string `json:"jobId,omitempty"` // of POST /jobs/retry
 }
 
-// ask sends a request, to be answered into answer; body nil asks by GET. The error is a *views.Refused where the API says no.
+// ask sends a request, to be answered into answer; body nil asks by GET. The error is a *access.Refusal where the API says no.
 func (d api) ask(ctx context.Context, path string, body, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, wait.Limit)
 	defer cancel()
@@ -119,7 +120,7 @@ func (h *portal) decide(ctx context.Context, since time.Time) {
 			}
 			how, body := c.decides(l)
 			_, err := d.deadLetter(ctx, l.ID, how, body)
-			if no, is := errors.AsType[*views.Refused](err); is && no.Status != http.StatusConflict && no.Status != http.StatusServiceUnavailable {
+			if no, is := errors.AsType[*access.Refusal](err); is && no.Status != http.StatusConflict && no.Status != http.StatusServiceUnavailable {
 				h.mu.Lock()
 				h.wrong = append(h.wrong, fmt.Errorf("%s %s of %s: %d %w", how, l.ID, l.Subject.ID, no.Status, err))
 				h.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 
 	"github.com/camunda/zeebe/clients/go/v8/pkg/pb"
 
-	views "retry-worker/internal/api"
+	"retry-worker/internal/access"
 	"retry-worker/internal/journal"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
@@ -61,7 +61,7 @@ func (s *scenario) refused(d api, id, how string, body request, status int, code
 	before, err := d.deadLetter(s.t.Context(), id, "", nil)
 	testkit.Must(s.t, err)
 	_, err = d.deadLetter(s.t.Context(), id, how, body)
-	if no, is := errors.AsType[*views.Refused](err); !is || no.Status != status || no.Failure.Error != code || !strings.Contains(no.Message, says) {
+	if no, is := errors.AsType[*access.Refusal](err); !is || no.Status != status || no.Code != code || !strings.Contains(no.Message, says) {
 		s.t.Errorf("%s %s %+v: %v, expected %d %s: … %s …", how, id, body, err, status, code, says)
 	}
 	after, err := d.deadLetter(s.t.Context(), id, "", nil)

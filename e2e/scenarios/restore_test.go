@@ -14,7 +14,7 @@ import (
 
 	"retry-worker/e2e/harness"
 	"retry-worker/e2e/harness/postgres"
-	views "retry-worker/internal/api"
+	"retry-worker/internal/access"
 	"retry-worker/internal/testkit"
 	"retry-worker/internal/worker"
 )
@@ -112,7 +112,7 @@ func TestRestoredFromABackup(t *testing.T) {
 			// A dead letter of that time is unknown. Within the day its task can be completed by hand.
 			for _, id := range lost {
 				_, err := d.deadLetter(t.Context(), id, "", nil)
-				if no, is := errors.AsType[*views.Refused](err); !is || no.Status != 404 {
+				if no, is := errors.AsType[*access.Refusal](err); !is || no.Status != 404 {
 					t.Errorf("the dead letter %s, younger than the backup: %v; expected 404", id, err)
 				}
 			}

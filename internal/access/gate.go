@@ -22,21 +22,24 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"retry-worker/internal/text"
 	"retry-worker/internal/web"
 )
 
 // Refusal is the error of a request that is not carried out.
 type Refusal struct {
-	Status int
+	Status int `json:"-"`
 	// Code is of a closed set, for programs, and for pages to translate.
-	Code string
+	Code string `json:"error" doc:"Why, as a code of a closed set."`
 	// Message is one line in English that says what to do.
-	Message string
+	Message string `json:"message"`
 	// RetryAfter is how long to wait before trying again; 0: waiting does not help.
-	RetryAfter time.Duration
+	RetryAfter time.Duration `json:"-"`
+	// Body is the API's answer; if nil, Code and Message are.
+	Body json.RawMessage `json:"-"`
 }
 
-func (r *Refusal) Error() string { return r.Code + ": " + r.Message }
+func (r *Refusal) Error() string { return strings.TrimPrefix(r.Code+": "+r.Message, ": ") }
 
 // after returns r with how long to wait.
 func (r *Refusal) after(wait time.Duration) *Refusal {
@@ -188,7 +191,7 @@ func (g *Gate) Middleware(next http.Handler) http.Handler {
 		secure(w.Header(), r)
 		a, refusal := g.admit(w, r)
 		if refusal != nil {
-			g.refuse(w, r, *refusal)
+			g.Deny(w, r, refusal)
 			return
 		}
 		r = r.WithContext(context.WithValue(r.Context(), contextKey{}, a))
@@ -203,7 +206,7 @@ func (g *Gate) Middleware(next http.Handler) http.Handler {
 		case g.openID != nil && r.URL.Path == callbackPath:
 			g.atProvider(w, r, g.comeBack)
 		case a.Role == "" && !g.public(r) && r.URL.Path != "/logout": // from where the session may have ended already
-			g.refuse(w, r, *refuse(CodeLoginRequired))
+			g.Deny(w, r, refuse(CodeLoginRequired))
 		default:
 			g.changes(w, r, next)
 		}
@@ -257,15 +260,6 @@ func (g *Gate) Pace(ctx context.Context) error {
 		return nil
 	}
 	return refuse("too_many_changes", id.Name).after(perChange)
-}
-
-// Deny answers with err, a *Refusal of Check, CheckTeam or Pace.
-func (g *Gate) Deny(w http.ResponseWriter, r *http.Request, err error) {
-	refusal, known := errors.AsType[*Refusal](err)
-	if !known {
-		panic("not a refusal: " + err.Error())
-	}
-	g.refuse(w, r, *refusal)
 }
 
 // identify returns who sends a request; an asker without a role is nobody.
@@ -388,14 +382,17 @@ func checkJSON(r *http.Request) error {
 }
 
 func retryAfter(w http.ResponseWriter, refusal *Refusal) {
-	if refusal.RetryAfter > 0 {
+	if refusal != nil && refusal.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(seconds(refusal.RetryAfter)))
 	}
 }
 
-// refuse answers a request that is not carried out. A browser that wants a page and is not logged in is led to the log-in
-// form.
-func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, refusal Refusal) {
+// Deny answers with err, a *Refusal. A browser that wants a page and is not logged in is led to the log-in form.
+func (g *Gate) Deny(w http.ResponseWriter, r *http.Request, err error) {
+	refusal, known := errors.AsType[*Refusal](err)
+	if !known {
+		panic("not a refusal: " + err.Error())
+	}
 	if refusal.Code == CodeLoginRequired {
 		if reads(r) && wantsPage(r) {
 			http.Redirect(w, r, "/login?next="+url.QueryEscape(safeNext(r.URL.RequestURI())), http.StatusSeeOther)
@@ -408,15 +405,18 @@ func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, refusal Refusal) {
 		g.warn(peer(r), "request_forbidden", "a request was refused: its sender may not do that", zap.String("code", refusal.Code),
 			zap.String("token", who.Name), zap.String("role", string(who.Role)))
 	}
-	retryAfter(w, &refusal)
+	retryAfter(w, refusal)
 	if g.Refuse != nil && wantsPage(r) {
-		g.Refuse(w, r, refusal)
+		g.Refuse(w, r, *refusal)
 		return
+	}
+	body := refusal.Body
+	if body == nil {
+		body = text.JSON(refusal)
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(refusal.Status)
-	// Nobody is left to report an error to.
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": refusal.Code, "message": refusal.Message})
+	_, _ = w.Write(append(text.InertJSON(body), '\n')) // nobody is left to report an error to
 }
 
 // MayServeWithoutTokens returns nil if addr (host:port) can be reached from this machine only. Otherwise the error

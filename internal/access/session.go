@@ -253,23 +253,21 @@ func (g *Gate) login(w http.ResponseWriter, r *http.Request) {
 
 // loginPage answers with the page with the log-in form, and with why the last attempt failed if refusal is not nil.
 func (g *Gate) loginPage(w http.ResponseWriter, r *http.Request, next string, refusal *Refusal) {
-	if refusal != nil {
-		retryAfter(w, refusal)
-	}
+	retryAfter(w, refusal)
 	g.LoginPage(w, r, Login{Next: next, Refusal: refusal, Provider: g.openID != nil, Tokens: g.Tokens().Len() > 0})
 }
 
 // refuseMethod answers a request whose method its path does not take.
 func (g *Gate) refuseMethod(w http.ResponseWriter, r *http.Request, allowed string) {
 	w.Header().Set("Allow", allowed)
-	g.refuse(w, r, *refuse("method_not_allowed", allowed))
+	g.Deny(w, r, refuse("method_not_allowed", allowed))
 }
 
 // logIn begins a session. It asks for no form token, which belongs to a session: the cross-origin protection keeps
 // other sites from logging a browser in.
 func (g *Gate) logIn(w http.ResponseWriter, r *http.Request) {
 	if refusal := parseForm(w, r, maxLoginBytes); refusal != nil {
-		g.refuse(w, r, *refusal)
+		g.Deny(w, r, refusal)
 		return
 	}
 	next := safeNext(r.PostForm.Get("next"))
@@ -280,7 +278,7 @@ func (g *Gate) logIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if refusal := g.welcome(w, r, newSession(g.Now()).of(t), next); refusal != nil {
-		g.refuse(w, r, *refusal)
+		g.Deny(w, r, refusal)
 	}
 }
 
@@ -304,7 +302,7 @@ func (g *Gate) logout(w http.ResponseWriter, r *http.Request) {
 	}
 	sessionCookie.set(w, r, "", 0)
 	if err := g.end(r.Context(), askerIn(r.Context()).session); err != nil {
-		g.refuse(w, r, *g.unkept(err, "so only this browser was logged out, and a copy of its cookie would still hold"))
+		g.Deny(w, r, g.unkept(err, "so only this browser was logged out, and a copy of its cookie would still hold"))
 		return
 	}
 	http.Redirect(w, r, "/login", http.StatusSeeOther)

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"retry-worker/internal/access"
 	"retry-worker/internal/text"
 )
 
@@ -31,15 +32,11 @@ func (c *Client) Ask(ctx context.Context, path string, body any) ([]byte, error)
 	if body == nil {
 		return c.Send(ctx, http.MethodGet, path, nil)
 	}
-	content, err := json.Marshal(body)
-	if err != nil {
-		return nil, err
-	}
-	return c.Send(ctx, http.MethodPost, path, content)
+	return c.Send(ctx, http.MethodPost, path, text.JSON(body))
 }
 
 // Send sends a request to a path below /api/v1 and returns the answer: a JSON object on one line, without characters
-// that act on a terminal. The error is a *Refused if the API refuses.
+// that act on a terminal. The error is an *access.Refusal if the API refuses.
 func (c *Client) Send(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.Base+Root+path, bytes.NewReader(body))
 	if err != nil {
@@ -57,11 +54,11 @@ func (c *Client) Send(ctx context.Context, method, path string, body []byte) ([]
 		return nil, c.unanswered(err)
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes+1))
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the answer of %s: %w; ask again", c.Base, err)
 	}
-	return c.answer(response.StatusCode, text)
+	return c.answer(response.StatusCode, answer)
 }
 
 // unanswered returns the error of a request without an answer.
@@ -91,8 +88,8 @@ func (c *Client) answer(status int, body []byte) ([]byte, error) {
 	if status == http.StatusOK {
 		return text.InertJSON(line.Bytes()), nil
 	}
-	refused := &Refused{Status: status, Body: text.InertJSON(line.Bytes())}
-	if json.Unmarshal(body, &refused.Failure) != nil || refused.Message == "" {
+	refused := &access.Refusal{Status: status, Body: text.InertJSON(line.Bytes())}
+	if json.Unmarshal(body, refused) != nil || refused.Message == "" {
 		return nil, c.Foreign(fmt.Errorf("HTTP %d", status))
 	}
 	if status == http.StatusUnauthorized {

@@ -126,7 +126,7 @@ func jsonOf(s Schema) object { return object{"application/json": object{"schema"
 // Document returns the description as OpenAPI 3.1.
 func Document() json.RawMessage {
 	components, paths, described := schemas{}, map[string]object{}, []object{}
-	failure := components.object(fieldsOf(reflect.TypeFor[Failure]()))
+	failure := components.object(fieldsOf(reflect.TypeFor[access.Refusal]()))
 	failure["properties"].(map[string]Schema)["error"]["enum"] = slices.Sorted(maps.Keys(codes()))
 	components["Error"] = failure
 	for _, t := range tags() {
@@ -247,8 +247,6 @@ func (all schemas) of(t reflect.Type) Schema {
 		return Schema{}
 	}
 	switch t.Kind() {
-	case reflect.Pointer:
-		return nullable(all.of(t.Elem()))
 	case reflect.Slice:
 		return Schema{"type": "array", "items": all.of(t.Elem())}
 	case reflect.Map:
@@ -314,13 +312,17 @@ var keywords = map[string]string{"format": "format", "pattern": "pattern", "type
 // field returns the schema of a member or a parameter, with what its tags add.
 func (all schemas) field(f *Field) Schema {
 	var s Schema
+	of, pointer := f.of, f.of.Kind() == reflect.Pointer
+	if pointer {
+		of = of.Elem()
+	}
 	switch {
 	case f.Members != nil:
 		s = all.object(f.Members)
 	case strings.HasSuffix(f.tag.Get("json"), ",string"): // a key of the engine, which JavaScript would round
 		s = Schema{"type": "string", "pattern": `^-?[0-9]+$`}
 	default:
-		s = maps.Clone(all.of(f.of))
+		s = maps.Clone(all.of(of))
 	}
 	if f.Doc != "" {
 		s["description"] = f.Doc
@@ -330,10 +332,7 @@ func (all schemas) field(f *Field) Schema {
 			s[keyword] = valueOf(tag, text)
 		}
 	}
-	if values, listed := s["enum"].([]any); listed && f.of.Kind() == reflect.Pointer {
-		s["enum"] = append(slices.Clone(values), nil)
-	}
-	if f.In == inBody && !f.Required {
+	if pointer || f.In == inBody && !f.Required {
 		s = nullable(s)
 	}
 	return s

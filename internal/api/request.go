@@ -59,7 +59,7 @@ type Field struct {
 func fieldsOf(t reflect.Type) (all []*Field) {
 	for _, f := range reflect.VisibleFields(t) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "" {
+		if name == "" || name == "-" {
 			continue
 		}
 		all = append(all, &Field{

@@ -131,8 +131,7 @@ func (s *API) routes() http.Handler {
 			return
 		}
 		w.Header().Set("Allow", strings.Join(others, ", "))
-		s.fail(w, "method_not_allowed",
-			"this address does not take that method; use "+text.Or(others...))
+		s.fail(w, "method_not_allowed", "this address does not take that method; use "+text.Or(others...))
 	})
 }
 
@@ -147,8 +146,7 @@ func (s *API) recovering(next http.Handler) http.Handler {
 			default:
 				s.Log.Error("a request broke its handler", zap.String("method", r.Method), zap.String("panic", panicked(why)),
 					zap.StackSkip("stack", 1))
-				s.fail(w, "internal_error",
-					"the request broke something; the worker's log says where")
+				s.fail(w, "internal_error", "the request broke something; the worker's log says where")
 			}
 		}()
 		next.ServeHTTP(w, r)
@@ -208,39 +206,14 @@ func (s *API) answer(o *Operation) http.HandlerFunc {
 // journalUnavailable is the code for what cannot be answered or recorded now.
 const journalUnavailable = "journal_unavailable"
 
-// Failure is the body of an error.
-type Failure struct {
-	Error   string `json:"error" doc:"Why, as a code of a closed set."`
-	Message string `json:"message"`
-}
-
-// Refused is the error of a request that is not carried out.
-type Refused struct {
-	Status int
-	Failure
-	// Body is the answer; if nil, Failure is.
-	Body json.RawMessage
-}
-
-func (r *Refused) Error() string {
-	if r.Failure.Error == "" {
-		return r.Message
-	}
-	return r.Failure.Error + ": " + r.Message
-}
-
-func statusOf(code string) int {
+func refused(code, format string, args ...any) *access.Refusal {
 	status, _ := strconv.Atoi(codes()[code])
-	return status
-}
-
-func refused(code, format string, args ...any) *Refused {
-	return &Refused{Status: statusOf(code), Failure: Failure{code, fmt.Sprintf(format, args...)}}
+	return &access.Refusal{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
 // refusalOf returns err as a refusal; nil if it means that the journal could not be reached.
-func refusalOf(err error) *Refused {
-	if r, is := errors.AsType[*Refused](err); is {
+func refusalOf(err error) *access.Refusal {
+	if r, is := errors.AsType[*access.Refusal](err); is {
 		return r
 	}
 	if r := journal.RefusalOf(err); r != nil {
@@ -254,30 +227,23 @@ func refusalOf(err error) *Refused {
 
 // refuse answers a request that failed with err: it was refused, or the journal could not be reached.
 func (s *API) refuse(w http.ResponseWriter, r *http.Request, o *Operation, err error) {
-	if _, denied := errors.AsType[*access.Refusal](err); denied {
-		s.gate.Deny(w, r, err)
-		return
-	}
 	why := refusalOf(err)
 	if (why == nil || errors.Is(err, journal.ErrInvalid)) && r.Context().Err() == nil { // the caller still waits
 		s.Log.Error("the API could not carry out a request", zap.String("request", r.Pattern), zap.Error(err))
 	}
 	switch {
 	case why == nil && o.Action == access.Read:
-		why = refused(journalUnavailable,
-			"the journal cannot be read now; the worker's log says why")
+		why = refused(journalUnavailable, "the journal cannot be read now; the worker's log says why")
 	case why == nil:
 		why = refused(journalUnavailable,
 			"it is not known whether this was recorded; look at it by GET, and send it again if it was not")
-	case why.Body != nil:
-		s.write(w, why.Status, why.Body)
-		return
 	}
-	s.write(w, why.Status, why.Failure)
+	s.gate.Deny(w, r, why)
 }
 
 func (s *API) fail(w http.ResponseWriter, code, message string) {
-	s.write(w, statusOf(code), Failure{code, message})
+	why := refused(code, "%s", message)
+	s.write(w, why.Status, why)
 }
 
 func (s *API) write(w http.ResponseWriter, status int, body any) {

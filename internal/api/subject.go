@@ -262,9 +262,9 @@ func (c *call) decide(in *failureInput) (d worker.Decision, err error) {
 	}
 	d, r := worker.DryRun(policies, in.Policy, get, in.Now, foresee)
 	if r != nil {
-		why := Failure{Message: journal.RejectionMessage(r)}
-		return d, &Refused{http.StatusUnprocessableEntity, why, text.JSON(
-			Rejection{string(decision.Rejected), in.Policy, nil, string(r.Code), why.Message})}
+		why := journal.RejectionMessage(r)
+		return d, &access.Refusal{Status: http.StatusUnprocessableEntity, Message: why, Body: text.JSON(
+			Rejection{string(decision.Rejected), in.Policy, nil, string(r.Code), why})}
 	}
 	if !in.Explain {
 		d.Evidence = nil

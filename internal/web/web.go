@@ -328,8 +328,7 @@ var public = ssrf.New()
 // allows reports whether a request may go to an address.
 func (a *Allowed) allows(ip netip.Addr) bool {
 	ip = ip.Unmap().WithZone("")
-	return public.SafeAddr(ip) == nil ||
-		slices.ContainsFunc(a.Networks, func(p netip.Prefix) bool { return p.Contains(ip) })
+	return public.SafeAddr(ip) == nil || within(a.Networks, ip)
 }
 
 // BlockedError reports an address that a request may not go to.

@@ -315,49 +315,35 @@ const severityCritical = "CRITICAL"
 
 // Event returns the domain event of d under a rule; nil for a rejection, which decides nothing.
 // redactedError is the error text as events may carry it.
-func (d *Decision) Event(rule BusinessRule, redactedError string) *Event {
-	switch d.Outcome {
-	case Retry:
-		return d.scheduledEvent(rule)
-	case MaxRetriesExceeded:
-		return d.exceededEvent(rule, redactedError)
-	case PermanentError:
-		return &Event{"PermanentErrorDetected", "permanent_error_detected", map[string]any{
-			"claimId": d.SubjectID, "errorType": d.Reason, "errorMessage": redactedError,
-			"detectedAt": Instant(d.AnalysedAt), "severity": severityCritical, "possiblyAccepted": d.PossiblyAccepted,
+func (d *Decision) Event(rule BusinessRule, redactedError string) (e *Event) {
+	at := Instant(d.AnalysedAt)
+	switch {
+	case d.Outcome == Retry:
+		e = &Event{"RetryScheduled", "retry_scheduled", map[string]any{
+			"claimId": d.SubjectID, "retryCount": d.RetryCount, "backoffMinutes": Minutes(d.Wait()),
+			"nextRetryTime": Instant(d.NextRetryTime), "errorClassification": d.ErrorClassification,
+		}}
+		if rule == RNBIL004 {
+			e.Type, e.LogName, e.Fields["timestamp"] = "SubmissionRetryScheduled", "submission_retry_scheduled", at
+		} else {
+			e.Fields["maxRetries"], e.Fields["scheduledAt"] = d.MaxRetries, at
+			e.Fields["version"] = d.RetryCount // of the aggregate: it grows with every retry of an episode
+		}
+	case d.Outcome == MaxRetriesExceeded && rule == RNBIL004:
+		e = &Event{"SubmissionRetryExhausted", "max_retries_exceeded", map[string]any{
+			"claimId": d.SubjectID, "retryCount": d.RetryCount, "lastError": redactedError, "timestamp": at,
+		}}
+	case d.Outcome == MaxRetriesExceeded:
+		attempts := min(d.RetryCount, math.MaxInt64-1) + 1 // the first submission counts (R12)
+		e = Exceeded(d.SubjectID, redactedError, attempts, d.FirstFailure, d.AnalysedAt)
+	case d.Outcome == PermanentError:
+		e = &Event{"PermanentErrorDetected", "permanent_error_detected", map[string]any{
+			"claimId": d.SubjectID, "errorType": d.Reason, "errorMessage": redactedError, "detectedAt": at,
+			"severity": severityCritical,
 		}}
 	default:
 		return nil
 	}
-}
-
-func (d *Decision) scheduledEvent(rule BusinessRule) *Event {
-	fields := map[string]any{
-		"claimId": d.SubjectID, "retryCount": d.RetryCount, "backoffMinutes": Minutes(d.Wait()),
-		"nextRetryTime": Instant(d.NextRetryTime), "errorClassification": d.ErrorClassification,
-		"possiblyAccepted": d.PossiblyAccepted,
-	}
-	if rule == RNBIL004 {
-		fields["timestamp"] = Instant(d.AnalysedAt)
-		return &Event{"SubmissionRetryScheduled", "submission_retry_scheduled", fields}
-	}
-	fields["maxRetries"], fields["scheduledAt"] = d.MaxRetries, Instant(d.AnalysedAt)
-	fields["version"] = d.RetryCount // of the aggregate: it grows with every retry of an episode
-	return &Event{"RetryScheduled", "retry_scheduled", fields}
-}
-
-func (d *Decision) exceededEvent(rule BusinessRule, redactedError string) *Event {
-	if rule == RNBIL004 {
-		return &Event{"SubmissionRetryExhausted", "max_retries_exceeded", map[string]any{
-			"claimId": d.SubjectID, "retryCount": d.RetryCount, "lastError": redactedError,
-			"timestamp": Instant(d.AnalysedAt), "possiblyAccepted": d.PossiblyAccepted,
-		}}
-	}
-	attempts := d.RetryCount
-	if attempts < math.MaxInt64 {
-		attempts++ // the first submission counts (R12)
-	}
-	e := Exceeded(d.SubjectID, redactedError, attempts, d.FirstFailure, d.AnalysedAt)
 	e.Fields["possiblyAccepted"] = d.PossiblyAccepted
 	return e
 }

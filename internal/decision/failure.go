@@ -211,11 +211,8 @@ func isKey(id string) bool {
 
 // SaysNothing reports whether text is what scripts print for no error.
 func SaysNothing(text string) bool {
-	switch strings.ToLower(strings.TrimSpace(text)) {
-	case "null", "undefined", "[object object]":
-		return true
-	}
-	return false
+	says := strings.ToLower(strings.TrimSpace(text))
+	return says == "null" || says == "undefined" || says == "[object object]"
 }
 
 // Result is how retried work ended (variable retryOutcome). The set is closed.

@@ -114,9 +114,7 @@ func (ps Policies) Find(name string) (*Policy, *Rejection) {
 }
 
 // Names returns the policies' names in alphabetical order.
-func (ps Policies) Names() []string {
-	return slices.Sorted(maps.Keys(ps))
-}
+func (ps Policies) Names() []string { return slices.Sorted(maps.Keys(ps)) }
 
 // IDVariables lists the variables in which processes hold a subject's id.
 func (ps Policies) IDVariables() []string {
@@ -209,10 +207,7 @@ func (p *Policy) Limits(own OwnPolicy) (maxRetries int64, backoff BackoffRule) {
 		maxRetries = own.MaxAttempts - 1 // R15
 	}
 	if own.HasDelay {
-		delay := own.Delay
-		if own.NoDelay() {
-			delay = leastDelay
-		}
+		delay := cmp.Or(own.Delay, leastDelay)
 		backoff = BackoffRule{Base: delay, Max: delay, Factor: 1, Rounding: time.Millisecond}
 	}
 	return maxRetries, backoff

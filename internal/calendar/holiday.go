@@ -49,9 +49,6 @@ func (h Holiday) String() string {
 	return h.Name + " (" + h.Law + ")"
 }
 
-// national is the set that all other sets include.
-const national = "BR"
-
 //go:embed holidays.csv
 var table string
 
@@ -109,7 +106,7 @@ func Holidays(set string) (all []Holiday) {
 		return nil
 	}
 	for _, row := range rows() {
-		for year := firstYear; year < endYear && (row[0] == national || row[0] == set); year++ {
+		for year := firstYear; year < endYear && (row[0] == "BR" || row[0] == set); year++ {
 			all = append(all, Holiday{dateOf(year, row[1]), row[2], row[3]})
 		}
 	}
@@ -118,7 +115,6 @@ func Holidays(set string) (all []Holiday) {
 }
 
 const (
-	icsDay = "20060102"
 	// maxDays bounds the days of all events in a file.
 	maxDays = 200_000
 	// maxName is the longest name of a holiday, in characters.
@@ -220,7 +216,7 @@ func (e *icsEvent) repeat() error {
 }
 
 func wholeDay(value string) (time.Time, error) {
-	t, err := time.Parse(icsDay, value)
+	t, err := time.Parse("20060102", value)
 	if err != nil {
 		return t, fmt.Errorf("%q is no whole day, such as DTSTART;VALUE=DATE:20260305", value)
 	}

@@ -114,9 +114,6 @@ func (v *Vocabulary) Lists() []List {
 		{"bystanders", v.Bystanders, thingRole}}
 }
 
-// Presumed reports whether a match by the rule is a presumption, to be retried before it is believed.
-func (r *Rule) Presumed() bool { return r.Class == Permanent && r.Rank == Refusal }
-
 // Match is the result of a classification: the rule, or Unknown with an empty Name.
 type Match struct {
 	Class Class
@@ -130,7 +127,7 @@ type Match struct {
 	Text string
 }
 
-// Presumed reports whether the match is a presumption.
+// Presumed reports whether the match is a presumption, to be retried before it is believed.
 func (m *Match) Presumed() bool { return m.Class == Permanent && m.Rank == Refusal }
 
 // Found is a piece of evidence, for people.

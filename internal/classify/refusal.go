@@ -52,8 +52,7 @@ func (s *search) negated(from, to, others int) (denied, modal bool) {
 func (s *search) isDoubted(from int) bool {
 	for first := from - maxDistance; from > first && s.gapBefore(from) == spaceGap; {
 		from--
-		word := s.at(from)
-		last := s.at(from - 1)
+		word, last := s.at(from), s.at(from-1)
 		isFirst := s.gapBefore(from) != spaceGap || isInfinitive(last) || knowing.MatchString(last)
 		if word == "whether" || word == "if" || conditions[word] && isFirst {
 			return true

@@ -138,11 +138,9 @@ func (r *Registry) Back(s *State, now time.Time) (b Back, ok bool) {
 			lengths = append(lengths, g.Lasted...)
 		}
 	}
-	if len(lengths) < fewestOutages {
-		return b, false
-	}
-	elapsed := now.Sub(s.Outage.Since)
-	if lengths = slices.DeleteFunc(lengths, func(d time.Duration) bool { return d <= elapsed }); len(lengths) == 0 {
+	known, elapsed := len(lengths), now.Sub(s.Outage.Since)
+	lengths = slices.DeleteFunc(lengths, func(d time.Duration) bool { return d <= elapsed })
+	if known < fewestOutages || len(lengths) == 0 {
 		return b, false
 	}
 	slices.Sort(lengths)
@@ -152,10 +150,8 @@ func (r *Registry) Back(s *State, now time.Time) (b Back, ok bool) {
 	return Back{Median: at(0.5), Low: at(0.25), High: at(0.75)}, true
 }
 
-const (
-	// leastRest and mostRest bound the expected rest of an outage.
-	leastRest, mostRest = 25 * time.Minute, 2 * time.Hour
-)
+// leastRest and mostRest bound the expected rest of an outage.
+const leastRest, mostRest = 25 * time.Minute, 2 * time.Hour
 
 // Expected returns when a destination is expected back; zero if it is not down. If too little is known, the outage is
 // expected to last as long again as it has, like the median of reported outages (docs/destinations.md).

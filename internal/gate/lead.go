@@ -80,23 +80,18 @@ func (g *Gates) turn(ctx context.Context) bool {
 	if err == nil && g.term != nil {
 		done, err = g.release(g.term)
 	}
-	if g.report(err); err != nil {
-		g.forget()
-	}
+	g.report(err)
 	return done && err == nil
 }
 
-// forget makes the next turn read the journal anew: changes that were not recorded are void.
-func (g *Gates) forget() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.known = nil
-}
-
-// report logs once that turns fail, and once that they succeed again.
+// report logs once that turns fail, and once that they succeed again. After a failure the next turn reads the journal
+// anew: changes that were not recorded are void.
 func (g *Gates) report(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if err != nil {
+		g.known = nil
+	}
 	if fails := err != nil && !errors.Is(err, context.Canceled); fails != g.told {
 		g.told = fails
 		if fails {

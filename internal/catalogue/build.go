@@ -109,7 +109,8 @@ func (b *builder) idPattern(path, s string) *regexp.Regexp {
 // defaultDestination names the settings that every other destination inherits.
 const defaultDestination = "default"
 
-// destinations makes the settings of each destination: its own, then those of default, then the built-in ones.
+// destinations makes the settings of each destination: its own, then those of default, then the built-in ones. It gives
+// each policy its destinations, or a calendar of its own.
 func (b *builder) destinations(doc *document) {
 	all := &b.catalogue.Destinations
 	all.Named = make(map[string]destination.Settings, len(doc.Destinations))
@@ -119,12 +120,15 @@ func (b *builder) destinations(doc *document) {
 			all.Named[name] = b.settings(name, doc.Destinations[name], all.Others)
 		}
 	}
-	for _, p := range b.catalogue.Policies {
+	for name, p := range b.catalogue.Policies {
 		if d := p.Destination; d != nil {
 			all.Named[d.Default] = all.Of(d.Default)
+			p.Destinations = *all
+		} else if own := doc.Policies[name].Calendar; own != nil {
+			p.Destinations.Others = destination.Defaults()
+			p.Destinations.Others.Calendar = b.calendar(join("policies", name)+".calendar", own)
 		}
 	}
-	b.openings(doc)
 }
 
 // settings returns the settings of a destination, given those that it inherits.
@@ -302,18 +306,6 @@ func withFiles(source string, content []byte) []byte {
 		}
 	}
 	return content
-}
-
-// openings gives each policy its destinations, or a calendar of its own.
-func (b *builder) openings(doc *document) {
-	for name, p := range b.catalogue.Policies {
-		if p.Destination != nil {
-			p.Destinations = b.catalogue.Destinations
-		} else if own := doc.Policies[name].Calendar; own != nil {
-			p.Destinations.Others = destination.Defaults()
-			p.Destinations.Others.Calendar = b.calendar(join("policies", name)+".calendar", own)
-		}
-	}
 }
 
 // ruleSet holds the rules of one policy until they are compiled.

@@ -57,7 +57,7 @@ type Webhook struct {
 	SecretFile string `yaml:"secretFile"`
 }
 
-// DefaultSource is the Source of the embedded catalogue.
+// DefaultSource is the Source of the embedded catalogue, and its name in a file that extends it.
 const DefaultSource = "built-in"
 
 // maxBytes is the longest catalogue file that is read.
@@ -102,19 +102,14 @@ func Parse(source string, content []byte) (*Catalogue, error) {
 		if r.effective != nil {
 			c.effective = r.effective
 		}
-		c.Version = versionOf(withFiles(source, c.effective))
+		sum := sha256.Sum256(withFiles(source, c.effective))
+		c.Version = hex.EncodeToString(sum[:6])
 		(&builder{reader: r, catalogue: c}).build(&doc)
 	}
 	if err := r.err(); err != nil {
 		return nil, err
 	}
 	return c, nil
-}
-
-// versionOf returns the first 12 hex digits of content's SHA-256.
-func versionOf(content []byte) string {
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:6])
 }
 
 // Load makes a catalogue from the file at path. Its error says why the file cannot be read, or is an *Error if the

@@ -11,9 +11,6 @@ import (
 	"retry-worker/internal/decision"
 )
 
-// builtIn names the catalogue that a file may extend.
-const builtIn = "built-in"
-
 // ruleLists are the keys of a policy's lists of rules.
 var ruleLists = []string{"permanent", "transient", "presumedPermanent"}
 
@@ -25,9 +22,9 @@ func (r *reader) extended(root *yaml.Node) (*yaml.Node, bool) {
 		return root, true
 	}
 	key, value := root.Content[i], root.Content[i+1]
-	if value.Kind != yaml.ScalarNode || value.Value != builtIn {
+	if value.Kind != yaml.ScalarNode || value.Value != DefaultSource {
 		r.problemAt(value.Line, "extends", describe(value),
-			builtIn+", the one catalogue that can be extended, or no such key")
+			DefaultSource+", the one catalogue that can be extended, or no such key")
 		return nil, false
 	}
 	root.Content, root.Line = slices.Delete(root.Content, i, i+2), key.Line
@@ -52,9 +49,7 @@ func encode(root *yaml.Node) []byte {
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
-	if err := e.Encode(root); err != nil {
-		return nil // cannot happen: clean removed what YAML cannot encode
-	}
+	_ = e.Encode(root) // cannot fail: clean removed what YAML cannot encode
 	return b.Bytes()
 }
 

@@ -212,10 +212,7 @@ func (r *reader) value(n *yaml.Node, path string, line int) any {
 }
 
 // has reports whether the key at path is present, valid or not.
-func (r *reader) has(path string) bool {
-	_, ok := r.places[path]
-	return ok
-}
+func (r *reader) has(path string) bool { return r.places[path].node != nil }
 
 // at returns the node at path, or an empty one.
 func (r *reader) at(path string) *yaml.Node { return cmp.Or(r.places[path].node, new(yaml.Node)) }

@@ -116,25 +116,17 @@ var eventNames = [...]struct{ event, column string }{
 
 // Of returns r as JSON.
 func Of(r *journal.Entry) Record {
-	if r.Attempt != nil {
-		return ofAttempt(r.Subject, r.Attempt)
+	v := Record{Record: r.Record, Kind: string(r.Kind), Timestamp: decision.Instant(r.At), Tenant: r.Subject.Tenant,
+		Policy: r.Subject.Policy, ClaimID: r.Subject.ID}
+	if a := r.Attempt; a != nil {
+		v.Timestamp = decision.Instant(a.AnalysedAt)
+		v.Analysis = &Analysis{SubmissionError: a.Error, ShouldRetry: a.ShouldRetry(), Rule: a.Rule, Attempt: AttemptOf(a),
+			Context: a.Context, ElementInstanceKey: a.ElementInstanceKey, Identity: a.Identity.String(), Events: events(a)}
+		return v
 	}
-	v := Record{Record: r.Record, Kind: string(r.Kind), Timestamp: decision.Instant(r.At), Body: r.Told()}
-	v.name(r.Subject)
-	if !json.Valid(v.Body) { // somebody edited it: show it as a string
+	if v.Body = r.Told(); !json.Valid(v.Body) { // somebody edited it: show it as a string
 		v.Body = json.RawMessage(decision.Text(r.Body))
 	}
-	return v
-}
-
-func (v *Record) name(s journal.Subject) { v.Tenant, v.Policy, v.ClaimID = s.Tenant, s.Policy, s.ID }
-
-func ofAttempt(s journal.Subject, a *journal.Attempt) Record {
-	d := &a.Decision
-	v := Record{Record: a.Record, Kind: string(journal.AttemptEntry), Timestamp: decision.Instant(d.AnalysedAt)}
-	v.Analysis = &Analysis{SubmissionError: a.Error, ShouldRetry: d.ShouldRetry(), Rule: a.Rule, Attempt: AttemptOf(a),
-		Context: a.Context, ElementInstanceKey: a.ElementInstanceKey, Identity: a.Identity.String(), Events: events(a)}
-	v.name(s)
 	return v
 }
 

@@ -154,14 +154,10 @@ type Process string
 
 // The states of a process.
 const (
-	// Waiting: its review job is known.
-	Waiting Process = "waiting"
-	// Expected: its review job has not come yet, and still may.
-	Expected Process = "expected"
-	// Nobody: its review job did not come in time, or the engine no longer knows it.
-	Nobody Process = "nobody"
-	// Answered: it has got its answer, or the subject went on without one.
-	Answered Process = "answered"
+	Waiting  Process = "waiting"  // its review job is known
+	Expected Process = "expected" // its review job has not come yet, and still may
+	Nobody   Process = "nobody"   // its review job did not come in time, or the engine no longer knows it
+	Answered Process = "answered" // it has got its answer, or the subject went on without one
 )
 
 // ExpectedFor is how long a process may take to reach its review task, once its dead letter exists and the engine is

@@ -206,11 +206,11 @@ func OwnPolicy(p *decision.Policy, of *journal.Story, episode int64) (own decisi
 
 // record writes the decision to the journal, unless somebody was faster, and returns the dead letter as it is then.
 func (s *Service) record(ctx context.Context, d *Item, wanted *journal.Review) (Item, error) {
-	done, err := s.memory.Review(ctx, wanted)
+	after, err := s.memory.Review(ctx, wanted)
 	if err != nil {
 		return Item{}, fmt.Errorf("record the decision: %w", err)
 	}
-	d.DeadLetter = done.DeadLetter
+	d.DeadLetter = after
 	s.judge(d)
 	return *d, nil
 }

@@ -15,9 +15,6 @@ import (
 // ReviewQueue is the outbox's queue of answers to processes that wait for a review.
 const ReviewQueue = "reviews"
 
-// answerType names the messages of ReviewQueue.
-const answerType = "DeadLetterAnswer"
-
 // ReviewJob is the job by which a process waits for a review of a dead letter.
 type ReviewJob struct {
 	Subject    Subject
@@ -55,13 +52,6 @@ func ReadAnswer(m *Message) (*Answer, error) {
 	a.Sequence = m.Sequence
 	return a, nil
 }
-
-// The decisions of an answer.
-const (
-	answerReprocess = "reprocess"
-	answerDiscard   = "discard"
-	answerAccepted  = "accepted"
-)
 
 // SettledBy is the name by which the worker itself settles a dead letter or undoes a decision.
 const SettledBy = "retry-worker"
@@ -102,16 +92,16 @@ func (d *DeadLetter) AnswerMessage(at time.Time) Message {
 		JobKey: d.ReviewJobKey, ProcessInstanceKey: cmp.Or(d.ReviewProcess, d.ProcessInstanceKey),
 		Decision: v.Decision, Variables: encoded(v)}
 	return Message{ID: d.ID + "/" + strconv.FormatInt(d.Answer, 10), Queue: ReviewQueue,
-		Key: d.Subject.OutboxKey(), Subject: d.Key, Type: answerType, Body: string(encoded(a)), At: at}
+		Key: d.Subject.OutboxKey(), Subject: d.Key, Type: "DeadLetterAnswer", Body: string(encoded(a)), At: at}
 }
 
 // variables returns what the process goes on with. The wait until a retry is rounded up to whole seconds.
 func (d *DeadLetter) variables(now time.Time) variables {
 	note := &d.Review
-	v := variables{Decision: answerDiscard, Reason: note.Reason, By: note.By}
+	v := variables{Decision: "discard", Reason: note.Reason, By: note.By}
 	switch {
 	case d.State == DeadLetterReprocessing:
-		v.Decision = answerReprocess
+		v.Decision = "reprocess"
 		delay := (max(note.NextRetryTime.Sub(now), 0) + time.Second - 1).Truncate(time.Second)
 		v.resumption = &resumption{ShouldRetry: true, RetryCount: d.retries(note.Fresh),
 			NextRetryTime:  decision.Instant(note.NextRetryTime),
@@ -124,17 +114,14 @@ func (d *DeadLetter) variables(now time.Time) variables {
 		v.Reason, v.By = settledReasons[d.State], SettledBy
 	}
 	if d.State == DeadLetterAccepted && d.Accepts {
-		v.Decision = answerAccepted
+		v.Decision = "accepted"
 	}
 	return v
 }
 
 // encoded returns v as JSON.
 func encoded(v any) json.RawMessage {
-	text, err := json.Marshal(v)
-	if err != nil { // cannot happen: v is a plain struct
-		return json.RawMessage("{}")
-	}
+	text, _ := json.Marshal(v) // plain structs cannot fail
 	return text
 }
 

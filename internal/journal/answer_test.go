@@ -84,7 +84,7 @@ func TestHostileWordsOfAPerson(t *testing.T) {
 		hostile := "\x1b[31m<script>alert(1)</script>\x00\xff\"}," + strings.Repeat("x", 1<<20)
 		done, err := b.journal.Review(t.Context(), &journal.Review{Subject: of, DeadLetter: letter, Force: true, Reason: hostile, By: strings.Repeat("é", 1<<10)})
 		testkit.Must(t, err)
-		note := done.DeadLetter.Review
+		note := done.Review
 		if len(note.Reason) > 1100 || len(note.By) > 200 || strings.Contains(note.Reason, "\x00") || !utf8.ValidString(note.Reason+note.By) {
 			t.Errorf("%d bytes of a reason and %d of a name are kept: %.80q", len(note.Reason), len(note.By), note.Reason)
 		}

@@ -41,26 +41,16 @@ type BulkOutcome string
 // The outcomes, in the order in which a dead letter may pass through them. All but Planned, Decided and Taken are
 // final.
 const (
-	// BulkPlanned: its turn has not come, or never came where the run was cancelled.
-	BulkPlanned BulkOutcome = "planned"
-	// BulkRefused: nothing was done, for the reason in Code.
-	BulkRefused BulkOutcome = "refused"
-	// BulkDecided: the decision is recorded, and on its way to the process.
-	BulkDecided BulkOutcome = "decided"
-	// BulkTaken: the process took it; how its retry ends is not known yet.
-	BulkTaken BulkOutcome = "taken"
-	// BulkNobody: no process waited for it any more.
-	BulkNobody BulkOutcome = "nobody"
-	// BulkRecovered: the retry succeeded.
-	BulkRecovered BulkOutcome = "recovered"
-	// BulkDeadAgain: it failed and was given up again; another dead letter of the subject took its place.
-	BulkDeadAgain BulkOutcome = "dead_again"
-	// BulkSuperseded: a newer episode took its place before the retry's end was known.
-	BulkSuperseded BulkOutcome = "superseded"
-	// BulkDiscarded: it was discarded, and the process took that.
-	BulkDiscarded BulkOutcome = "discarded"
-	// BulkAccepted: it was closed as what the other side has already, and the process took that.
-	BulkAccepted BulkOutcome = "accepted"
+	BulkPlanned    BulkOutcome = "planned"    // its turn has not come, or never came where the run was cancelled
+	BulkRefused    BulkOutcome = "refused"    // nothing was done, for the reason in Code
+	BulkDecided    BulkOutcome = "decided"    // the decision is recorded, and on its way to the process
+	BulkTaken      BulkOutcome = "taken"      // the process took it; how its retry ends is not known yet
+	BulkNobody     BulkOutcome = "nobody"     // no process waited for it any more
+	BulkRecovered  BulkOutcome = "recovered"  // the retry succeeded
+	BulkDeadAgain  BulkOutcome = "dead_again" // given up again: another dead letter of the subject took its place
+	BulkSuperseded BulkOutcome = "superseded" // a newer episode took its place before the retry's end was known
+	BulkDiscarded  BulkOutcome = "discarded"  // it was discarded, and the process took that
+	BulkAccepted   BulkOutcome = "accepted"   // the other side has it already, and the process took that
 )
 
 // BulkOutcomes lists every outcome.

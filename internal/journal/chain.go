@@ -87,19 +87,18 @@ func (l *Link) HashAfter(prev Digest) Digest {
 
 // Digest returns the digest of the record and its subject's key.
 func (e *Entry) Digest() Digest {
-	b := append(make([]byte, 0, 2048), 'e', 1) // the version of the format
-	b = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, e.Record), e.Key), Milli(e.At))
-	for _, s := range [...]string{e.Subject.Tenant, e.Subject.Policy, e.Subject.ID, string(e.Kind), e.Body} {
-		b = appendText(b, s)
-	}
-	return sha256.Sum256(b)
+	return digest('e', e.Record, e.Key, e.At, e.Subject.Tenant, e.Subject.Policy, e.Subject.ID, string(e.Kind), e.Body)
 }
 
 // Digest returns the digest of the message and its sequence.
 func (m *Message) Digest() Digest {
-	b := append(make([]byte, 0, 2048), 'm', 1) // the version of the format
-	b = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, m.Sequence), m.Subject), Milli(m.At))
-	for _, s := range [...]string{m.ID, m.Queue, m.Key, m.Type, m.Body} {
+	return digest('m', m.Sequence, m.Subject, m.At, m.ID, m.Queue, m.Key, m.Type, m.Body)
+}
+
+func digest(kind byte, number, subject int64, at time.Time, texts ...string) Digest {
+	b := append(make([]byte, 0, 2048), kind, 1) // the version of the format
+	b = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, number), subject), Milli(at))
+	for _, s := range texts {
 		b = appendText(b, s)
 	}
 	return sha256.Sum256(b)

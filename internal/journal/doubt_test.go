@@ -105,8 +105,8 @@ func (b *bench) playDoubted(j *journal.Journal) {
 	}
 	b.doubted("decision of a bulk run", func() error {
 		done, err := j.Review(ctx, &journal.Review{Subject: of, DeadLetter: letter, Force: true, Reason: "teste", By: "ana", Run: "run"})
-		if done.Episode.Retries != 6 || done.DeadLetter.State != journal.DeadLetterReprocessing {
-			t.Errorf("goes on with %d as %s, want 6", done.Episode.Retries, done.DeadLetter.State)
+		if n := retries(b.memory, of); n != 6 || done.State != journal.DeadLetterReprocessing {
+			t.Errorf("goes on with %d as %s, want 6", n, done.State)
 		}
 		return err
 	})

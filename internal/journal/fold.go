@@ -162,10 +162,9 @@ func (a *Attempt) fold(p *projection, h *History) {
 func (a *Attempt) letter() DeadLetter {
 	d := &a.Decision
 	return DeadLetter{ID: a.DeadLetter, State: DeadLetterOpen, Episode: a.Episode, Outcome: d.Outcome, Reason: d.Reason,
-		Team:        d.Team,
-		Fingerprint: a.Fingerprint, RetryCount: d.RetryCount, MaxRetries: d.MaxRetries,
-		PossiblyAccepted: d.PossiblyAccepted, ProcessInstanceKey: a.ProcessInstanceKey,
-		FirstFailure: d.FirstFailure, Context: a.Context, Deadline: a.Deadline, Chance: ChanceOf(a.Chance)}
+		Team: d.Team, Fingerprint: a.Fingerprint, RetryCount: d.RetryCount, MaxRetries: d.MaxRetries,
+		PossiblyAccepted: d.PossiblyAccepted, ProcessInstanceKey: a.ProcessInstanceKey, FirstFailure: d.FirstFailure,
+		Context: a.Context, Deadline: a.Deadline, Chance: ChanceOf(a.Chance)}
 }
 
 // revision folds a later retry, or the end if that would be beyond the total limit (R20). The episode follows if a is of
@@ -247,13 +246,11 @@ func (p *projection) answer(d *DeadLetter) {
 // reported handles a report of a process instance: if it waited for a person's retry it has taken it, even if the
 // engine's confirmation was lost.
 func (p *projection) reported(h *History, processInstanceKey int64) {
-	d := h.letter()
-	if d == nil || d.State != DeadLetterReprocessing || d.Delivery != DeliveryPending || processInstanceKey == 0 ||
-		processInstanceKey != d.ProcessInstanceKey {
-		return
+	if d := h.letter(); d != nil && d.State == DeadLetterReprocessing && d.Delivery == DeliveryPending &&
+		processInstanceKey != 0 && processInstanceKey == d.ProcessInstanceKey {
+		p.touch(d)
+		d.Delivery = DeliveryTaken
 	}
-	p.touch(d)
-	d.Delivery = DeliveryTaken
 }
 
 // fold folds the end of a subject's work.
@@ -361,10 +358,8 @@ func (b *deliveryBody) waits(d *DeadLetter) {
 // reopen opens a dead letter that was sent again although no process waited, unless its episode has gone on. The
 // episode counts as dead already (R19).
 func (p *projection) reopen(h *History, d *DeadLetter) {
-	e := &h.Episode
-	if d.State != DeadLetterReprocessing || e.State != Reprocessing || e.DeadLetter != d.ID {
-		return
+	if e := &h.Episode; d.State == DeadLetterReprocessing && e.State == Reprocessing && e.DeadLetter == d.ID {
+		d.State, d.ChangedAt = DeadLetterOpen, p.at
+		e.State, e.Retries, e.NextRetryTime = Dead, d.RetryCount, time.Time{}
 	}
-	d.State, d.ChangedAt = DeadLetterOpen, p.at
-	e.State, e.Retries, e.NextRetryTime = Dead, d.RetryCount, time.Time{}
 }

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -62,8 +63,7 @@ const (
 	GateHeld     GateAction = "held"
 	GateReleased GateAction = "released"
 	GateGivenUp  GateAction = "given_up"
-	// GateAnswered: a claim that was let through succeeded, and its subject had not failed before.
-	GateAnswered GateAction = "answered"
+	GateAnswered GateAction = "answered" // a claim that was let through succeeded, its subject had not failed before
 )
 
 // GateBody is the body of a gate's record.
@@ -344,11 +344,7 @@ func (j *Journal) RecordDestination(ctx context.Context, name string, body Desti
 	}
 	s := DestinationSubject(name)
 	return j.submit(ctx, &item{lookup: Lookup{Subject: s}, apply: func(b *batch, h *History) error {
-		version := int64(1)
-		if h.Destination != nil {
-			version += h.Destination.Version
-		}
-		if body.State != nil && version != body.Version {
+		if last := cmp.Or(h.Destination, &DestinationState{}); body.State != nil && body.Version != last.Version+1 {
 			return ErrStale
 		}
 		b.entry(h, s, DestinationEntry, &body)
@@ -369,10 +365,7 @@ func (d *DestinationState) Fold(b *DestinationBody, record int64) {
 }
 
 func (b *DestinationBody) fold(p *projection, h *History) {
-	d := DestinationState{}
-	if h.Destination != nil {
-		d = *h.Destination
-	}
+	d := *cmp.Or(h.Destination, &DestinationState{})
 	d.Fold(b, p.record)
 	h.Destination = &d
 }

@@ -24,10 +24,7 @@ type Hooks struct {
 
 // NoHooks returns Hooks that do nothing.
 func NoHooks() Hooks {
-	return Hooks{
-		Committed: func([]Happening, time.Duration) {},
-		Open:      func(bool, error) {},
-	}
+	return Hooks{Committed: func([]Happening, time.Duration) {}, Open: func(bool, error) {}}
 }
 
 // ErrUnavailable says that nothing was recorded because the store cannot be reached or written.
@@ -120,15 +117,15 @@ func (j *Journal) Conclude(ctx context.Context, o *Outcome) (Concluded, error) {
 	})
 }
 
-// Review records a person's decision on a dead letter, and sends it to the process that waits for it (ReviewQueue; R17,
-// R33). The caller has checked that there is a reason, and Force where Fresh is. Its errors are a *Refusal and those of
+// Review records a person's decision on a dead letter, sends it to the process that waits for it (ReviewQueue; R17,
+// R33), and returns the dead letter as it stands then. The caller has checked that there is a reason, and Force where Fresh is. Its errors are a *Refusal and those of
 // Analyze.
-func (j *Journal) Review(ctx context.Context, r *Review) (Reviewed, error) {
+func (j *Journal) Review(ctx context.Context, r *Review) (DeadLetter, error) {
 	if err := r.Accepted.check(); err != nil {
-		return Reviewed{}, err
+		return DeadLetter{}, err
 	}
 	asked := Lookup{Subject: r.Subject, DeadLetter: r.DeadLetter, Run: r.Run}
-	return outcomeOf(ctx, j, asked, func(b *batch, h *History) (Reviewed, error) { return b.review(r, h) })
+	return outcomeOf(ctx, j, asked, func(b *batch, h *History) (DeadLetter, error) { return b.review(r, h) })
 }
 
 // Published removes messages from the outbox, by their sequences. Its errors are those of Analyze.

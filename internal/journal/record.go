@@ -219,14 +219,10 @@ type Delivery string
 
 // The deliveries.
 const (
-	// DeliveryNone: nothing was decided.
-	DeliveryNone Delivery = ""
-	// DeliveryPending: the answer is on its way to the process.
-	DeliveryPending Delivery = "pending"
-	// DeliveryTaken: the process took the answer.
-	DeliveryTaken Delivery = "taken"
-	// DeliveryNobody: no process waits for an answer.
-	DeliveryNobody Delivery = "nobody"
+	DeliveryNone    Delivery = ""        // nothing was decided
+	DeliveryPending Delivery = "pending" // the answer is on its way to the process
+	DeliveryTaken   Delivery = "taken"   // the process took the answer
+	DeliveryNobody  Delivery = "nobody"  // no process waits for an answer
 )
 
 // ReviewNote is what a person decided on a dead letter. Its zero value is nothing.
@@ -250,22 +246,19 @@ type EntryKind string
 
 // The kinds.
 const (
-	AttemptEntry   EntryKind = "attempt"
-	RejectionEntry EntryKind = "rejection"
-	OutcomeEntry   EntryKind = "outcome"
-	ReviewEntry    EntryKind = "review"
-	DeliveryEntry  EntryKind = "delivery"
-	PurgeEntry     EntryKind = "purge"
-	BulkEntry      EntryKind = "bulk"
-	RebuildEntry   EntryKind = "rebuild"
-	ErasureEntry   EntryKind = "erasure"
-	// GateEntry is about a claim at a destination's gate, DestinationEntry about the destination.
-	GateEntry        EntryKind = "gate"
-	DestinationEntry EntryKind = "destination"
-	// NoteEntry is what a person said about a dead letter.
-	NoteEntry EntryKind = "note"
-	// TeachingEntry is what a person taught about a cause.
-	TeachingEntry EntryKind = "teaching"
+	AttemptEntry     EntryKind = "attempt"
+	RejectionEntry   EntryKind = "rejection"
+	OutcomeEntry     EntryKind = "outcome"
+	ReviewEntry      EntryKind = "review"
+	DeliveryEntry    EntryKind = "delivery"
+	PurgeEntry       EntryKind = "purge"
+	BulkEntry        EntryKind = "bulk"
+	RebuildEntry     EntryKind = "rebuild"
+	ErasureEntry     EntryKind = "erasure"
+	GateEntry        EntryKind = "gate"        // about a claim at a destination's gate
+	DestinationEntry EntryKind = "destination" // about the destination
+	NoteEntry        EntryKind = "note"        // what a person said about a dead letter
+	TeachingEntry    EntryKind = "teaching"    // what a person taught about a cause
 )
 
 // Entry is a record as it is stored and signed.

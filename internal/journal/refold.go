@@ -85,20 +85,16 @@ func (f *Refold) Entry(e *Entry) error {
 		return err
 	case PurgeEntry, ErasureEntry:
 		b, err := BodyOf[expungeBody](e)
-		f.expunged(&b)
-		return cmp.Or(err, f.gone.AddGone(e))
+		f.gone.Add(b.Gone...)
+		for _, s := range b.Sums { // what the removed records had added
+			f.sums.add(s)
+		}
+		for i := range b.Causes {
+			f.addCause(&b.Causes[i])
+		}
+		return err
 	}
 	return nil
-}
-
-// expunged adds what removed records had added to the sums.
-func (f *Refold) expunged(b *expungeBody) {
-	for _, s := range b.Sums {
-		f.sums.add(s)
-	}
-	for i := range b.Causes {
-		f.addCause(&b.Causes[i])
-	}
 }
 
 // addCause merges what removed records said about a cause.

@@ -77,42 +77,34 @@ type ReviewBody struct {
 	Run        string          `json:"bulkRun,omitempty"`
 }
 
-// Reviewed is the result of a review.
-type Reviewed struct {
-	// Episode is as it stands then; Retries is the count that the process goes on with.
-	Episode Episode
-	// DeadLetter is as it stands then.
-	DeadLetter DeadLetter
-}
-
 // review checks a review against the history and records it.
-func (b *batch) review(r *Review, h *History) (Reviewed, error) {
+func (b *batch) review(r *Review, h *History) (DeadLetter, error) {
 	d := h.DeadLetter
 	switch {
 	case r.Run != "" && h.Run == nil:
-		return Reviewed{}, ErrBulkRunUnknown
+		return DeadLetter{}, ErrBulkRunUnknown
 	case r.Run != "" && h.Run.State != BulkRunning: // the run was stopped meanwhile
-		return Reviewed{}, Refuse(InvalidRunState, "the bulk run is %s", h.Run.State)
+		return DeadLetter{}, Refuse(InvalidRunState, "the bulk run is %s", h.Run.State)
 	case d == nil || d.ID != r.DeadLetter:
-		return Reviewed{}, ErrDeadLetterUnknown
+		return DeadLetter{}, ErrDeadLetterUnknown
 	case d.State != DeadLetterOpen || h.Episode.DeadLetter != d.ID:
-		return Reviewed{}, d.Decided()
-	case r.undone(d):
-		return Reviewed{}, Refuse(InvalidRetryState, "the decision was undone")
+		return DeadLetter{}, d.Decided()
+	case r.Note != 0 && r.Note != d.Later.Record:
+		return DeadLetter{}, Refuse(InvalidRetryState, "the decision was undone")
 	case r.Note == 0 && b.now.Before(d.Later.At.Add(UndoFor)):
-		return Reviewed{}, d.Later.decided()
+		return DeadLetter{}, d.Later.decided()
 	case r.Discard:
 		return b.reviewed(r, h, DeadLetterDiscarded, time.Time{}), nil
 	case !d.Waits():
-		return Reviewed{}, d.Unattended()
+		return DeadLetter{}, d.Unattended()
 	case r.Accepted != nil && !d.Accepts:
-		return Reviewed{}, ErrNotListed
+		return DeadLetter{}, ErrNotListed
 	case r.Accepted != nil:
 		return b.reviewed(r, h, DeadLetterAccepted, time.Time{}), nil
 	}
 	next, err := r.judged(h, b.now)
 	if err != nil {
-		return Reviewed{}, err
+		return DeadLetter{}, err
 	}
 	return b.reviewed(r, h, DeadLetterReprocessing, next), nil
 }
@@ -144,7 +136,7 @@ func (d *DeadLetter) retries(fresh bool) int64 {
 }
 
 // reviewed records the decision and sends it to the process that waits.
-func (b *batch) reviewed(r *Review, h *History, as DeadLetterState, next time.Time) Reviewed {
+func (b *batch) reviewed(r *Review, h *History, as DeadLetterState, next time.Time) DeadLetter {
 	d := h.DeadLetter
 	note := ReviewNote{Reason: storable(redact.Line(r.Reason, maxReasonBytes)), By: bounded(r.By), Accepted: r.Accepted,
 		Force: r.Force, Fresh: r.Fresh, NextRetryTime: next, Deadline: r.Deadline.UTC().Truncate(time.Millisecond)}
@@ -166,7 +158,7 @@ func (b *batch) reviewed(r *Review, h *History, as DeadLetterState, next time.Ti
 		}
 	}
 	b.entry(h, r.Subject, ReviewEntry, body)
-	return Reviewed{h.Episode, *d}
+	return *d
 }
 
 // NoteVerb is the kind of a Note. The set is closed.
@@ -174,13 +166,10 @@ type NoteVerb string
 
 // The verbs. All but Comment need an open dead letter, and mark it while it is open.
 const (
-	// Comment is for readers of the claim's story.
-	Comment NoteVerb = "comment"
-	// Assign says who takes care of it (R35); others may still decide.
-	Assign NoteVerb = "assign"
-	// RetryLater sends it again after UndoFor, DiscardLater discards it, unless Undo comes first.
-	RetryLater   NoteVerb = "retry"
-	DiscardLater NoteVerb = "discard"
+	Comment      NoteVerb = "comment" // for readers of the claim's story
+	Assign       NoteVerb = "assign"  // says who takes care of it (R35); others may still decide
+	RetryLater   NoteVerb = "retry"   // sends it again after UndoFor, unless Undo comes first
+	DiscardLater NoteVerb = "discard" // discards it then, unless Undo comes first
 	Undo         NoteVerb = "undo"
 )
 
@@ -340,6 +329,3 @@ func (d *DeadLetter) unmark() {
 		d.Assigned, d.Later = Assignment{}, Later{}
 	}
 }
-
-// undone reports whether the note that asked for the decision no longer stands.
-func (r *Review) undone(d *DeadLetter) bool { return r.Note != 0 && r.Note != d.Later.Record }

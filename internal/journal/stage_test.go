@@ -232,15 +232,14 @@ func (s *stage) review(a *arguments) (string, error) {
 			return "", err
 		}
 	}
-	done, err := s.journal.Review(s.t.Context(), r)
-	if err != nil {
+	if _, err := s.journal.Review(s.t.Context(), r); err != nil {
 		return "", err
 	}
 	answer := "let go\n"
 	if r.Accepted != nil {
 		answer = "closed\n"
 	} else if !r.Discard {
-		answer = fmt.Sprintf("goes on with retryCount %d\n", done.Episode.Retries)
+		answer = fmt.Sprintf("goes on with retryCount %d\n", retries(s.memory, r.Subject))
 	}
 	return answer + s.changes(r.Subject), nil
 }

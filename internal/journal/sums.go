@@ -108,16 +108,13 @@ func (p *projection) countCause(name SumName, a *Attempt) {
 var tookBuckets = []int64{100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
 	2_500_000, 10_000_000}
 
-func tookBucket(d time.Duration) int64 {
-	i, _ := slices.BinarySearch(tookBuckets, d.Microseconds())
-	return tookBuckets[min(i, len(tookBuckets)-1)]
-}
-
 // countDecision counts a fresh decision.
 func (p *projection) countDecision(a *Attempt) {
 	d, slot := &a.Decision, SlotOf(p.at)
 	p.count(SumDecisions, 1)
-	p.sums.add(Sum{Slot: slot - slot%slotsPerHour, Name: SumTook, Policy: p.policy, Bucket: tookBucket(a.Took), N: 1})
+	took, _ := slices.BinarySearch(tookBuckets, a.Took.Microseconds())
+	p.sums.add(Sum{Slot: slot - slot%slotsPerHour, Name: SumTook, Policy: p.policy,
+		Bucket: tookBuckets[min(took, len(tookBuckets)-1)], N: 1})
 	p.countCause(SumCauseFailures, a)
 	if d.ErrorClassification == decision.Permanent {
 		p.count(SumPermanent, 1)

@@ -156,13 +156,22 @@ func (w *world) do(c *call) (string, journal.Recorded) {
 		if c.Seen {
 			_, _ = w.journal.ReviewSeen(ctx, &journal.ReviewJob{Subject: subjectOf(c), DeadLetter: w.latestLetter(c), JobKey: c.Job})
 		}
-		done, err := w.journal.Review(ctx, &journal.Review{Subject: subjectOf(c), DeadLetter: w.latestLetter(c), Discard: c.Discard,
+		_, err := w.journal.Review(ctx, &journal.Review{Subject: subjectOf(c), DeadLetter: w.latestLetter(c), Discard: c.Discard,
 			Force: c.Force, Fresh: c.Fresh, Delay: 10 * time.Minute, Reason: "teste", By: "ana"})
 		if err != nil {
 			return word(err), journal.Recorded{}
 		}
-		return fmt.Sprint("goes on with ", done.Episode.Retries), journal.Recorded{}
+		return fmt.Sprint("goes on with ", retries(w.memory, subjectOf(c))), journal.Recorded{}
 	}
+}
+
+// retries returns the retryCount with which a subject's process goes on.
+func retries(m *testkit.Memory, of journal.Subject) int64 {
+	story, _, err := m.Story(context.Background(), of)
+	if err != nil {
+		panic(err)
+	}
+	return story.Episodes[len(story.Episodes)-1].Retries
 }
 
 // word returns the API's code of an error.

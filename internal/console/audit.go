@@ -26,7 +26,7 @@ func (p *Pages) audit(v *visit) *page {
 	d := view{"Head": head, "ID": f.Subject.ID, "Tenant": v.asked("tenant"),
 		"Policies": options(append(v.Catalogue.Policies.Names(), f.Policy), f.Policy, v.policy),
 		"Since":    v.asked("since"), "Until": v.asked("until"), "WrongField": wrong,
-		"Wrong":    v.Or(auditWrong[wrong], ""),
+		"Wrong":    v.Or("audit.wrong."+wrong, ""),
 		"Searched": f.RecordFilter != (journal.RecordFilter{}), "Rows": nil, "Next": "", "Export": "", "ExportCSV": ""}
 	if wrong == "" || wrong == "id" { // a whole policy can be exported, though not listed
 		d["Export"], d["ExportCSV"] = v.exportURL(f.Policy, audit.JSONLines), v.exportURL(f.Policy, audit.CSV)
@@ -45,9 +45,6 @@ func (p *Pages) audit(v *visit) *page {
 	d["Rows"], pg.summary = journal.Views(records, v.auditRow), v.T("audit.summary", v.Number(head.Record))
 	return pg
 }
-
-// auditWrong holds the key of the text that says what is wrong with a field.
-var auditWrong = map[string]string{"id": "audit.wrong.id", "since": "audit.wrong.time", "until": "audit.wrong.time"}
 
 // asked returns a field of the audit's form.
 func (v *visit) asked(name string) string {

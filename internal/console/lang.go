@@ -161,8 +161,7 @@ func (l Lang) team(t decision.Team) string {
 
 // Badge shows a state by a word and a shape, never by colour alone.
 type Badge struct {
-	// Tone chooses colour and shape: ok, bad, warn, wait or off.
-	Tone string
+	Tone string // chooses colour and shape: ok, bad, warn, wait or off
 	Word string
 }
 
@@ -181,9 +180,7 @@ func subjectURL(s journal.Subject, more ...field) string {
 }
 
 // segment returns s escaped as one segment of a path.
-func segment(s string) string {
-	return strings.ReplaceAll(url.PathEscape(s), "+", "%2B")
-}
+func segment(s string) string { return strings.ReplaceAll(url.PathEscape(s), "+", "%2B") }
 
 // Moment is an instant as a page shows it: in words, with the exact time beside them.
 type Moment struct {
@@ -193,8 +190,7 @@ type Moment struct {
 	Text string
 	// Kind tells the script how to update Text: ago, for, in, due (as in, until it is overdue), or at (never).
 	Kind string
-	// Late reports whether it is a deadline that has passed.
-	Late bool
+	Late bool // whether it is a deadline that has passed
 }
 
 // Set reports whether there is an instant.
@@ -260,9 +256,7 @@ func (v *visit) Clock(t time.Time) string {
 }
 
 // Day returns the date in the hospital's zone.
-func (v *visit) Day(t time.Time) string {
-	return v.date("time.day", t)
-}
+func (v *visit) Day(t time.Time) string { return v.date("time.day", t) }
 
 // ShortDay returns the date without its year.
 func (v *visit) ShortDay(t time.Time) string { return v.date("time.short_day", t) }
@@ -326,15 +320,12 @@ func (l Lang) fromTo(least, most time.Duration) string {
 	return l.T("time.from_to", from, to)
 }
 
+// The most bytes of a text that are shown.
 const (
-	// mostShown bounds the bytes of a text that is shown in full.
-	mostShown = 8 << 10
-	// lineShown bounds a text in a table's row.
-	lineShown = 160
-	// detailShown bounds a text in a paragraph, such as what is wrong with a catalogue.
-	detailShown = 1000
-	// nameShown bounds an id or a name; it cuts no id, since these have at most 512 bytes.
-	nameShown = 1024
+	mostShown   = 8 << 10 // in full
+	lineShown   = 160     // in a table's row
+	detailShown = 1000    // in a paragraph, such as what is wrong with a catalogue
+	nameShown   = 1024    // of an id or a name; it cuts no id, since these have at most 512
 )
 
 // inert returns a text as HTML that does nothing: escaped, cut to most bytes, with control, bidi and zero-width

@@ -30,20 +30,16 @@ const AssetsPrefix = "/assets/"
 
 // Options configures the pages.
 type Options struct {
-	// Now is the clock that ages and countdowns go by.
-	Now func() time.Time
-	// Catalogue returns the catalogue in force.
-	Catalogue func() *catalogue.Catalogue
-	// Health returns the state of the worker's parts.
-	Health func() Health
-	Log    *zap.Logger
+	Now       func() time.Time            // that ages and countdowns go by
+	Catalogue func() *catalogue.Catalogue // in force
+	Health    func() Health
+	Log       *zap.Logger
 	// Operate and Grafana are the addresses of these programs, without a slash at the end; empty if there is none.
 	Operate, Grafana string
 	// Claim is the address of a claim's page in the hospital's own system, with {id} and {VARIABLE}s of its context;
 	// empty if there is none.
 	Claim string
-	// Zone is the hospital's time zone, in which pages show and read times.
-	Zone *time.Location
+	Zone  *time.Location // the hospital's, in which pages show and read times
 }
 
 // Pages serves everything that is not the API. Safe for concurrent use. It stands behind access.Gate.Middleware, which

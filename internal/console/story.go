@@ -131,8 +131,8 @@ func (v *visit) attempt(policy string, a *journal.Attempt) event {
 	if decision.SaysNothing(a.Error) {
 		e.Why.Hint = v.T("decision.hint.no_text")
 	}
-	if isOnlyLimit(d) {
-		e.Why.Reason = "" // the text says it
+	if d.Outcome == decision.MaxRetriesExceeded && d.Reason != decision.ReasonProbablyAccepted {
+		e.Why.Reason = "" // the text says all of why the retries ended
 	}
 	if d.ShouldRetry() {
 		e.Wait, e.Next = v.span(d.Wait()), v.At(d.NextRetryTime)
@@ -140,11 +140,6 @@ func (v *visit) attempt(policy string, a *journal.Attempt) event {
 		e.Mark, e.Why.Team = markFinal, v.team(d.Team)
 	}
 	return e
-}
-
-// isOnlyLimit reports whether what follows from a decision says all of why the retries ended.
-func isOnlyLimit(d *decision.Decision) bool {
-	return d.Outcome == decision.MaxRetriesExceeded && d.Reason != decision.ReasonProbablyAccepted
 }
 
 // entry returns an entry as an event. Its texts and mark are named by its kind and what happened; names in braces, such

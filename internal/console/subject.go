@@ -120,8 +120,7 @@ type standing struct {
 	NextIs  string
 	Next    Moment
 	Retries string
-	// Ended reports whether nothing is left to be done about it.
-	Ended bool
+	Ended   bool // whether nothing is left to be done about it
 }
 
 func (v *visit) standing(story *journal.Story) (s standing) {
@@ -241,16 +240,11 @@ func (v *visit) reviewForm(d *journal.DeadLetter, story *journal.Story) view {
 	}
 	if p := v.Catalogue.Policies[story.Subject.Policy]; p != nil {
 		_, rule := p.Limits(deadletter.OwnPolicy(p, story, d.Episode))
-		wait = v.wait(&rule, d.RetryCount)
+		const almostOne = 1 - 1e-9 // the range that jitter gives the wait
+		wait = v.fromTo(rule.After(0, d.RetryCount).Delay, rule.After(almostOne, d.RetryCount).Delay)
 	}
 	return view{"How": how, "When": when, "Wait": wait, "Recent": v.recentReasons(),
 		"MayRestart": v.who.May(access.Restart, string(d.Team))}
-}
-
-// wait returns the range that jitter gives the wait before retry n, counted from 0.
-func (l Lang) wait(r *decision.BackoffRule, n int64) string {
-	const almostOne = 1 - 1e-9
-	return l.fromTo(r.After(0, n).Delay, r.After(almostOne, n).Delay)
 }
 
 // key returns a key of the engine, or another number, as text; empty for 0.

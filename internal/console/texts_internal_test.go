@@ -169,7 +169,7 @@ func namesOfSets() []string {
 		named([]journal.NoteVerb{journal.Comment, journal.Assign, journal.RetryLater, journal.DiscardLater, journal.Undo}, "event.note.*"),
 		named([]decision.UnknownError{decision.RetryUnknown, decision.GiveUpUnknown}, "limits.unknown.*"),
 		named([]decision.EmptyError{decision.RejectEmptyError, decision.AssumeTransient}, "limits.empty.*"),
-		[]string{"assignee.nobody"},
+		[]string{"assignee.nobody", "audit.wrong.id", "audit.wrong.since", "audit.wrong.until"},
 		named(figureNames(), "kpi.*"),
 		named([]string{"unknown", "up", "down"}, "health.*"),
 		named([]string{"engine", "journal"}, "health.*", "health.*.down", "health.*.unknown"),

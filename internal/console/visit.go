@@ -39,12 +39,10 @@ type visit struct {
 	zone      *time.Location
 	Now       time.Time
 	Catalogue *catalogue.Catalogue
-	o         *open  // nil until the journal is open
-	tag       string // Pages.tag
-	// Sent is the form that the page shows again.
-	Sent sent
-	// mine is the team that the reader works for; empty if that is not known.
-	mine decision.Team
+	o         *open         // nil until the journal is open
+	tag       string        // Pages.tag
+	Sent      sent          // the form that the page shows again
+	mine      decision.Team // that the reader works for; empty if that is not known
 }
 
 func (p *Pages) visit(w http.ResponseWriter, r *http.Request) *visit {
@@ -305,8 +303,7 @@ func (p *Pages) Login(w http.ResponseWriter, r *http.Request, l access.Login) {
 
 // sent is a form that was refused, which its page shows again, and why. The zero value means that none was.
 type sent struct {
-	// Verb is the last part of the form's address.
-	Verb string
+	Verb string // the last part of the form's address
 	// Wrong says what is wrong. Field is the field that it is about; it may be empty.
 	Wrong, Field string
 	form         url.Values
@@ -358,8 +355,7 @@ func (v *visit) answer(err error, to, prefix, mayBe string, form func(*visit) *p
 		check(err)
 	}
 	code := string(r.Code)
-	s := sent{Wrong: v.Or(prefix+code, v.Or("form.wrong."+code, r.Message)),
-		Field: fieldOf[r.Code]}
+	s := sent{Wrong: v.Or(prefix+code, v.Or("form.wrong."+code, r.Message)), Field: fieldOf[r.Code]}
 	if r.Code == journal.InvalidRunState {
 		s.status = http.StatusConflict
 	}

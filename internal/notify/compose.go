@@ -22,14 +22,11 @@ import (
 )
 
 const (
-	// topCauses is how many causes a notice names; the others are summed up.
-	topCauses = 12
+	topCauses = 12 // that a notice names; the others are summed up
 	// fewest is how many dead letters must share a pattern before it is shown: one alone has the error of a single case.
-	fewest = 2
-	// toldBefore is how long before a dead letter expires its team is told.
-	toldBefore = 30 * 24 * time.Hour
-	// maxPattern bounds the bytes of a pattern in a notice.
-	maxPattern = 200
+	fewest     = 2
+	toldBefore = 30 * 24 * time.Hour // before a dead letter expires, its team is told
+	maxPattern = 200                 // bytes of a pattern in a notice
 )
 
 // second returns t in UTC, to the second.
@@ -121,11 +118,8 @@ func (l *look) summary(f journal.DeadLetterFilter) (Summary, deadletter.Count) {
 		return cmp.Or(cmp.Compare(b.N, a.N), a.Oldest.Compare(b.Oldest))
 	})
 	causes = causes[:min(len(causes), topCauses)]
-	known, ids := map[string]journal.Fingerprint{}, []string(nil)
-	for i := range causes {
-		ids = append(ids, causes[i].Fingerprint)
-	}
-	if ids != nil {
+	known := map[string]journal.Fingerprint{}
+	if ids := journal.Views(causes, func(c *deadletter.Count) string { return c.Fingerprint }); len(ids) > 0 {
 		for _, c := range l.causes(journal.CauseFilter{IDs: ids}, len(ids)) {
 			known[c.ID] = c.Fingerprint
 		}
@@ -180,8 +174,7 @@ const (
 	holdsFor = 90 * 24 * time.Hour
 	// toldWithin is for how long a cause is news to a receiver that has been told of none since.
 	toldWithin = 7 * 24 * time.Hour
-	// mostCauses bounds the causes that are read for a notice.
-	mostCauses = 1000
+	mostCauses = 1000 // that are read for a notice
 )
 
 // known returns how notices name a cause that cases failures share.

@@ -192,14 +192,11 @@ type NewCause struct {
 const (
 	// lookEvery is how often a Gatherer looks if nobody wakes it: other replicas have dead letters too.
 	lookEvery = 5 * time.Second
-	// leastRest is its pause even if it is woken.
-	leastRest = time.Second
+	leastRest = time.Second // its pause even if it is woken
 	// gatherTime is how long the first of the news waits for more, as a cause seldom concerns one claim alone.
-	gatherTime = 10 * time.Second
-	// lookTime bounds one look.
-	lookTime = time.Minute
-	// mostWaiting bounds the waiting messages that are read.
-	mostWaiting = 1000
+	gatherTime  = 10 * time.Second
+	lookTime    = time.Minute // of one look
+	mostWaiting = 1000        // messages that are read
 )
 
 // Store is what a Gatherer reads and writes.
@@ -229,8 +226,7 @@ type Options struct {
 	Catalogue func() *catalogue.Catalogue
 	Clock     clock.Clock
 	Settings
-	// Retention is how long records are kept; 0 is for ever.
-	Retention time.Duration
+	Retention time.Duration // of records; 0 is for ever
 	// Destinations returns the state of the destinations (gate.Gates.Destinations).
 	Destinations func() ([]gate.Destination, error)
 	// Learner says what came of a cause's retries; nil: no digest gives advice.

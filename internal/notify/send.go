@@ -30,11 +30,9 @@ const (
 	// PublishTime bounds one try to send a notice (outbox.Patience).
 	PublishTime = time.Minute
 	// talkTime bounds connecting and logging in to a mail server, and then handing in a message.
-	talkTime = 40 * time.Second
-	// quitTime bounds the end of the conversation, which nobody waits for.
-	quitTime = time.Second
-	// maxSecret bounds the bytes of a secret's file.
-	maxSecret = 4096
+	talkTime  = 40 * time.Second
+	quitTime  = time.Second // for the end of the conversation, which nobody waits for
+	maxSecret = 4096        // bytes of a secret's file
 )
 
 // Encryption is that of a mail server's connection. The set is closed.
@@ -49,11 +47,10 @@ const (
 
 // MailServer is the server that e-mail is handed in to.
 type MailServer struct {
-	Host       string
-	Port       int
-	Encryption Encryption
-	// User logs in; empty for nobody.
-	User         string
+	Host         string
+	Port         int
+	Encryption   Encryption
+	User         string // who logs in; empty for nobody
 	PasswordFile string `env:"RETRY_WORKER_SMTP_PASSWORD_FILE" with:"RETRY_WORKER_SMTP_URL" desc:"file with the password of the mail server's user, read for each connection"`
 	CAFile       string `env:"RETRY_WORKER_SMTP_CA_FILE" with:"RETRY_WORKER_SMTP_URL" desc:"PEM file to trust for the mail server instead of the system's authorities, read for each connection"`
 	From         mail.Address
@@ -202,10 +199,8 @@ func secret(path string) (string, error) {
 }
 
 const (
-	// postTime bounds one webhook call, as Standard Webhooks recommend.
-	postTime = 20 * time.Second
-	// maxAnswer bounds the bytes that are read of an answer.
-	maxAnswer = 4 << 10
+	postTime  = 20 * time.Second // for one webhook call, as Standard Webhooks recommend
+	maxAnswer = 4 << 10          // bytes that are read of an answer
 	// A secret is the prefix and base64 of 24 to 64 bytes; the lengths include the prefix.
 	secretPrefix            = "whsec_"
 	leastSecret, mostSecret = len(secretPrefix) + 32, len(secretPrefix) + 88

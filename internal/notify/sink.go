@@ -32,10 +32,8 @@ type Result string
 
 // The results.
 const (
-	// Sent: the receiver took it.
-	Sent Result = "sent"
-	// Failed: it may succeed later, and is tried again.
-	Failed Result = "failed"
+	Sent   Result = "sent"   // the receiver took it
+	Failed Result = "failed" // it may succeed later, and is tried again
 	// Refused: the receiver does not take it as it is. It is tried again every quarter of an hour, as people may correct
 	// what is wrong.
 	Refused Result = "refused"
@@ -45,8 +43,7 @@ const (
 
 // Senders are what notices are sent by.
 type Senders struct {
-	// Mailer is nil if there is no mail server.
-	Mailer *Mailer
+	Mailer *Mailer // nil if there is no mail server
 	Poster *Poster
 }
 
@@ -68,8 +65,7 @@ func (s Senders) send(ctx context.Context, t *catalogue.Team, r Receiver, m *jou
 // Sink sends the notices in the outbox to the receivers that the catalogue names now. It implements outbox.Sink; its
 // failures say when to try again. Safe for concurrent use.
 type Sink struct {
-	// Catalogue returns the one in force.
-	Catalogue func() *catalogue.Catalogue
+	Catalogue func() *catalogue.Catalogue // in force
 	Senders
 	Clock clock.Clock
 	// Add counts the results of tries in a metric (worker.Hooks).
@@ -138,10 +134,8 @@ type Waiting struct {
 	Team    decision.Team
 	Channel Channel
 	Type    string
-	// Since is when the notice was made.
-	Since time.Time
-	// Failure is why this process's last try failed; empty if there was none.
-	Failure string
+	Since   time.Time // when the notice was made
+	Failure string    // why this process's last try failed; empty if there was none
 }
 
 // Waiting returns the notices that wait in the outbox, the oldest first.
@@ -164,8 +158,8 @@ func (s *Sink) Waiting(ctx context.Context, box journal.Outbox) ([]Waiting, erro
 
 // Failure is why a receiver did not take a message. Its text is one line without anybody's address.
 type Failure struct {
-	// Refused reports whether the receiver does not want the message as it is; otherwise it may take it later. Both are
-	// tried again, a refusal less often: people may correct an address, a password or a certificate.
+	// Refused reports whether the receiver does not want the message as it is. It is tried again less often: people may
+	// correct an address, a password or a certificate.
 	Refused bool
 	// After is how long the receiver asks not to be called; 0 if it does not say.
 	After time.Duration

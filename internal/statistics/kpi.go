@@ -27,28 +27,22 @@ const (
 type KPI struct {
 	Policy string `json:"policy"`
 	// Name is the figure's. Unit is ratio, minutes, retries, claims or seconds.
-	Name string `json:"name"`
-	Unit string `json:"unit"`
-	// Window is in hours.
-	Window float64 `json:"windowHours"`
-	// Value is nil if there are no samples.
-	Value *float64 `json:"value"`
-	// Samples is how many events or episodes Value is made of.
-	Samples int64 `json:"samples"`
-	// Goals are the targets and alerts of the rules.
-	Goals []Goal `json:"goals"`
+	Name    string   `json:"name"`
+	Unit    string   `json:"unit"`
+	Window  float64  `json:"windowHours"`
+	Value   *float64 `json:"value"`   // nil if there are no samples
+	Samples int64    `json:"samples"` // events or episodes that Value is made of
+	Goals   []Goal   `json:"goals"`
 }
 
 // Goal is a target or an alert of one of the rules.
 type Goal struct {
 	Rule decision.BusinessRule `json:"rule"`
-	// Kind is target or alert.
-	Kind string `json:"kind"`
+	Kind string                `json:"kind"` // Target or Alert
 	// Compare is the operator between Value and Limit. If it holds, a target is met, or an alert raised.
 	Compare string  `json:"compare"`
 	Limit   float64 `json:"limit"`
-	// Holds is nil if there is no value.
-	Holds *bool `json:"holds"`
+	Holds   *bool   `json:"holds"` // nil if there is no value
 }
 
 // Kinds of goals.
@@ -63,8 +57,7 @@ const SuccessRate = "success_rate"
 // measure says how to make one KPI from the sums of a window.
 type measure struct {
 	KPI
-	// Per names the sums that count the samples.
-	Per []journal.SumName
+	Per []journal.SumName // which count the samples
 	// Of is what is measured of them, in units of 1/Divisor: a sum, or a distribution, of which Quantile is taken. It is
 	// empty if their number is the KPI.
 	Of       journal.SumName

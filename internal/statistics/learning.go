@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	// remembered is how many weeks of cases count.
-	remembered = 26
+	remembered = 26 // weeks of cases that count
 	// mostCauses is how many causes at destinations are kept, those with the most closed claims, so that made-up causes
 	// cannot fill the memory.
 	mostCauses = 25_000
@@ -104,11 +103,9 @@ func (l *Learner) Prospects(cause *journal.Fingerprint) journal.Prospects {
 const (
 	// newFor is how long a cause can count as new, or back: one that fails once in the evening may break out in the
 	// morning.
-	newFor = 24 * time.Hour
-	// outbreak is how many failures within an hour make a new cause worth an announcement (R34).
-	outbreak = 5
-	// recordsPage is how many records are read at once.
-	recordsPage = 1000
+	newFor      = 24 * time.Hour
+	outbreak    = 5    // failures within an hour that make a new cause worth an announcement (R34)
+	recordsPage = 1000 // records that are read at once
 )
 
 // Store is what FindNew reads and writes.

@@ -88,10 +88,8 @@ func distance(a, b string) int {
 
 // Translated is a text for people that may differ by language.
 type Translated struct {
-	// Portuguese is also the text for programs.
-	Portuguese string `yaml:"pt-BR"`
-	// English is empty if it is the same as Portuguese.
-	English string `yaml:"en"`
+	Portuguese string `yaml:"pt-BR"` // also for programs
+	English    string `yaml:"en"`    // empty if it is the same as Portuguese
 }
 
 // In returns the text in a language, by its BCP 47 tag.

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"math/rand/v2"
 	"os"
@@ -12,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"retry-worker/internal/audit"
 	"retry-worker/internal/journal"
+	"retry-worker/internal/store/sqlstore"
 	"retry-worker/internal/store/storetest"
 	"retry-worker/internal/testkit"
 )
@@ -61,6 +64,72 @@ func TestWriteFails(t *testing.T) {
 		t.Errorf("it ended with %v", err)
 	}
 	storetest.Verify(t, opened(t, path))
+}
+
+// failing is a connection whose statement fails that brings left to 0.
+type failing struct {
+	sqlstore.Conn
+	left *int
+}
+
+func (f failing) fails() error {
+	if *f.left--; *f.left == 0 {
+		return errors.New("it fails")
+	}
+	return nil
+}
+
+func (f failing) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	if err := f.fails(); err != nil {
+		return nil, err
+	}
+	return f.Conn.QueryContext(ctx, query, args...)
+}
+
+func (f failing) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	if err := f.fails(); err != nil {
+		return nil, err
+	}
+	return f.Conn.ExecContext(ctx, query, args...)
+}
+
+// TestEachStatementFails in turn: nothing is decided on what was not read, and nothing is saved.
+func TestEachStatementFails(t *testing.T) {
+	db, next, left := opened(t, filepath.Join(t.TempDir(), "journal.db")), 0, 0
+	testkit.Must(t, fail(t.Context(), db, 20, &next))
+	acquire := db.Acquire
+	db.Acquire = func(ctx context.Context) (sqlstore.Conn, func(bool), error) {
+		conn, release, err := acquire(ctx)
+		return failing{conn, &left}, release, err
+	}
+	decide := func(journal.Head, []journal.History) *journal.Changes {
+		if left <= 0 {
+			t.Error("it is decided after a statement has failed")
+		}
+		return nil
+	}
+	expunge := func(head journal.Head, _ *journal.Expunging) (*journal.Changes, error) { return decide(head, nil), nil }
+	for what, do := range map[string]func() error{
+		"a decision": func() error { return db.Transact(t.Context(), []journal.Lookup{{Run: "x", Item: 1}}, decide) },
+		"a purge":    func() error { return db.Expunge(t.Context(), journal.Scope{Through: 9, Limit: 9}, expunge) },
+		"an erasure": func() error {
+			return db.Expunge(t.Context(), journal.Scope{Subject: journal.Subject{ID: "x"}}, expunge)
+		},
+		"a rebuild": func() error { return audit.Rebuild(t.Context(), db, time.Now(), false, nil, nil) },
+	} {
+		head, err := db.Head(t.Context())
+		testkit.Must(t, err)
+		for n, failed := 1, true; failed; n++ {
+			left = n
+			err = do()
+			if failed = left <= 0; !failed {
+				testkit.Must(t, err)
+			} else if now, _ := db.Head(t.Context()); !errors.As(err, new(*journal.StoreError)) || now != head {
+				t.Errorf("%s, statement %d fails: %v, and the head is %s, was %s", what, n, err, now, head)
+			}
+		}
+	}
+	storetest.Verify(t, db)
 }
 
 // TestKilledWhileCommitting kills the process that writes, at random moments: what it had said to be committed

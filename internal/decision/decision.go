@@ -137,7 +137,12 @@ func Decide(f *Failure, p *Policy, past Past, now time.Time) Decision {
 	if !f.HasRetryCount {
 		d.RetryCount = past.Retries
 	}
-	d.FirstFailure = firstFailure(f, past, d.AnalysedAt)
+	d.FirstFailure = d.AnalysedAt
+	for _, t := range [...]time.Time{past.FirstFailure, f.LastSubmission} { // one in the future is ignored (R23)
+		if !t.IsZero() && t.Before(d.FirstFailure) {
+			d.FirstFailure = t
+		}
+	}
 	match := &f.Match
 	d.ErrorClassification, d.Reason, d.MatchedRule, d.MatchedText = match.Class, match.Reason, match.Name, match.Text
 	d.Taught = f.Taught
@@ -277,17 +282,6 @@ func (d *Decision) open(p *Policy, f *Failure, wanted, until time.Time) (closed 
 		d.NextRetryTime = whole
 	}
 	return "; closed at " + Instant(wanted) + ": " + c.Why(wanted)
-}
-
-// firstFailure returns the earliest known instant of the episode. A submission time in the future is ignored (R23).
-func firstFailure(f *Failure, past Past, now time.Time) time.Time {
-	first := now
-	for _, t := range []time.Time{past.FirstFailure, f.LastSubmission} {
-		if !t.IsZero() && t.Before(first) {
-			first = t
-		}
-	}
-	return first
 }
 
 // Event is the domain event of a decision (§12.3 of the business rules).

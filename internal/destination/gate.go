@@ -114,15 +114,11 @@ func (g *Gate) Believe(now time.Time) {
 	bound(longestPause, &f.PauseUntil)
 	bound(max(firstTest, g.Settings.Probe.Every), &g.NextProbe)
 	bound(LongestOrder, &g.HeldUntil, &g.UpUntil)
-	bound(max(g.longestTest(), g.HeldUntil.Sub(now)), &g.NextTest)
-}
-
-// longestTest returns the longest time between two canaries.
-func (g *Gate) longestTest() time.Duration {
+	longest := longestTest
 	if g.Settings.Probe.URL != "" {
-		return distrustProbe
+		longest = distrustProbe
 	}
-	return longestTest
+	bound(max(longest, g.HeldUntil.Sub(now)), &g.NextTest)
 }
 
 // IsFree reports whether claims may go at once, even if others wait: the destination is up and open, and neither the

@@ -299,10 +299,8 @@ func withFiles(source string, content []byte) []byte {
 		names[string(name)] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		file, err := readBeside(source, name)
-		sum := sha256.Sum256(file)
-		if err == nil {
-			content = fmt.Appendf(content, "\n# %s: %x", name, sum[:6])
+		if file, err := readBeside(source, name); err == nil {
+			content = fmt.Appendf(content, "\n# %s: %.6x", name, sha256.Sum256(file))
 		}
 	}
 	return content

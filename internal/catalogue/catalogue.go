@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	_ "embed"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -102,8 +101,7 @@ func Parse(source string, content []byte) (*Catalogue, error) {
 		if r.effective != nil {
 			c.effective = r.effective
 		}
-		sum := sha256.Sum256(withFiles(source, c.effective))
-		c.Version = hex.EncodeToString(sum[:6])
+		c.Version = fmt.Sprintf("%.6x", sha256.Sum256(withFiles(source, c.effective)))
 		(&builder{reader: r, catalogue: c}).build(&doc)
 	}
 	if err := r.err(); err != nil {

@@ -100,8 +100,7 @@ var lexicon = func() map[string]entry {
 			continue
 		}
 		if head, rest, found := strings.Cut(line, ":"); found {
-			kind, _ := strings.CutPrefix(head[1:], "/")
-			e, line = entry{head[0], kindNamed(kind)}, rest
+			e, line = entry{head[0], kindNamed(strings.TrimPrefix(head[1:], "/"))}, rest
 		}
 		for _, word := range strings.Fields(line) {
 			stem, isInflected := strings.CutSuffix(word, "*")

@@ -1,8 +1,6 @@
 package redact
 
-import (
-	"bytes"
-)
+import "bytes"
 
 // E-mail addresses and the users of URLs show by their signs.
 

@@ -282,13 +282,6 @@ func (g *Gate) Limited(next http.Handler) http.Handler {
 // peer returns the address that a request comes from. web.Listen takes it from a header if a trusted proxy sends that.
 func peer(r *http.Request) netip.Addr { return web.Address(r.RemoteAddr) }
 
-// Of the lines that strangers cause, the log takes sampleFirst of a kind each second, and every sampleThen-th after
-// that, so that nobody can fill a disk.
-const (
-	sampleFirst = 10
-	sampleThen  = 100
-)
-
 // warn logs that a client at an address was not let in.
 func (g *Gate) warn(from netip.Addr, event, message string, more ...zap.Field) {
 	g.strangers.Warn(message, append(more, zap.String("event", event), zap.Stringer("from", from))...)

@@ -116,8 +116,10 @@ func New(o Options) *Gate {
 	if g.Log == nil {
 		g.Log = zap.NewNop()
 	}
+	// Of the lines that strangers cause, at most 10 of a kind are logged each second, and every 100th after that, so
+	// that nobody can fill a disk.
 	g.strangers = g.Log.WithOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core {
-		return zapcore.NewSamplerWithOptions(c, time.Second, sampleFirst, sampleThen)
+		return zapcore.NewSamplerWithOptions(c, time.Second, 10, 100)
 	}))
 	if o.Provider != nil {
 		g.openID = newOpenID(*o.Provider, o.Now, g.providerFailed)
@@ -451,9 +453,6 @@ func ownHost(r *http.Request) bool {
 	return IsLoopback(host)
 }
 
-// onlyTLS tells a browser to use TLS alone for a year.
-const onlyTLS = "max-age=31536000; includeSubDomains"
-
 // secure sets the security headers of an answer. A page may load from its own server only; inline scripts and styles do
 // not run. An API answer may load nothing.
 func secure(h http.Header, r *http.Request) {
@@ -473,6 +472,6 @@ func secure(h http.Header, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	if OverTLS(r) && !ownHost(r) { // under localhost it would hold for every other program of this machine
-		h.Set("Strict-Transport-Security", onlyTLS)
+		h.Set("Strict-Transport-Security", "max-age=31536000; includeSubDomains") // a year
 	}
 }

@@ -195,8 +195,6 @@ func (g *Gate) hasEnded(ctx context.Context, s *session) (bool, error) {
 	return store.SessionEnded(ctx, s.id())
 }
 
-var errNotOpen = errors.New("the journal is not open")
-
 // end makes every copy of the session's cookie invalid; s may be nil.
 func (g *Gate) end(ctx context.Context, s *session) error {
 	if s == nil {
@@ -204,7 +202,7 @@ func (g *Gate) end(ctx context.Context, s *session) error {
 	}
 	store := g.Ended()
 	if store == nil {
-		return errNotOpen
+		return errors.New("the journal is not open")
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
@@ -352,14 +350,11 @@ func parseForm(w http.ResponseWriter, r *http.Request, most int64) *Refusal {
 	return once(r.Form)
 }
 
-// box is the field of check boxes, given once for each that is ticked.
-const box = "ids"
-
-// once refuses fields that are given twice, in the body or the address, except check boxes: readers differ in which of
-// the two they take.
+// once refuses fields that are given twice, in the body or the address, since readers differ in which of the two they
+// take. Only ids, the check boxes, is given once for each that is ticked.
 func once(fields url.Values) *Refusal {
 	for name, values := range fields {
-		if len(values) > 1 && name != box {
+		if len(values) > 1 && name != "ids" {
 			return refuse("invalid_form.twice", name, len(values))
 		}
 	}

@@ -21,11 +21,8 @@ import (
 	"retry-worker/internal/smallfile"
 )
 
-const (
-	// tokenPrefix lets people and secret scanners recognise a token.
-	tokenPrefix = "rwt_"
-	tokenBytes  = 32
-)
+// tokenPrefix lets people and secret scanners recognise a token.
+const tokenPrefix = "rwt_"
 
 var (
 	nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
@@ -51,7 +48,7 @@ type Token struct {
 
 // NewToken returns a new token: the secret for its owner, and what the file keeps. CheckName must take the name.
 func NewToken(name string, role Role, expires time.Time) (secret string, t Token) {
-	b := make([]byte, tokenBytes)
+	b := make([]byte, 32)
 	_, _ = rand.Read(b) // never fails: the program ends where there is no randomness
 	secret = tokenPrefix + tokenText.EncodeToString(b)
 	return secret, Token{Identity{Name: name, Role: role}, expires, sha256.Sum256([]byte(secret))}
@@ -266,7 +263,7 @@ func (p *parser) entry(fields []string) {
 	case !hashForm.MatchString(fields[3]):
 		p.problem("hash of length %d, expected the SHA-256 of the token: 64 of 0-9 and a-f; copy the whole line that "+
 			"`retry-worker token new` printed", len(fields[3]))
-	case fields[3] == emptyHash:
+	case fields[3] == fmt.Sprintf("%x", sha256.Sum256(nil)):
 		p.problem("the hash is that of the empty text, expected that of a token: anybody would be let in; take the line out, " +
 			"and make a token by `retry-worker token new`")
 	case twice:
@@ -282,9 +279,6 @@ func (p *parser) entry(fields []string) {
 	}
 	p.tokens = append(p.tokens, t)
 }
-
-// emptyHash is the SHA-256 of the empty text.
-const emptyHash = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 const fileHead = "# Who may use retry-worker's console and API, a token each: name, role (viewer, operator, admin), " +
 	"last day, SHA-256, teams.\n" +

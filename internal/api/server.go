@@ -127,11 +127,11 @@ func (s *API) routes() http.Handler {
 			}
 		}
 		if others == nil {
-			s.fail(w, "not_found", "no such address; GET /api/v1/openapi.json describes those there are")
+			s.gate.Deny(w, r, refused("not_found", "no such address; GET /api/v1/openapi.json describes those there are"))
 			return
 		}
 		w.Header().Set("Allow", strings.Join(others, ", "))
-		s.fail(w, "method_not_allowed", "this address does not take that method; use "+text.Or(others...))
+		s.gate.Deny(w, r, refused("method_not_allowed", "this address does not take that method; use %s", text.Or(others...)))
 	})
 }
 
@@ -146,7 +146,8 @@ func (s *API) recovering(next http.Handler) http.Handler {
 			default:
 				s.Log.Error("a request broke its handler", zap.String("method", r.Method), zap.String("panic", panicked(why)),
 					zap.StackSkip("stack", 1))
-				s.fail(w, "internal_error", "the request broke something; the worker's log says where")
+				failure := refused("internal_error", "the request broke something; the worker's log says where")
+				s.write(w, failure.Status, failure)
 			}
 		}()
 		next.ServeHTTP(w, r)
@@ -190,7 +191,7 @@ func (s *API) answer(o *Operation) http.HandlerFunc {
 		defer cancel()
 		c := &call{r.WithContext(ctx), s.journal.Load(), s}
 		if c.Journal == nil && !o.early {
-			s.fail(w, journalUnavailable, "the journal is not open yet; /readyz says why")
+			s.gate.Deny(w, r, refused(journalUnavailable, "the journal is not open yet; /readyz says why"))
 			return
 		}
 		c.Body = http.MaxBytesReader(w, c.Body, maxBodyBytes)
@@ -239,11 +240,6 @@ func (s *API) refuse(w http.ResponseWriter, r *http.Request, o *Operation, err e
 			"it is not known whether this was recorded; look at it by GET, and send it again if it was not")
 	}
 	s.gate.Deny(w, r, why)
-}
-
-func (s *API) fail(w http.ResponseWriter, code, message string) {
-	why := refused(code, "%s", message)
-	s.write(w, why.Status, why)
 }
 
 func (s *API) write(w http.ResponseWriter, status int, body any) {

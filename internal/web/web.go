@@ -54,7 +54,8 @@ func Listen(open Opener, addr, what, setting string, handler http.Handler, c Cer
 	(&guard{peers: peers, from: map[net.Conn]netip.Prefix{}}).watch(s.http)
 	serve := s.http.Serve
 	if c != nil {
-		s.http.TLSConfig = configOf(c)
+		s.http.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, CipherSuites: authenticated,
+			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c(), nil }}
 		s.http.ErrorLog = log.New(io.Discard, "", 0) // it would have a line for each scanner that speaks no TLS
 		serve = func(l net.Listener) error { return s.http.ServeTLS(l, "", "") }
 	}
@@ -103,15 +104,6 @@ var authenticated = []uint16{
 	tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
 	tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
 	tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
-}
-
-// configOf returns the TLS configuration of a server that presents c.
-func configOf(c Certificate) *tls.Config {
-	return &tls.Config{
-		MinVersion:     tls.VersionTLS12,
-		CipherSuites:   authenticated,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c(), nil },
-	}
 }
 
 const (

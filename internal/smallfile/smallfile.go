@@ -201,12 +201,10 @@ func Watch[T any](
 	path string, read func(path string) ([]byte, error), parse func(path string, content []byte) (*T, error),
 ) (*Watcher[T], error) {
 	w := &Watcher[T]{path: path, read: read, parse: parse}
-	value, err := w.see()()
-	if err != nil {
+	content, err := w.see()
+	if _, err = w.take(content, err); err != nil {
 		return nil, err
 	}
-	w.judged = w.seen
-	w.current.Store(value)
 	return w, nil
 }
 
@@ -232,27 +230,33 @@ func (w *Watcher[T]) Run(ctx context.Context, told func(inForce *T, rejected err
 // look takes the file up if it is new, and as it was at the last look: an editor may first empty a file.
 func (w *Watcher[T]) look(told func(inForce *T, rejected error)) {
 	before := w.seen
-	value := w.see()
-	if w.seen != before || w.seen == w.judged {
-		return
+	content, err := w.see()
+	if w.seen == before && w.seen != w.judged {
+		told(w.take(content, err))
 	}
-	w.judged = w.seen
-	next, err := value()
-	if err == nil {
-		w.current.Store(next)
-	}
-	told(next, err)
 }
 
-// see reads the file, and returns what parses it.
-func (w *Watcher[T]) see() (value func() (*T, error)) {
-	content, err := w.read(w.path)
-	if err != nil {
+// see reads the file.
+func (w *Watcher[T]) see() (content []byte, err error) {
+	content, err = w.read(w.path)
+	if err == nil {
+		w.seen = fmt.Sprint(sha256.Sum256(content))
+	} else {
 		w.seen = err.Error()
-		return func() (*T, error) { return nil, err }
 	}
-	w.seen = fmt.Sprint(sha256.Sum256(content))
-	return func() (*T, error) { return w.parse(w.path, content) }
+	return content, err
+}
+
+// take puts what see returned in force, or rejects it.
+func (w *Watcher[T]) take(content []byte, err error) (inForce *T, rejected error) {
+	w.judged = w.seen
+	if err == nil {
+		inForce, err = w.parse(w.path, content)
+	}
+	if err == nil {
+		w.current.Store(inForce)
+	}
+	return inForce, err
 }
 
 // maxPEM is the longest file of certificates or a key, in bytes; all public authorities take a fifth of it.

@@ -283,7 +283,9 @@ func (s *service) showFigures(ctx context.Context) time.Duration {
 	if sums, err := s.store.Sums(ctx, statistics.FirstSlot(f.Read)); err == nil { // a tenth of a second
 		f.KPIs = statistics.All(sums, f.Policies, f.Read)
 	}
-	keep(&f.DeadLetters)(s.store.DeadLetterCounts(ctx, journal.DeadLetterFilter{State: deadletter.AllStates}))
+	if counts, err := s.store.DeadLetterCounts(ctx, journal.DeadLetterFilter{State: deadletter.AllStates}); err == nil {
+		f.DeadLetters = counts
+	}
 	if f.Due == nil {
 		f.Due = map[string][]deadletter.Count{}
 	}
@@ -293,24 +295,21 @@ func (s *service) showFigures(ctx context.Context) time.Duration {
 			f.Due[within] = due
 		}
 	}
-	keep(&f.Pending)(s.store.Backlog(ctx))
-	keep(&f.Notices)(s.notices.Waiting(ctx, s.store))
+	if pending, err := s.store.Backlog(ctx); err == nil {
+		f.Pending = pending
+	}
+	if waiting, err := s.notices.Waiting(ctx, s.store); err == nil {
+		f.Notices = waiting
+	}
 	s.health.update(func(h *console.Health) { h.Notices, h.KPIs, h.Backlog = f.Notices, f.KPIs, f.Pending })
-	keep(&f.Destinations)(s.gates.Destinations())
-	for i := range f.Destinations {
-		f.Destinations[i].Name = s.destinationLabel(f.Destinations[i].Name)
+	if destinations, err := s.gates.Destinations(); err == nil {
+		f.Destinations = destinations
+		for i := range destinations {
+			destinations[i].Name = s.destinationLabel(destinations[i].Name)
+		}
 	}
 	s.metrics.Show(f)
 	return gaugePause
-}
-
-// keep returns a function that keeps what was read, unless reading failed.
-func keep[T any](in *T) func(read T, err error) {
-	return func(read T, err error) {
-		if err == nil {
-			*in = read
-		}
-	}
 }
 
 func (s *service) logHead(ctx context.Context) time.Duration {

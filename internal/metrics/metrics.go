@@ -174,24 +174,28 @@ func (m *Metrics) Committed(records []journal.Happening, took time.Duration) {
 	}
 }
 
-// Start creates the series of these labels' values at 0, because a rate needs a first sample: those of the metrics that
-// have no other label but one with a closed set. Existing series stay.
+// Start creates the series with these labels at 0, because a rate needs a first sample: in each metric that has just them,
+// or them and a last one whose values are a closed set. Existing series stay.
 func (m *Metrics) Start(labels map[string]string) {
 	for name, d := range m.begun {
-		open, values := d.Labels[:len(d.Labels)-min(len(d.Last), 1)], []string(nil)
+		open := d.Labels
+		if d.Last != nil {
+			open = open[:len(open)-1]
+		}
+		var values []string
 		for _, label := range open {
 			if value, is := labels[label]; is {
 				values = append(values, value)
 			}
 		}
-		switch {
-		case len(values) != len(open) || len(values) != len(labels):
-		case d.Last == nil:
+		if len(values) != len(open) || len(values) != len(labels) {
+			continue
+		}
+		if d.Last == nil {
 			m.series(name, values...)
-		default:
-			for _, last := range d.Last {
-				m.series(name, append(values, last)...)
-			}
+		}
+		for _, last := range d.Last {
+			m.series(name, append(values, last)...)
 		}
 	}
 }

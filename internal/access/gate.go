@@ -207,7 +207,7 @@ func (g *Gate) Middleware(next http.Handler) http.Handler {
 			g.atProvider(w, r, g.sendToProvider)
 		case g.openID != nil && r.URL.Path == callbackPath:
 			g.atProvider(w, r, g.comeBack)
-		case a.Role == "" && !g.public(r) && r.URL.Path != "/logout": // from where the session may have ended already
+		case a.Role == "" && !g.public(r) && r.URL.Path != "/logout": // whose session may have ended
 			g.Deny(w, r, refuse(CodeLoginRequired))
 		default:
 			g.changes(w, r, next)

@@ -159,10 +159,10 @@ func (o *openID) oauth(p *oidc.Provider, redirect string) *oauth2.Config {
 }
 
 // granting gets tokens from the provider, verifies the ID token for this client, and returns the grant of the person
-// whom it names, unless refuse objects.
+// whom it names. Its error may be check's.
 func (o *openID) granting(
 	ctx context.Context, redirect string, get func(context.Context, *oauth2.Config) (*oauth2.Token, error),
-	refuse func(*oidc.IDToken, grant) error,
+	check func(*oidc.IDToken, grant) error,
 ) (g grant, err error) {
 	err = o.ask(ctx, func(ctx context.Context, p *oidc.Provider) error {
 		tokens, err := get(ctx, o.oauth(p, redirect))
@@ -189,7 +189,7 @@ func (o *openID) granting(
 			return fmt.Errorf("%s has so many teams that no cookie holds them: let the claim %s name the catalogue's teams alone",
 				g.Name, o.TeamClaim)
 		}
-		return refuse(t, g)
+		return check(t, g)
 	})
 	return g, err
 }

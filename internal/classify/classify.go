@@ -114,6 +114,9 @@ func (v *Vocabulary) Lists() []List {
 		{"bystanders", v.Bystanders, thingRole}}
 }
 
+// Presumed reports whether a match by the rule is a presumption. The console's template of policies asks it.
+func (r *Rule) Presumed() bool { return r.Class == Permanent && r.Rank == Refusal }
+
 // Match is the result of a classification: the rule, or Unknown with an empty Name.
 type Match struct {
 	Class Class

@@ -88,7 +88,7 @@ func TestFirstRuleDecides(t *testing.T) {
 	}
 	all, presumed := everything(t).Rules(), []string(nil)
 	for _, r := range all {
-		if r.Class == classify.Permanent && r.Rank == classify.Refusal {
+		if r.Presumed() {
 			presumed = append(presumed, r.Name)
 		}
 	}

@@ -307,14 +307,16 @@ const (
 
 // judge is the dialect's Judge.
 func judge(err error, committing bool) *journal.StoreError {
+	err = plain(err)
 	kind := journal.Unavailable
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok && slices.Contains([]string{classData, classIntegrity, classLimit}, class((*serverError)(e))) {
+	if e, ok := errors.AsType[*serverError](err); ok &&
+		slices.Contains([]string{classData, classIntegrity, classLimit}, class(e)) {
 		kind = journal.Invalid
 	}
 	if committing {
 		kind = journal.Ambiguous
 	}
-	return &journal.StoreError{Kind: kind, Err: plain(err)}
+	return &journal.StoreError{Kind: kind, Err: err}
 }
 
 func class(e *serverError) string { return e.Code[:min(2, len(e.Code))] }

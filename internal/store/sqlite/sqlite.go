@@ -40,9 +40,9 @@ const (
 var dialect = sqlstore.Dialect{
 	Types: map[string]string{"INT": "INTEGER", "TEXT": "TEXT", "BLOB": "BLOB", "JSON": "TEXT",
 		")STRICT;": ") STRICT;", ")KEYED;": ") STRICT, WITHOUT ROWID;"},
-	Made:   "SELECT count(*) > 0 FROM sqlite_schema",
-	Making: fmt.Sprintf("PRAGMA application_id = %d", applicationID), Contains: "instr", Elements: "json_each(?) a", Begin: "BEGIN IMMEDIATE", Detached: true,
-	Judge: judge,
+	Made:     "SELECT count(*) > 0 FROM sqlite_schema",
+	Making:   fmt.Sprintf("PRAGMA application_id = %d", applicationID),
+	Contains: "instr", Elements: "json_each(?) a", Begin: "BEGIN IMMEDIATE", Detached: true, Judge: judge,
 }
 
 // DB is a journal open for writing. Its methods are safe for concurrent use.

@@ -191,27 +191,22 @@ func (r *reader) trimmed(start, end int) edit {
 	return edit{start: start, end: start + len(bytes.Trim(v, around))}
 }
 
-// readCells takes what suits its column from a row, which may be shorter.
+// readCells takes what suits its column from a row, which may be shorter. The sign before a value becomes an endTag, so
+// that no label before it reaches the value or what follows.
 func (r *reader) readCells(columns, row []edit) {
-	for j := range min(len(columns), len(row)) {
-		r.readCell(row[j], columns[j].kind)
-	}
-}
-
-// readCell takes the value v if it suits its column's kind k. The sign before v becomes an endTag, so that no label
-// before it reaches v or what follows.
-func (r *reader) readCell(v edit, k kind) {
-	taken := r.suited(v.start, v.end, k)
-	if taken != none {
-		r.redact(edit{v.start, v.end, taken})
-	}
-	i := r.tokenAtOrBehind(v.start)
-	if i > 0 && !r.isWord(i-1) && !is(r.class(i-1), numberish+marks) {
-		r.classes[i-1] = endTag
-	}
-	for ; i < len(r.classes) && r.start(i) < v.end; i++ {
-		if taken != none || k == nobodys && !r.isPunctuated(r.start(i)) {
-			r.classes[i] = fixed
+	for j, v := range row[:min(len(columns), len(row))] {
+		taken := r.suited(v.start, v.end, columns[j].kind)
+		if taken != none {
+			r.redact(edit{v.start, v.end, taken})
+		}
+		i := r.tokenAtOrBehind(v.start)
+		if i > 0 && !r.isWord(i-1) && !is(r.class(i-1), numberish+marks) {
+			r.classes[i-1] = endTag
+		}
+		for ; i < len(r.classes) && r.start(i) < v.end; i++ {
+			if taken != none || columns[j].kind == nobodys && !r.isPunctuated(r.start(i)) {
+				r.classes[i] = fixed
+			}
 		}
 	}
 }

@@ -368,9 +368,6 @@ const (
 	ReasonProbablyAccepted Reason = "PROBABLY_ACCEPTED"
 )
 
-// HintProbablyAccepted tells people what to do about ReasonProbablyAccepted.
-const HintProbablyAccepted = "Procure o protocolo desta guia na operadora: ela provavelmente já foi aceita no envio que ficou sem resposta."
-
 // ruleReasons are the reasons that a rule may give: the codes of RN-BIL-005 and RN-BIL-004, then those without a code
 // there.
 var ruleReasons = []Reason{
@@ -420,7 +417,7 @@ const (
 // Hint returns what people should do about d; it may be empty. rule is the hint of the rule that matched, if any.
 func (d *Decision) Hint(rule string) string {
 	if d.Reason == ReasonProbablyAccepted {
-		return HintProbablyAccepted
+		return "Procure o protocolo desta guia na operadora: ela provavelmente já foi aceita no envio que ficou sem resposta."
 	}
 	return rule
 }

@@ -29,7 +29,7 @@ func (o *options) runSamples(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	engine := settings.Engine
-	engine.UserAgent = zeebe.UserAgent("dev")
+	engine.Version = "dev"
 	engine.PlainErrors = true // as a hospital's own worker throws them
 	c, err := zeebe.Dial(engine, zap.NewNop())
 	if err != nil {

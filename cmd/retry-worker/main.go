@@ -130,20 +130,15 @@ func (c *cli) root() *cobra.Command {
 				map[string]string{"bool": "true or false", "int64": "a whole number", "float64": "a number"}[invalid.GetFlag().Value.Type()])
 		}
 		if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
-			if near := meantFlag(cmd.Flags(), unknown.GetSpecifiedName()); near != "" {
+			var known []string
+			cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+			if near := text.Nearest(unknown.GetSpecifiedName(), known); near != "" {
 				err = fmt.Errorf("%w (did you mean --%s?)", err, near)
 			}
 		}
 		return fmt.Errorf("%w; `%s --help` lists the flags", err, cmd.CommandPath())
 	})
 	return root
-}
-
-// meantFlag returns the flag that was probably meant; empty if there is none.
-func meantFlag(flags *pflag.FlagSet, name string) string {
-	var known []string
-	flags.VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
-	return text.Nearest(name, known)
 }
 
 // noSuchCommand returns an error that lists the commands of a group.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,7 +98,8 @@ func (c *cli) check(ctx context.Context, _ []string) error {
 		return "the environment is understood", err
 	}}}
 	if err == nil {
-		client, noClient := zeebe.Dial(engineOptions(settings.Engine), zap.NewNop())
+		settings.Engine.Version = version
+		client, noClient := zeebe.Dial(settings.Engine, zap.NewNop())
 		if noClient == nil {
 			defer client.Close()
 		}
@@ -145,34 +145,21 @@ func (c *cli) inspect(ctx context.Context, s *app.CheckStep) (*finding, error) {
 	return &finding{s.Name, err == nil, detail}, err
 }
 
-// engineOptions returns the engine's settings with this program's user agent.
-func engineOptions(o zeebe.Options) zeebe.Options {
-	o.UserAgent = zeebe.UserAgent(version)
-	return o
-}
-
-type deployed struct {
-	Process string `json:"process"`
-	Version int32  `json:"version"`
-	Key     int64  `json:"key"`
-	File    string `json:"file"`
-	Tenant  string `json:"tenant"`
-}
-
 func (c *cli) deploy(ctx context.Context, _ []string) error {
 	settings, err := config.Load(config.OfEngine...)
 	if err != nil {
 		return err
 	}
 	c.begun = true
-	client, err := zeebe.Dial(engineOptions(settings.Engine), zap.NewNop())
+	settings.Engine.Version = version
+	client, err := zeebe.Dial(settings.Engine, zap.NewNop())
 	if err != nil {
 		return err
 	}
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	var all []deployed
+	var all []zeebe.Deployment
 	tenants := settings.TenantIDs
 	if len(tenants) == 0 {
 		tenants = []string{""} // the engine's default
@@ -183,9 +170,7 @@ func (c *cli) deploy(ctx context.Context, _ []string) error {
 			if err != nil {
 				return err
 			}
-			for _, d := range done {
-				all = append(all, deployed{d.ProcessID, d.Version, d.Key, m.Name, cmp.Or(tenant, "<default>")})
-			}
+			all = append(all, done...)
 		}
 	}
 	return c.print(all)

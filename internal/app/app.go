@@ -110,7 +110,7 @@ func New(o Options) (_ *App, err error) {
 	if err = a.openTracing(); err != nil {
 		return nil, err
 	}
-	s.Engine.UserAgent = zeebe.UserAgent(a.version)
+	s.Engine.Version = a.version
 	if a.tracing != nil {
 		s.Engine.Trace = traceCalls(a.tracing)
 	}
@@ -207,7 +207,7 @@ func (a *App) Run(stop, kill context.Context) error {
 		a.metrics.Readiness.NotReady(metrics.AboutStop, "stopping")
 		a.log.Info("stopping: no new jobs, those begun are finished, the others handed back",
 			zap.Duration("atMost", a.settings.ShutdownTimeout))
-		time.AfterFunc(a.drainTime(), cancel)
+		time.AfterFunc(a.settings.ShutdownTimeout-min(closeTime, a.settings.ShutdownTimeout/4), cancel)
 	})()
 	a.logCatalogue(a.catalogue())
 	for _, watch := range a.watches {
@@ -233,10 +233,6 @@ var ErrHardStop = errors.New("stopped before every job was answered or handed ba
 
 // closeTime is the part of the shutdown time-out that is kept for clean-ups.
 const closeTime = 2 * time.Second
-
-func (a *App) drainTime() time.Duration {
-	return a.settings.ShutdownTimeout - min(closeTime, a.settings.ShutdownTimeout/4)
-}
 
 // close runs the clean-ups in reverse order, once, within closeTime.
 func (a *App) close() error {

@@ -40,10 +40,8 @@ func CheckSteps(s *config.Settings, client *zeebe.Client, noClient error, versio
 	for _, hint := range s.Unread {
 		step(true, "settings", func(context.Context) (string, error) { return hint, nil })
 	}
-	step(s.AuthTokensFile != "", "tokens", func(context.Context) (string, error) { return inspectTokens(s, time.Now()) })
-	step(s.TLSCertFile != "", "certificate", func(context.Context) (string, error) {
-		return inspectCertificate(s, time.Now())
-	})
+	step(s.AuthTokensFile != "", "tokens", func(context.Context) (string, error) { return inspectTokens(s) })
+	step(s.TLSCertFile != "", "certificate", func(context.Context) (string, error) { return inspectCertificate(s) })
 	step(true, "teams", func(context.Context) (string, error) { return inspectTeams(s) })
 	step(s.Notify.SMTP != nil, "mail server", func(ctx context.Context) (string, error) {
 		return fmt.Sprintf("%s:%d takes connections", s.Notify.SMTP.Host, s.Notify.SMTP.Port),
@@ -91,26 +89,27 @@ func engineSteps(client *zeebe.Client, s *config.Settings) []CheckStep {
 	}
 }
 
-func inspectTokens(s *config.Settings, now time.Time) (string, error) {
+func inspectTokens(s *config.Settings) (string, error) {
 	t, err := access.Load(s.AuthTokensFile)
 	if err != nil {
 		return "", err
 	}
-	if t.Expired(now) == t.Len() {
+	expired := t.Expired(time.Now())
+	if expired == t.Len() {
 		return "", fmt.Errorf("every token in %s is past its last day: nobody can log in; make one with `retry-worker "+
 			"token new`", s.AuthTokensFile)
 	}
-	return fmt.Sprintf("%d valid, %d past their last day", t.Len()-t.Expired(now), t.Expired(now)), nil
+	return fmt.Sprintf("%d valid, %d past their last day", t.Len()-expired, expired), nil
 }
 
-func inspectCertificate(s *config.Settings, now time.Time) (string, error) {
+func inspectCertificate(s *config.Settings) (string, error) {
 	c, err := web.OpenCertificate(s.TLSCertFile, s.TLSKeyFile)
 	if err != nil {
 		return "", err
 	}
 	leaf := c.Current().Leaf
 	until := leaf.NotAfter.UTC()
-	if !now.Before(until) {
+	if !time.Now().Before(until) {
 		return "", fmt.Errorf("the certificate %s ended at %s: browsers refuse it; renew it", s.TLSCertFile,
 			until.Format(time.RFC3339))
 	}

@@ -83,10 +83,11 @@ func (c *checker) load(envs ...any) {
 	c.note("", envconfig.Process("", env.Interface()))
 	for _, s := range settings {
 		for _, other := range settings {
+			name := variableOf(other.tag)
 			if os.Getenv(s.variable) != "" && os.Getenv(other.variable) == "" &&
-				slices.Contains(strings.Fields(s.tag.Get("with")), other.name()) {
+				slices.Contains(strings.Fields(s.tag.Get("with")), name) {
 				what, _, _ := strings.Cut(other.tag.Get("desc"), "; ")
-				c.problem(other.name(), other.name()+" is missing, expected beside "+s.name()+": "+what)
+				c.problem(name, name+" is missing, expected beside "+variableOf(s.tag)+": "+what)
 			}
 		}
 	}
@@ -99,9 +100,6 @@ type setting struct {
 	tag      reflect.StructTag
 	field    any // a pointer
 }
-
-// name returns the setting's own variable.
-func (s setting) name() string { return variableOf(s.tag) }
 
 // variableOf returns the variable of a setting with that tag: that of a file if only that is read.
 func variableOf(tag reflect.StructTag) string {
@@ -153,10 +151,6 @@ var (
 	linkPort = regexp.MustCompile(`^(RETRY_WORKER|ZEEBE|CAMUNDA)_(\w+_)?PORT$`) // a mistake unless an address
 )
 
-func serviceLink(name, value string) bool {
-	return linkName.MatchString(name) || linkPort.MatchString(name) && strings.Contains(value, "://")
-}
-
 // unread returns a problem for each set name of ours that nothing reads, and a hint for each of other engine clients.
 // It skips those that Kubernetes injects.
 func unread() (unknown Problems, hints []string) {
@@ -169,7 +163,8 @@ func unread() (unknown Problems, hints []string) {
 		name, value, _ := strings.Cut(pair, "=")
 		ours := strings.HasPrefix(name, "RETRY_WORKER_")
 		theirs := strings.HasPrefix(name, "ZEEBE_") || strings.HasPrefix(name, "CAMUNDA_")
-		if !ours && !theirs || slices.Contains(known, name) || serviceLink(name, value) {
+		injected := linkName.MatchString(name) || linkPort.MatchString(name) && strings.Contains(value, "://")
+		if !ours && !theirs || slices.Contains(known, name) || injected {
 			continue
 		}
 		meant := text.Nearest(name, known)

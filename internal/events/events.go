@@ -23,9 +23,6 @@ import (
 // Queue is the outbox's queue of events.
 const Queue = "events"
 
-// source is the CloudEvents source of a worker's events.
-const source = "/retry-worker"
-
 // The contract's types of events, except those of decisions, which decision.Event names.
 const (
 	AuditRecorded      = "AuditRecorded"
@@ -94,8 +91,8 @@ type cloudEvent struct {
 }
 
 func message(h *journal.Happening, subject, eventType string, data any) journal.Message {
-	e := cloudEvent{SpecVersion: "1.0", ID: idOf(h.Digest(), eventType), Source: source, Type: eventType, Subject: subject,
-		Time: decision.Instant(instantOf(h)), DataContentType: "application/json",
+	e := cloudEvent{SpecVersion: "1.0", ID: idOf(h.Digest(), eventType), Source: "/retry-worker", Type: eventType,
+		Subject: subject, Time: decision.Instant(instantOf(h)), DataContentType: "application/json",
 		Tenant: h.Subject.Tenant, Policy: h.Subject.Policy, Data: data}
 	if eventType == AuditRecorded {
 		e.Digest = h.Digest().String()

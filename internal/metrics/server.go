@@ -4,7 +4,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/http/pprof"
+	_ "net/http/pprof" // handles /debug/pprof/ in http.DefaultServeMux
 	"slices"
 	"strings"
 	"sync"
@@ -86,11 +86,7 @@ func (m *Metrics) routes(profiles bool) http.Handler {
 		_, _ = io.WriteString(w, body+"\n")
 	})
 	if profiles {
-		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
-		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+		mux.Handle("GET /debug/pprof/", http.DefaultServeMux)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		web.Keep(r) // no logins here

@@ -32,19 +32,16 @@ func Read(path string, most int) ([]byte, error) {
 }
 
 func read(path string, most int) ([]byte, fs.FileMode, error) {
-	info, err := os.Stat(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe would wait for a writer
+	if err != nil {
+		return nil, 0, Cause(err)
+	}
+	defer f.Close() // nothing was written
+	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
 		err = errors.New("it is no regular file")
 	}
 	if err != nil {
-		return nil, 0, Cause(err)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, 0, Cause(err)
-	}
-	defer f.Close()                       // nothing was written
-	if info, err = f.Stat(); err != nil { // another may have taken its place
 		return nil, 0, Cause(err)
 	}
 	content, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
@@ -68,11 +65,7 @@ func Sync(path string) error {
 	if err != nil {
 		return fmt.Errorf("open %s: %w", path, Cause(err))
 	}
-	err = f.Sync()
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
+	if err = cmp.Or(f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("make %s durable: %w", path, Cause(err))
 	}
 	return nil

@@ -61,8 +61,12 @@ func (t *task) analyze(ctx context.Context) (Reply, error) {
 		return t.reject(recorded.Decision.Rejection), nil
 	}
 	t.report(ctx, analysis, &recorded, time.Since(started))
-	reply := replyTo(&recorded, &failure)
-	reply.Taken = func() { t.Memory.Answered(&recorded) }
+	reply, d := Reply{Action: Completed, Taken: func() { t.Memory.Answered(&recorded) }}, &recorded.Decision
+	if d.ShouldRetry() {
+		reply.Variables = string(text.JSON(outputsOf(d, &failure)))
+	} else {
+		reply.Action, reply.Error = Thrown, thrown(d, &failure, recorded.Attempt.DeadLetter)
+	}
 	return reply, nil
 }
 
@@ -75,15 +79,6 @@ func (t *task) analysis(p *decision.Policy, f *decision.Failure, received time.T
 	}
 	f.Match.Text, f.Destination, f.Context = shownText(f, f.Match.Text, n.Error), destinationOf(f), redacted(f.Context)
 	return n
-}
-
-// replyTo returns the answer that carries the recorded decision to the process.
-func replyTo(r *journal.Recorded, f *decision.Failure) Reply {
-	d := &r.Decision
-	if d.ShouldRetry() {
-		return Reply{Action: Completed, Variables: string(text.JSON(outputsOf(d, f)))}
-	}
-	return Reply{Action: Thrown, Error: thrown(d, f, r.Attempt.DeadLetter)}
 }
 
 // report feeds the metrics and writes the decision's one log line (RN-BIL-005 §13.4).
@@ -150,10 +145,9 @@ func SubjectField(p *decision.Policy, id string) zap.Field {
 	}
 	switch p.IDVariable {
 	case "timestamp", "level", "message", "logger", "event", "submissionError", "errorClassification", "matchedRule",
-		"matchedText",
-		"retryCount", "maxRetries", "retryPolicy", "catalogue", "executionTimeMs", "jobKey", "processInstanceKey",
-		"backoffMinutes",
-		"nextRetryTime", "responsibleTeam", "deadLetterId", "rebased", "warning", "state", traceField:
+		"matchedText", "retryCount", "maxRetries", "retryPolicy", "catalogue", "executionTimeMs", "jobKey",
+		"processInstanceKey", "backoffMinutes", "nextRetryTime", "responsibleTeam", "deadLetterId", "rebased", "warning",
+		"state", traceField:
 		return zap.String("subjectId", id)
 	default:
 		return zap.String(p.IDVariable, id)

@@ -77,11 +77,9 @@ func AnswerGate(ctx context.Context, engine Engine, a *journal.GateAnswer, polic
 	switch action {
 	case Thrown:
 		log.Error(reply.Error.Message, zap.String("event", "max_retries_exceeded"),
-			SubjectField(policy, a.Subject.ID),
-			zap.String("retryPolicy", a.Subject.Policy), zap.Int64("retryCount", a.Retries),
-			zap.Int64("maxRetries", a.MaxRetries), zap.String("submissionError", ""),
-			zap.String("errorClassification", string(decision.Unknown)),
-			zap.String("responsibleTeam", string(a.Team)),
+			SubjectField(policy, a.Subject.ID), zap.String("retryPolicy", a.Subject.Policy),
+			zap.Int64("retryCount", a.Retries), zap.Int64("maxRetries", a.MaxRetries), zap.String("submissionError", ""),
+			zap.String("errorClassification", string(decision.Unknown)), zap.String("responsibleTeam", string(a.Team)),
 			zap.String("deadLetterId", a.DeadLetter), zap.Int64("jobKey", a.JobKey),
 			zap.Int64("processInstanceKey", a.ProcessInstanceKey))
 	case Failed:

@@ -164,8 +164,7 @@ func (t *task) keep(ctx context.Context) Reply {
 		if kindOf(err) == Refused {
 			if _, before := t.unkept.LoadOrStore(t.Type, true); !before {
 				t.Log.Warn("the engine does not keep jobs that wait for a day; they come every half minute, which costs a "+
-					"little each time",
-					zap.String("jobType", t.Type), zap.Error(err))
+					"little each time", zap.String("jobType", t.Type), zap.Error(err))
 			}
 			break
 		}

@@ -61,7 +61,9 @@ func (l *loop) run(stop, kill context.Context) {
 		case len(jobs) == 0:
 			pause.reset()
 		default:
-			l.raise()
+			if time.Now().After(l.careful) {
+				l.ask = min(2*l.ask, l.w.cfg.MaxJobsActive)
+			}
 			pause.reset()
 		}
 	}
@@ -102,12 +104,6 @@ func (l *loop) failed(err error) {
 		l.ask, l.careful = max(l.ask/2, 1), time.Now().Add(2*l.request.JobTimeout)
 		l.w.log.Warn("jobs too large for one message; they come back after their time-out, asking for fewer at once",
 			zap.String("jobType", l.request.JobType), zap.Int("atMost", l.ask), zap.Error(err))
-	}
-}
-
-func (l *loop) raise() {
-	if time.Now().After(l.careful) {
-		l.ask = min(2*l.ask, l.w.cfg.MaxJobsActive)
 	}
 }
 

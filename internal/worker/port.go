@@ -36,19 +36,13 @@ type Engine interface {
 
 // ActivateRequest asks for jobs of one type.
 type ActivateRequest struct {
-	JobType string
-	// Worker identifies this process to the engine.
-	Worker string
-	// MaxJobs is at least 1.
-	MaxJobs int
-	// JobTimeout is when the engine offers an unanswered job again.
-	JobTimeout time.Duration
-	// PollTimeout is how long the engine waits for a job to appear.
-	PollTimeout time.Duration
-	// Variables to fetch; at least one.
-	Variables []string
-	// TenantIDs whose jobs are wanted; none means the engine's default tenant.
-	TenantIDs []string
+	JobType     string
+	Worker      string        // identifies this process to the engine
+	MaxJobs     int           // at least 1
+	JobTimeout  time.Duration // when the engine offers an unanswered job again
+	PollTimeout time.Duration // how long the engine waits for a job to appear
+	Variables   []string      // to fetch; at least one
+	TenantIDs   []string      // whose jobs are wanted; none means the engine's default tenant
 }
 
 // Job is one activated job.

@@ -271,6 +271,6 @@ func (s *ReviewSink) report(a *journal.Answer, end Action) {
 
 func (s *ReviewSink) fields(a *journal.Answer, more ...zap.Field) []zap.Field {
 	return append([]zap.Field{zap.String("event", "review_delivered"), zap.String("deadLetterId", a.DeadLetter),
-		zap.String("decision", a.Decision),
-		zap.String("retryPolicy", a.Subject.Policy), zap.Int64("jobKey", a.JobKey)}, more...)
+		zap.String("decision", a.Decision), zap.String("retryPolicy", a.Subject.Policy),
+		zap.Int64("jobKey", a.JobKey)}, more...)
 }

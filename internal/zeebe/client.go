@@ -65,8 +65,8 @@ type Options struct {
 	Password string `env:"ZEEBE_BASIC_AUTH_PASSWORD" file:"yes" also:"CAMUNDA_BASIC_AUTH_PASSWORD" desc:"that user's password"`
 	// Names holds pairs for messages: a setting's name, and the name by which it was set instead.
 	Names []string
-	// UserAgent identifies this program to the gateway.
-	UserAgent string
+	// Version of this program, for its user agent.
+	Version string
 	// PlainErrors skips the SetVariables that makes a BPMN error's variables visible, to imitate other workers.
 	PlainErrors bool
 	// Trace makes spans of gRPC calls; nil means none.
@@ -75,8 +75,7 @@ type Options struct {
 	Dialer func(ctx context.Context, address string) (net.Conn, error)
 }
 
-// UserAgent returns the user agent of this version.
-func UserAgent(version string) string { return "retry-worker/" + version }
+func (o *Options) userAgent() string { return "retry-worker/" + o.Version }
 
 // String describes the protocol, the address and the reason.
 func (o Options) String() string {
@@ -173,7 +172,7 @@ func newGRPC(o *Options) (connection, error) {
 	}
 	dial := []grpc.DialOption{
 		grpc.WithTransportCredentials(transport),
-		grpc.WithUserAgent(o.UserAgent),
+		grpc.WithUserAgent(o.userAgent()),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: o.KeepAlive}),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2,

@@ -1,6 +1,7 @@
 package zeebe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -151,11 +152,13 @@ func (c *Client) Topology(ctx context.Context) (string, error) {
 		r.PartitionsCount, leaders), nil
 }
 
-// Deployment is one process as it is now deployed.
+// Deployment is one process as it is now deployed, from a file for a tenant.
 type Deployment struct {
-	ProcessID string
-	Version   int32
-	Key       int64
+	Process string `json:"process"`
+	Version int32  `json:"version"`
+	Key     int64  `json:"key"`
+	File    string `json:"file"`
+	Tenant  string `json:"tenant"`
 }
 
 // Deploy deploys a model; an unchanged one keeps its version. An empty tenant means the default one.
@@ -172,7 +175,8 @@ func (c *Client) Deploy(ctx context.Context, name string, content []byte, tenant
 	var all []Deployment
 	for _, d := range r.Deployments {
 		if p := d.GetProcess(); p != nil {
-			all = append(all, Deployment{p.BpmnProcessId, p.Version, p.ProcessDefinitionKey})
+			all = append(all, Deployment{p.BpmnProcessId, p.Version, p.ProcessDefinitionKey, name,
+				cmp.Or(tenant, "<default>")})
 		}
 	}
 	if len(all) == 0 {
@@ -195,13 +199,10 @@ func refusedModel(name, said string) error {
 		"version takes", name, at, reason)
 }
 
-// newestVersion of a process.
-const newestVersion = -1
-
 // Create starts an instance of the newest version of a process and returns its key. variables is a JSON object.
 func (c *Client) Create(ctx context.Context, processID, variables string) (int64, error) {
 	r, err := c.gateway.CreateProcessInstance(ctx,
-		&pb.CreateProcessInstanceRequest{BpmnProcessId: processID, Version: newestVersion, Variables: variables})
+		&pb.CreateProcessInstanceRequest{BpmnProcessId: processID, Version: -1, Variables: variables})
 	if err != nil {
 		return 0, fmt.Errorf("start an instance of %s: %w", processID, err)
 	}

@@ -18,7 +18,7 @@ const patience = 30 * time.Second
 
 // plain returns options for a gateway without TLS.
 func plain(g *gateway.Gateway) zeebe.Options {
-	return zeebe.Options{Address: g.Addr(), Plaintext: true, KeepAlive: 45 * time.Second, UserAgent: "test"}
+	return zeebe.Options{Address: g.Addr(), Plaintext: true, KeepAlive: 45 * time.Second, Version: "test"}
 }
 
 func dial(t *testing.T, o zeebe.Options) *zeebe.Client {

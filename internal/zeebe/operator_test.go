@@ -42,7 +42,7 @@ func TestDeployAndStart(t *testing.T) {
 		version int32
 	}{{model, 1}, {model, 1}, {model + " ", 2}} {
 		all, err := c.Deploy(wait.Context(t), "sub.bpmn", []byte(step.content), "")
-		if err != nil || len(all) != 1 || all[0].ProcessID != "SUB_06" || all[0].Version != step.version || all[0].Key == 0 {
+		if err != nil || len(all) != 1 || all[0].Process != "SUB_06" || all[0].Version != step.version || all[0].Key == 0 {
 			t.Errorf("deployed %+v with %v, want version %d", all, err, step.version)
 		}
 	}

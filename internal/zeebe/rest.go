@@ -64,7 +64,7 @@ func newREST(o *Options) (connection, error) {
 		}
 	}
 	return &rest{
-		base: base.JoinPath("v2").String() + "/", userAgent: o.UserAgent,
+		base: base.JoinPath("v2").String() + "/", userAgent: o.userAgent(),
 		// Redirects are not followed: command and token are for the engine alone. The caller's context bounds each
 		// call.
 		http: &http.Client{Transport: transport,

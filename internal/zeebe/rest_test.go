@@ -19,7 +19,7 @@ import (
 
 func dialREST(t *testing.T, address string, change ...func(*zeebe.Options)) *zeebe.Client {
 	t.Helper()
-	o := zeebe.Options{RESTAddress: address, KeepAlive: 45 * time.Second, UserAgent: zeebe.UserAgent("v1")}
+	o := zeebe.Options{RESTAddress: address, KeepAlive: 45 * time.Second, Version: "v1"}
 	for _, alter := range change {
 		alter(&o)
 	}
@@ -212,7 +212,7 @@ func TestCommandsOverREST(t *testing.T) {
 	c, ctx := dialREST(t, s.URL), wait.Context(t)
 	j := &worker.Job{Key: 9007199254740993, ElementInstanceKey: 5}
 	deployed, err := c.Deploy(ctx, "p.bpmn", []byte("<x/>"), "")
-	if err != nil || len(deployed) != 1 || deployed[0] != (zeebe.Deployment{ProcessID: "P", Version: 2, Key: 9007199254740993}) {
+	if err != nil || len(deployed) != 1 || deployed[0] != (zeebe.Deployment{Process: "P", Version: 2, Key: 9007199254740993, File: "p.bpmn", Tenant: "<default>"}) {
 		t.Errorf("deployed %+v, %v", deployed, err)
 	}
 	if key, err := c.Create(ctx, "P", `{"a":1}`); err != nil || key != 9007199254740993 {

@@ -93,6 +93,7 @@ func (p *Pages) route() {
 		"POST /dead-letters/{id}/comment":    p.note,
 		"POST /dead-letters/{id}/assignment": p.assign,
 		"POST /assignees/{name}":             p.handover,
+		"GET /assignees/{name}":              p.handover,
 		"GET /subjects/{policy}/{id}":        p.subject,
 		"GET /causes/{id}":                   p.causePage,
 		"POST /causes/{id}/teach":            p.teach,

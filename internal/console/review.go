@@ -198,14 +198,17 @@ func (p *Pages) assign(v *visit) *page {
 	return p.decided(v, &item, err, v.place().Subject(item.Subject))
 }
 
-// handover answers POST /assignees/{name}: it gives what that person has to assignee, and lists what is left.
+// handover answers POST /assignees/{name}: it gives what that person has to assignee, and lists what is left. GET, as
+// after a log-in, gives nothing.
 func (p *Pages) handover(v *visit) *page {
 	of := v.r.PathValue("name")
 	list := listURL(journal.DeadLetterFilter{Assignee: of})
 	v.at, _ = url.Parse(list) // it can be parsed
-	_, err := v.o.Handover(v.r.Context(), of, v.r.PostForm.Get("assignee"))
-	if err != nil && journal.RefusalOf(err) == nil {
-		check(&problem{http.StatusServiceUnavailable, "undecided", err})
+	if v.r.Method == http.MethodPost {
+		_, err := v.o.Handover(v.r.Context(), of, v.r.PostForm.Get("assignee"))
+		if err != nil && journal.RefusalOf(err) == nil {
+			check(&problem{http.StatusServiceUnavailable, "undecided", err})
+		}
 	}
 	return v.to(list)
 }

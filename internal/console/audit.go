@@ -192,8 +192,6 @@ func (p *Pages) download(v *visit, what, kind, name string, write func(to io.Wri
 	panic(http.ErrAbortHandler)
 }
 
-var errNoLonger = errors.New("who asked may read no longer")
-
 // exportWriter gives each write its own deadline, and fails once the reader may no longer read.
 type exportWriter struct {
 	v     *visit
@@ -203,7 +201,7 @@ type exportWriter struct {
 
 func (e *exportWriter) Write(b []byte) (int, error) {
 	if !access.Still(e.v.r.Context(), access.Read) {
-		return 0, errNoLonger
+		return 0, errors.New("who asked may read no longer")
 	}
 	e.began = true
 	_ = e.late.SetWriteDeadline(time.Now().Add(exportTime)) // if it cannot, the server's applies

@@ -47,10 +47,7 @@ var texts = sync.OnceValue(func() (all map[string]map[Lang]string) {
 
 // T returns the text of a key with its arguments filled in. A test finds missing keys.
 func (l Lang) T(key string, args ...any) string {
-	s, ok := texts()[key][l]
-	if !ok {
-		return "[" + key + "]"
-	}
+	s := l.Or(key, "["+key+"]")
 	if len(args) == 0 {
 		return s
 	}

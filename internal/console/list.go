@@ -19,9 +19,8 @@ import (
 )
 
 const (
-	pageRows = 50 // dead letters, causes or records on a page
-	// maxQueryBytes bounds a search and the other fields of the filter.
-	maxQueryBytes = 200
+	pageRows      = 50  // dead letters, causes or records on a page
+	maxQueryBytes = 200 // of a search, and of each other field of the filter
 )
 
 // link leads to dead letters, or to what plans an action on them. N is how many they are, if that is Known.
@@ -274,14 +273,11 @@ func (v *visit) writeLetters(f journal.DeadLetterFilter, to io.Writer) error {
 		for i := range items {
 			_ = out.Write(v.letterCells(&items[i], fields))
 		}
-		if out.Flush(); out.Error() != nil {
-			return out.Error()
+		if n += len(items); next != "" && n >= mostExported {
+			_ = out.Write([]string{v.T("list.file.more", v.Number(int64(n)))})
+			next = ""
 		}
-		if n += len(items); next == "" {
-			return nil
-		} else if n >= mostExported {
-			_ = out.Write([]string{v.T("list.file.more", v.Number(int64(n)))}) // Error reports it
-			out.Flush()
+		if out.Flush(); out.Error() != nil || next == "" {
 			return out.Error()
 		}
 		if items, next, err = v.o.List(v.r.Context(), f, next, deadletter.MostItems); err != nil {

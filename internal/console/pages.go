@@ -228,8 +228,7 @@ type Source interface {
 type Health struct {
 	// Journal says whether it can be written, Engine whether it can be reached.
 	Journal, Engine Signal
-	// Rejection is why the catalogue's file is not in force; nil if it is.
-	Rejection error
+	Rejection       error // why the catalogue's file is not in force; nil if it is
 	// Notices wait to be sent, the oldest first. Backlog is the number of messages in each queue of the outbox.
 	Notices []notify.Waiting
 	Backlog map[string]int64

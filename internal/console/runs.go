@@ -179,9 +179,8 @@ func (p *Pages) startRun(v *visit) *page {
 }
 
 const (
-	runPage = 25 // bulk runs on a page
-	// recentRuns is how many of the newest runs are searched for those that have not ended.
-	recentRuns = 50
+	runPage    = 25 // bulk runs on a page
+	recentRuns = 50 // the newest, which are searched for those that have not ended
 )
 
 func runURL(id string) string { return "/bulk-runs/" + segment(id) }

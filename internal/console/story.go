@@ -30,8 +30,7 @@ type event struct {
 	// Error is an attempt's, redacted. Same reports whether error and rule are those of the attempt before, and left out.
 	Error string
 	Same  bool
-	// Why is how the error was judged.
-	Why *why
+	Why   *why // how the error was judged
 	// Wait is the time until the next retry, which is at Next; empty if none follows. In the timeline it is how long the
 	// wait that begins here lasts, if it is at least a minute; Held reports whether it is at a gate, Ahead whether it is
 	// not over.

@@ -114,8 +114,7 @@ const overdue = 15 * time.Minute
 // standing is how a subject stands now.
 type standing struct {
 	Status Badge
-	// Means says in a sentence what the status means, and what comes next.
-	Means string
+	Means  string // says in a sentence what the status means, and what comes next
 	// Next is when the next retry is, behind the words NextIs, which say whether that lies ahead.
 	NextIs  string
 	Next    Moment

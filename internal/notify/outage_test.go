@@ -90,9 +90,9 @@ func wholeDigest() notify.Data {
 		Advised: []notify.Advised{{KnownCause: newCauses()[0].NewCauses[0].KnownCause, Closed: 41}},
 		KPIs: []statistics.KPI{
 			{Policy: "tiss-submission", Name: "success_rate", Window: 24, Unit: "ratio", Value: &value, Goals: []statistics.Goal{
-				{Rule: "RN-BIL-005", Kind: statistics.Target, Compare: ">=", Limit: 0.8, Holds: &yes}, {Rule: "RN-BIL-004", Kind: statistics.Target, Compare: ">=", Limit: 0.95, Holds: &no}}},
+				{Rule: "RN-BIL-005", Kind: "target", Compare: ">=", Limit: 0.8, Holds: &yes}, {Rule: "RN-BIL-004", Kind: "target", Compare: ">=", Limit: 0.95, Holds: &no}}},
 			{Policy: "tiss-submission", Name: "backoff_mean", Window: 168, Unit: "minutes", Value: &half, Goals: []statistics.Goal{
-				{Rule: "RN-BIL-005", Kind: statistics.Alert, Compare: ">", Limit: 30, Holds: &no}, {Rule: "RN-BIL-004", Kind: statistics.Alert, Compare: ">", Limit: 20, Holds: &yes}}},
+				{Rule: "RN-BIL-005", Kind: "alert", Compare: ">", Limit: 30, Holds: &no}, {Rule: "RN-BIL-004", Kind: "alert", Compare: ">", Limit: 20, Holds: &yes}}},
 			{Policy: "job-queue", Name: "success_rate", Window: 24, Unit: "ratio"},
 			{Policy: "job-queue", Name: "other", Window: 24, Unit: "seconds", Value: &value},
 			{Policy: "job-queue", Name: "already_accepted", Window: 168, Unit: "claims", Value: &claims},

@@ -38,18 +38,12 @@ type KPI struct {
 // Goal is a target or an alert of one of the rules.
 type Goal struct {
 	Rule decision.BusinessRule `json:"rule"`
-	Kind string                `json:"kind"` // Target or Alert
+	Kind string                `json:"kind"` // target or alert
 	// Compare is the operator between Value and Limit. If it holds, a target is met, or an alert raised.
 	Compare string  `json:"compare"`
 	Limit   float64 `json:"limit"`
 	Holds   *bool   `json:"holds"` // nil if there is no value
 }
-
-// Kinds of goals.
-const (
-	Target = "target"
-	Alert  = "alert"
-)
 
 // SuccessRate is the KPI that retry_success_rate shows.
 const SuccessRate = "success_rate"

@@ -239,8 +239,8 @@ var deadLetters = []*Operation{
 		Fresh    bool      `json:"fresh" doc:"The whole ladder again; needs forceRetry."`
 		Deadline time.Time `json:"submissionDeadline" doc:"A new deadline; none leaves it as it is."`
 	}) (DeadLetter, error) {
-		return c.review(deadletter.Command{Action: journal.BulkRetry, ID: in.ID, Reason: in.Reason, Force: in.Force,
-			When: in.When, Fresh: in.Fresh, Deadline: in.Deadline})
+		return c.review(deadletter.Command{Action: journal.BulkRetry, ID: in.ID, Reason: in.Reason,
+			RetryOptions: journal.RetryOptions{Force: in.Force, Fresh: in.Fresh, When: in.When, Deadline: in.Deadline}})
 	}),
 	op(access.Review, "POST /dead-letters/{id}/discard", "discardDeadLetter",
 		func(c *call, in *reviewInput) (DeadLetter, error) {
@@ -277,7 +277,8 @@ var deadLetters = []*Operation{
 		reasonInput
 		Force bool `json:"forceRetry"`
 	}) (DeadLetter, error) {
-		return c.review(deadletter.Command{Action: journal.BulkRetry, ID: in.JobID, Reason: in.Reason, Force: in.Force})
+		return c.review(deadletter.Command{Action: journal.BulkRetry, ID: in.JobID, Reason: in.Reason,
+			RetryOptions: journal.RetryOptions{Force: in.Force}})
 	}),
 }
 

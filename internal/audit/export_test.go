@@ -38,7 +38,7 @@ func told(t *testing.T) *testkit.Memory {
 	items, _, err := w.DeadLetters.List(t.Context(), journal.DeadLetterFilter{Query: "CLM-003-1"}, "", 1)
 	testkit.Must(t, err)
 	w.Await(items[0].ID)
-	_, err = w.DeadLetters.Decide(t.Context(), deadletter.Command{Action: journal.BulkRetry, ID: items[0].ID, Force: true, Reason: "portal is up again", By: "ana"})
+	_, err = w.DeadLetters.Decide(t.Context(), deadletter.Command{Action: journal.BulkRetry, ID: items[0].ID, RetryOptions: journal.RetryOptions{Force: true}, Reason: "portal is up again", By: "ana"})
 	testkit.Must(t, err)
 	w.Deliver(true)
 	if n, err := w.Journal.Purge(t.Context(), w.Memory, 47*time.Hour, true); err != nil || n != 1 {

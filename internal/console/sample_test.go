@@ -44,7 +44,7 @@ func sample(t *testing.T) world {
 	long := dies(tiss, longStoryID, "Timeout waiting for https://portal.operadora.example/tiss: read timed out after 30000 ms")
 	w.Await(long)
 	w.Set(then.Add(-6 * time.Hour))
-	_, err := w.DeadLetters.Decide(t.Context(), deadletter.Command{Action: journal.BulkRetry, ID: long, Reason: "Portal da operadora voltou; combinado com ela por telefone.", By: "marta.lima", Force: true, When: deadletter.Now})
+	_, err := w.DeadLetters.Decide(t.Context(), deadletter.Command{Action: journal.BulkRetry, ID: long, Reason: "Portal da operadora voltou; combinado com ela por telefone.", By: "marta.lima", RetryOptions: journal.RetryOptions{Force: true, When: deadletter.Now}})
 	testkit.Must(t, err)
 	w.Deliver(true)
 	w.Advance(40 * time.Second)

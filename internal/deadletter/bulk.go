@@ -20,7 +20,8 @@ const DefaultPerMinute = 60
 
 // each returns the command for each dead letter of c.
 func each(c *journal.BulkCommand) Command {
-	return Command{Action: c.Action, Reason: c.Reason, By: c.By, Force: c.Force, Fresh: c.Fresh, When: c.When}
+	return Command{Action: c.Action, Reason: c.Reason, By: c.By,
+		RetryOptions: journal.RetryOptions{Force: c.Force, Fresh: c.Fresh, When: c.When}}
 }
 
 // Plan says what a command would do, before anything happens.

@@ -26,16 +26,11 @@ const (
 type Command struct {
 	// ID is the dead letter's.
 	ID string
-	// Action says what to do. Force, Fresh, When and Deadline belong to a retry, Protocol to an acceptance.
+	// Action says what to do. RetryOptions belong to a retry, Protocol to an acceptance. The caller checks permissions.
 	Action journal.BulkAction
 	// Reason and By are the person's words, 1 to MaxReason characters, and name.
 	Reason, By string
-	// Force allows a retry at or above the limit, or past the deadline. Fresh starts the whole ladder anew, and needs
-	// Force. The caller checks permissions.
-	Force, Fresh bool
-	When         string
-	// Deadline replaces the one it has (R29); zero keeps that.
-	Deadline time.Time
+	journal.RetryOptions
 	// Protocol is the number that the other side gave on acceptance; empty if it is not known.
 	Protocol string
 	// Undoes is the record of the decision that an Undo is about: another one stays. 0 is whichever there is.
@@ -134,8 +129,8 @@ func (s *Service) review(ctx context.Context, c Command) (d Item, wanted *journa
 	if why := unfit(&d, &c, policy); why != nil {
 		return d, nil, why
 	}
-	wanted = &journal.Review{Subject: d.Subject, DeadLetter: d.ID, Discard: c.Action == journal.BulkDiscard, Force: c.Force,
-		Fresh: c.Fresh, Deadline: c.Deadline, Reason: c.Reason, By: c.By, Run: c.Run}
+	wanted = &journal.Review{Subject: d.Subject, DeadLetter: d.ID, Discard: c.Action == journal.BulkDiscard,
+		RetryOptions: c.RetryOptions, Reason: c.Reason, By: c.By, Run: c.Run}
 	switch c.Action {
 	case journal.BulkAccept:
 		wanted.Accepted = &journal.Acceptance{Protocol: c.Protocol}
@@ -218,7 +213,7 @@ func (s *Service) record(ctx context.Context, d *Item, wanted *journal.Review) (
 // Note records what a person says about a dead letter without deciding on it at once: any verb but Assign. It reads
 // ID, Reason and By of c, for RetryLater a retry's other fields, and for Undo Undoes. Its errors are Decide's.
 func (s *Service) Note(ctx context.Context, c Command, verb journal.NoteVerb) (Item, error) {
-	n := &journal.Note{Verb: verb, By: c.By, When: c.When, Undoes: c.Undoes}
+	n := &journal.Note{Verb: verb, By: c.By, Undoes: c.Undoes}
 	var err error
 	if verb != journal.Undo {
 		n.Text, err = CheckReason(c.Reason)
@@ -304,7 +299,7 @@ func (s *Service) decideLater(ctx context.Context, m *journal.Message) error {
 		return err
 	}
 	_, wanted, err := s.review(ctx, Command{ID: d.ID, Action: journal.BulkAction(asked.Verb), Reason: asked.Text,
-		By: asked.By, Force: asked.Force, Fresh: asked.Fresh, When: asked.When, Deadline: asked.Deadline})
+		By: asked.By, RetryOptions: asked.RetryOptions})
 	if err == nil {
 		wanted.Note = asked.Record
 		_, err = s.record(ctx, &d, wanted)

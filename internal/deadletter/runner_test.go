@@ -69,7 +69,7 @@ func TestCommand(t *testing.T) {
 		}
 		want(t, "decided", len(d.decisions()), 3)
 		for _, m := range d.decisions() {
-			c := deadletter.Command{ID: m.command.ID, Action: journal.BulkRetry, When: deadletter.Backoff, Reason: "senha corrigida", By: "maria", Run: m.command.Run}
+			c := deadletter.Command{ID: m.command.ID, Action: journal.BulkRetry, RetryOptions: journal.RetryOptions{When: deadletter.Backoff}, Reason: "senha corrigida", By: "maria", Run: m.command.Run}
 			switch runs[m.command.Run] {
 			case "now":
 				c.Force, c.Fresh, c.When = true, true, deadletter.Now

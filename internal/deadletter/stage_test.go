@@ -162,7 +162,7 @@ func (s *stage) decide(action journal.BulkAction) func(*golden.Arguments) (strin
 			id = " " + strings.ToUpper(id) + "\n"
 		}
 		d, err := s.DeadLetters.Decide(s.t.Context(), deadletter.Command{ID: id, Action: action, Reason: reasoned(cmp.Or(a.Named["reason"], "portal de volta")), By: "maria",
-			Force: a.Words["force"], Fresh: a.Words["fresh"], When: a.Named["when"], Deadline: s.in(a, "deadline")})
+			RetryOptions: journal.RetryOptions{Force: a.Words["force"], Fresh: a.Words["fresh"], When: a.Named["when"], Deadline: s.in(a, "deadline")}})
 		if err != nil {
 			return "", coded(err)
 		}

@@ -40,7 +40,7 @@ func TestNoteTakesWhatItsDecisionTakes(t *testing.T) {
 		l := &letters{}
 		g := guard.New(guard.Services{DeadLetters: l})
 		ctx := access.Within(t.Context(), access.Identity{Name: "ana", Role: tt.role})
-		_, err := g.Note(ctx, deadletter.Command{Fresh: tt.fresh}, tt.verb)
+		_, err := g.Note(ctx, deadletter.Command{RetryOptions: journal.RetryOptions{Fresh: tt.fresh}}, tt.verb)
 		if _, refused := errors.AsType[*access.Refusal](err); l.n != tt.takes || refused != (tt.takes == 0) {
 			t.Errorf("a note to %s (fresh: %t) of the role %s is taken %d times (%v)", tt.verb, tt.fresh, tt.role, l.n, err)
 		}

@@ -51,7 +51,7 @@ func TestOneOfTwoOperatorsWins(t *testing.T) {
 		for i, name := range names {
 			all.Go(func() {
 				_, errs[i] = b.journal.Review(t.Context(), &journal.Review{Subject: of, DeadLetter: letter, Discard: name == "eva",
-					Force: name != "eva", Reason: "teste", By: name})
+					RetryOptions: journal.RetryOptions{Force: name != "eva"}, Reason: "teste", By: name})
 			})
 		}
 		all.Wait()
@@ -82,7 +82,7 @@ func TestHostileWordsOfAPerson(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		of, letter := waiting(t, b)
 		hostile := "\x1b[31m<script>alert(1)</script>\x00\xff\"}," + strings.Repeat("x", 1<<20)
-		done, err := b.journal.Review(t.Context(), &journal.Review{Subject: of, DeadLetter: letter, Force: true, Reason: hostile, By: strings.Repeat("é", 1<<10)})
+		done, err := b.journal.Review(t.Context(), &journal.Review{Subject: of, DeadLetter: letter, RetryOptions: journal.RetryOptions{Force: true}, Reason: hostile, By: strings.Repeat("é", 1<<10)})
 		testkit.Must(t, err)
 		note := done.Review
 		if len(note.Reason) > 1100 || len(note.By) > 200 || strings.Contains(note.Reason, "\x00") || !utf8.ValidString(note.Reason+note.By) {
@@ -101,7 +101,7 @@ func TestLateAnswersChangeNothing(t *testing.T) {
 		of, letter := waiting(t, b)
 		review := func() *journal.Answer {
 			t.Helper()
-			_, err := b.journal.Review(t.Context(), &journal.Review{Subject: of, DeadLetter: letter, Force: true, Reason: "teste", By: "ana"})
+			_, err := b.journal.Review(t.Context(), &journal.Review{Subject: of, DeadLetter: letter, RetryOptions: journal.RetryOptions{Force: true}, Reason: "teste", By: "ana"})
 			testkit.Must(t, err)
 			return onlyAnswer(t, b.memory)
 		}

@@ -104,7 +104,7 @@ func (b *bench) playDoubted(j *journal.Journal) {
 		})
 	}
 	b.doubted("decision of a bulk run", func() error {
-		done, err := j.Review(ctx, &journal.Review{Subject: of, DeadLetter: letter, Force: true, Reason: "teste", By: "ana", Run: "run"})
+		done, err := j.Review(ctx, &journal.Review{Subject: of, DeadLetter: letter, RetryOptions: journal.RetryOptions{Force: true}, Reason: "teste", By: "ana", Run: "run"})
 		if n := retries(b.memory, of); n != 6 || done.State != journal.DeadLetterReprocessing {
 			t.Errorf("goes on with %d as %s, want 6", n, done.State)
 		}
@@ -152,7 +152,7 @@ func TestUnheardDecisionIsDeliveredInVain(t *testing.T) {
 		b.memory.Fail(1, testkit.Fault{Kind: journal.Ambiguous, After: true})
 		said := make(chan error, 1)
 		go func() {
-			_, err := one.Review(t.Context(), &journal.Review{Subject: of, DeadLetter: letter, Force: true, Reason: "teste", By: "ana"})
+			_, err := one.Review(t.Context(), &journal.Review{Subject: of, DeadLetter: letter, RetryOptions: journal.RetryOptions{Force: true}, Reason: "teste", By: "ana"})
 			said <- err
 		}()
 		synctest.Wait()

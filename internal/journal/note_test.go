@@ -53,8 +53,8 @@ func TestOneDecisionAtATime(t *testing.T) {
 	f := testkit.New(t)
 	id, of := f.DieWaiting("tiss-submission", "CLM-1-1", "DUPLICATE_CLAIM", 0), testkit.Subject("tiss-submission", "CLM-1-1")
 	retry := func(when string, deadline time.Time) (journal.Later, error) {
-		r := &journal.Review{Subject: of, DeadLetter: id, Deadline: deadline, Reason: "x", By: "ana"}
-		d, err := f.Journal.Note(t.Context(), &journal.Note{Subject: of, DeadLetter: id, Verb: journal.RetryLater, Text: "x", By: "ana", Retry: r, When: when})
+		r := &journal.Review{Subject: of, DeadLetter: id, RetryOptions: journal.RetryOptions{When: when, Deadline: deadline}, Reason: "x", By: "ana"}
+		d, err := f.Journal.Note(t.Context(), &journal.Note{Subject: of, DeadLetter: id, Verb: journal.RetryLater, Text: "x", By: "ana", Retry: r})
 		return d.Later, err
 	}
 	due := f.Now().Add(time.Hour)

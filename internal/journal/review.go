@@ -16,11 +16,7 @@ type Review struct {
 	// Discard discards it, Accepted closes it because the other side has it already; otherwise it is sent again.
 	Discard  bool
 	Accepted *Acceptance
-	// Force sends it again even at the limit or after its deadline. Fresh begins a new episode at retry 0, and needs
-	// Force.
-	Force, Fresh bool
-	// Deadline is its new deadline if it is sent again (R29); zero keeps the old one.
-	Deadline time.Time
+	RetryOptions
 	// Delay is the time from the review to the retry, in the policy's precision (R7). The retry may lie beyond the
 	// policy's total limit.
 	Delay time.Duration
@@ -191,7 +187,6 @@ type Note struct {
 	Text, By string
 	// Retry is what RetryLater does, its delay worked out anew from When; nil for other verbs.
 	Retry *Review
-	When  string
 	// Undoes is the record of the decision that Undo undoes; 0 for the current one.
 	Undoes int64
 	// Assignee and FollowUpAt belong to Assign, and so does Replaces: the record of the assignment that it replaces; 0 for
@@ -211,10 +206,12 @@ type noteBody struct {
 	RetryOptions
 }
 
-// RetryOptions are those of a Review that sends a dead letter again, and the caller's When.
+// RetryOptions say how a dead letter is sent again.
 type RetryOptions struct {
-	Force    bool      `json:"forceRetry,omitempty"`
-	Fresh    bool      `json:"fresh,omitempty"`
+	// Force allows that even at the limit or after its deadline. Fresh begins a new episode at retry 0, and needs Force.
+	Force bool `json:"forceRetry,omitempty"`
+	Fresh bool `json:"fresh,omitempty"`
+	// When is the caller's word for Delay. Deadline is a new deadline (R29); zero keeps the old one.
 	When     string    `json:"when,omitempty"`
 	Deadline time.Time `json:"submissionDeadline,omitzero"`
 }
@@ -266,7 +263,8 @@ func (b *batch) note(n *Note, h *History) (DeadLetter, error) {
 	body := &noteBody{n.Verb, n.DeadLetter, storable(redact.Line(n.Text, maxReasonBytes)), bounded(n.By),
 		bounded(n.Assignee), until, RetryOptions{}}
 	if r := n.Retry; r != nil {
-		body.RetryOptions = RetryOptions{r.Force, r.Fresh, n.When, r.Deadline.UTC().Truncate(time.Millisecond)}
+		body.RetryOptions = r.RetryOptions
+		body.Deadline = r.Deadline.UTC().Truncate(time.Millisecond)
 	}
 	switch {
 	case d == nil || d.ID != n.DeadLetter:

@@ -221,7 +221,7 @@ func (s *stage) outcome(a *arguments) (string, error) {
 }
 
 func (s *stage) review(a *arguments) (string, error) {
-	r := &journal.Review{Subject: s.subject(a), Discard: a.Words["discard"], Force: a.Words["force"], Fresh: a.Words["fresh"],
+	r := &journal.Review{Subject: s.subject(a), Discard: a.Words["discard"], RetryOptions: journal.RetryOptions{Force: a.Words["force"], Fresh: a.Words["fresh"]},
 		Reason: a.Named["reason"], By: a.Named["by"], Run: a.Named["run"], DeadLetter: s.letterID(a), Policy: s.policies[decision.DefaultPolicy]}
 	if a.Words["accepted"] {
 		r.Accepted = &journal.Acceptance{Protocol: a.Named["protocol"]}

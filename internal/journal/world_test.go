@@ -157,7 +157,7 @@ func (w *world) do(c *call) (string, journal.Recorded) {
 			_, _ = w.journal.ReviewSeen(ctx, &journal.ReviewJob{Subject: subjectOf(c), DeadLetter: w.latestLetter(c), JobKey: c.Job})
 		}
 		_, err := w.journal.Review(ctx, &journal.Review{Subject: subjectOf(c), DeadLetter: w.latestLetter(c), Discard: c.Discard,
-			Force: c.Force, Fresh: c.Fresh, Delay: 10 * time.Minute, Reason: "teste", By: "ana"})
+			RetryOptions: journal.RetryOptions{Force: c.Force, Fresh: c.Fresh}, Delay: 10 * time.Minute, Reason: "teste", By: "ana"})
 		if err != nil {
 			return word(err), journal.Recorded{}
 		}

@@ -94,7 +94,7 @@ func (r *replica) decide(who string, how int) {
 		return
 	}
 	d := pick(&r.scheduler, "decided on", items, func(d deadletter.Item) string { return d.Subject.ID })
-	c := deadletter.Command{ID: d.ID, Reason: typed, By: who, Force: how%2 == 0, Fresh: how%4 == 0}
+	c := deadletter.Command{ID: d.ID, Reason: typed, By: who, RetryOptions: journal.RetryOptions{Force: how%2 == 0, Fresh: how%4 == 0}}
 	if how%3 == 0 {
 		c.When = deadletter.Now
 	}

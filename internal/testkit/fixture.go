@@ -244,7 +244,7 @@ func (f *Fixture) DecideBulk(run string, n int) []journal.BulkItem {
 	items, err := f.Store.BulkItems(f.t.Context(), run, journal.BulkPlanned, 0, n)
 	Must(f.t, err)
 	for _, i := range items {
-		_, err := f.DeadLetters.Decide(f.t.Context(), deadletter.Command{ID: i.DeadLetter, Action: r.Action, Reason: r.Reason, By: r.By, Run: run, Force: r.Force, Fresh: r.Fresh, When: r.When})
+		_, err := f.DeadLetters.Decide(f.t.Context(), deadletter.Command{ID: i.DeadLetter, Action: r.Action, Reason: r.Reason, By: r.By, Run: run, RetryOptions: journal.RetryOptions{Force: r.Force, Fresh: r.Fresh, When: r.When}})
 		if refusal := journal.RefusalOf(err); refusal != nil {
 			err = f.Journal.RefuseBulkItem(f.t.Context(), run, i.Number, string(refusal.Code))
 		}

@@ -61,7 +61,7 @@ func (w *bulkWorld) begin(id string) {
 }
 
 func (w *bulkWorld) decide(run, id, letter string, discard bool) error {
-	_, err := w.j.Review(w.t.Context(), &journal.Review{Subject: subject(id), DeadLetter: letter, Discard: discard, Force: !discard, Reason: "corrigido", By: "ana", Run: run})
+	_, err := w.j.Review(w.t.Context(), &journal.Review{Subject: subject(id), DeadLetter: letter, Discard: discard, RetryOptions: journal.RetryOptions{Force: !discard}, Reason: "corrigido", By: "ana", Run: run})
 	return err
 }
 

@@ -241,7 +241,7 @@ func Fill(t *testing.T, s Store) {
 		testkit.Must(t, w.decide("run-1", i.Subject.ID, i.DeadLetter, true))
 	}
 	w.Deliver(true)
-	_, err = w.DeadLetters.Decide(t.Context(), deadletter.Command{Action: journal.BulkRetry, ID: items[2].DeadLetter, Reason: "x", By: "ana", Deadline: at(9_999_999)})
+	_, err = w.DeadLetters.Decide(t.Context(), deadletter.Command{Action: journal.BulkRetry, ID: items[2].DeadLetter, Reason: "x", By: "ana", RetryOptions: journal.RetryOptions{Deadline: at(9_999_999)}})
 	testkit.Must(t, err)
 	_, err = w.erase("CLM-GONE-1")
 	testkit.Must(t, err)

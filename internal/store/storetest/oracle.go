@@ -207,7 +207,7 @@ func (o *oracle) note(ctx context.Context, r *rapid.T, of journal.Subject, lette
 	case journal.Assign:
 		n.Assignee, n.FollowUpAt = rapid.SampledFrom(oracleAssignees).Draw(r, "to"), o.bound(r, "follow up")
 	case journal.RetryLater:
-		n.Retry = &journal.Review{Subject: of, DeadLetter: letter, Force: rapid.Bool().Draw(r, "force")}
+		n.Retry = &journal.Review{Subject: of, DeadLetter: letter, RetryOptions: journal.RetryOptions{Force: rapid.Bool().Draw(r, "force")}}
 	}
 	_, err := o.journal.Note(ctx, n)
 	return err
@@ -220,8 +220,7 @@ func (o *oracle) review(r *rapid.T, of journal.Subject, letter, run string, disc
 	if !discard && rapid.Bool().Draw(r, "anew") {
 		anew = o.now.Add(time.Hour)
 	}
-	_, err := o.journal.Review(context.Background(), &journal.Review{Subject: of, DeadLetter: letter, Run: run, Discard: discard, Force: force, Deadline: anew,
-		Fresh: force && rapid.Bool().Draw(r, "fresh"), Delay: time.Minute, Reason: "x" + text().Draw(r, "why"), By: text().Draw(r, "by")})
+	_, err := o.journal.Review(context.Background(), &journal.Review{Subject: of, DeadLetter: letter, Run: run, Discard: discard, RetryOptions: journal.RetryOptions{Force: force, Deadline: anew, Fresh: force && rapid.Bool().Draw(r, "fresh")}, Delay: time.Minute, Reason: "x" + text().Draw(r, "why"), By: text().Draw(r, "by")})
 	return err
 }
 

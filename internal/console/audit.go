@@ -52,8 +52,8 @@ func (v *visit) asked(name string) string {
 	return plain(v.r.URL.Query().Get(name), most)
 }
 
-// selection returns the records that the form asks for. wrong names a field that is wrong: id, which a list needs beside
-// a policy, or an instant that cannot be read.
+// selection returns the records that the form asks for. wrong names a field that is wrong: id, which a list needs
+// beside a policy, or an instant that cannot be read.
 func (v *visit) selection() (f audit.Selection, wrong string) {
 	var since, until bool
 	f.Since, since = v.instant(v.asked("since"))

@@ -23,8 +23,8 @@ func (l Lang) Money(cents int64) string {
 	return l.money(cents)
 }
 
-// shared reports whether several claims may have a value, so that it can be searched for. A placeholder such as [NAME] stands
-// for many people.
+// shared reports whether several claims may have a value, so that it can be searched for. A placeholder such as [NAME]
+// stands for many people.
 func shared(c decision.ContextValue) bool {
 	return (c.Type == decision.ContextText || c.Type == decision.ContextNumber) && !strings.HasPrefix(c.Value, "[")
 }
@@ -73,7 +73,8 @@ func contextQuery(q url.Values) string {
 	return plain(q.Get("context"), 2*maxQueryBytes)
 }
 
-// contextFilter returns the part of the filter form that asks for a context value. Without any context there are no Fields.
+// contextFilter returns the part of the filter form that asks for a context value. Without any context there are no
+// Fields.
 func (v *visit) contextFilter(f *journal.DeadLetterFilter) view {
 	variable, value, _ := strings.Cut(f.Context, "=")
 	names := []string{variable}

@@ -243,8 +243,8 @@ func (v *visit) next(at place, id string, more ...field) (to, next, number strin
 }
 
 // around returns what a claim's page shows of the list that the reader came from, by the id of the claim's dead letter,
-// empty if it has none: the addresses of the list and of the claim that follows, and which of its claims this is. Forms'
-// addresses end in Place. Done is the dead letter before, on which the reader has just decided.
+// empty if it has none: the addresses of the list and of the claim that follows, and which of its claims this is.
+// Forms' addresses end in Place. Done is the dead letter before, on which the reader has just decided.
 func (v *visit) around(id string) view {
 	at := v.place()
 	a := view{"At": at, "List": at.list(), "Next": "", "Number": "", "Place": "", "Done": nil}

@@ -36,8 +36,8 @@ func Langs() []Lang { return []Lang{Portuguese, English} }
 //go:embed texts.yaml
 var textsFile []byte
 
-// texts holds the texts by key and language, and the tones of badges. They are parsed at first use, since most processes
-// show none; this package's tests prove that they can be.
+// texts holds the texts by key and language, and the tones of badges. They are parsed at first use, since most
+// processes show none; this package's tests prove that they can be.
 var texts = sync.OnceValue(func() (all map[string]map[Lang]string) {
 	if err := yaml.Unmarshal(textsFile, &all); err != nil {
 		panic("console: " + err.Error())

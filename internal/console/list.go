@@ -67,7 +67,8 @@ type option struct {
 // states holds the states of the list, in the order of its links.
 var states = []string{"open", "reprocessing", "recovered", "discarded", "accepted", "all"}
 
-// deadLetters answers GET /dead-letters with the dead letters that a filter selects, and with who may do what with them.
+// deadLetters answers GET /dead-letters with the dead letters that a filter selects, and with who may do what with
+// them.
 func (p *Pages) deadLetters(v *visit) *page {
 	q := v.r.URL.Query()
 	f, wrong := v.filterOf(q)
@@ -176,8 +177,9 @@ func sumOf(all []deadletter.Count, f *journal.DeadLetterFilter) (sum deadletter.
 	return sum
 }
 
-// filterForm returns what the list of dead letters and that of their causes show of a filter: its fields with the values
-// that they may have, the links to its states, and those to both lists. matching counts what it selects, if counted.
+// filterForm returns what the list of dead letters and that of their causes show of a filter: its fields with the
+// values that they may have, the links to its states, and those to both lists. matching counts what it selects, if
+// counted.
 func (v *visit) filterForm(f journal.DeadLetterFilter) (d view, matching deadletter.Count, counted bool) {
 	all := v.counts(journal.DeadLetterFilter{State: deadletter.AllStates})
 	policies, teams, reasons := append(v.Catalogue.Policies.Names(), f.Policy), []string{string(f.Team)}, []string{string(f.Reason)}

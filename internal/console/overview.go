@@ -53,8 +53,8 @@ func (p *Pages) overview(v *visit) *page {
 			"Runs": active(recent), "Health": p.health(v)}}
 }
 
-// success returns the default policy's success rate of 24 hours (R19), or else the first policy's that has one, and whether
-// it meets its goals; nil if none has.
+// success returns the default policy's success rate of 24 hours (R19), or else the first policy's that has one, and
+// whether it meets its goals; nil if none has.
 func success(all []statistics.KPI) (k *statistics.KPI, met bool) {
 	for i := range all {
 		if all[i].Name == statistics.SuccessRate && all[i].Value != nil && (k == nil || all[i].Policy == decision.DefaultPolicy) {

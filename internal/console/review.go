@@ -47,8 +47,8 @@ func (p *Pages) decide(v *visit) *page {
 	return p.decided(v, &item, err, cmp.Or(to, v.place().Subject(item.Subject, field{"done", item.ID})))
 }
 
-// readRetry reads what the form of a retry says: how (next, force or fresh), when, deadline (a new one), and late, to send
-// the claim even after its deadline. It names the field that is wrong and why; both are empty if none is.
+// readRetry reads what the form of a retry says: how (next, force or fresh), when, deadline (a new one), and late, to
+// send the claim even after its deadline. It names the field that is wrong and why; both are empty if none is.
 func (v *visit) readRetry(c *deadletter.Command, item *deadletter.Item) (field, why string) {
 	form := v.r.PostForm
 	how, late := form.Get("how"), form.Has("late")

@@ -224,8 +224,8 @@ func (v *visit) hint(policy, matched string) string {
 	return v.Says(p.Rules.Named(matched).Hint)
 }
 
-// reviewForm returns what may be decided on an open dead letter: How is next, force or fresh, and When backoff or now, as
-// they were sent, or are chosen at first.
+// reviewForm returns what may be decided on an open dead letter: How is next, force or fresh, and When backoff or now,
+// as they were sent, or are chosen at first.
 func (v *visit) reviewForm(d *journal.DeadLetter, story *journal.Story) view {
 	how, when, wait := "", deadletter.Backoff, "" // beyond the limit the person must choose how
 	if d.Outcome == decision.PermanentError {     // a person has corrected the cause

@@ -124,8 +124,8 @@ func (s *Service) Prospects(c *journal.Cause) journal.Prospects {
 	return s.memory.Learner.Prospects(&c.Fingerprint)
 }
 
-// Group counts the dead letters that match a filter and share a cause: policy, the cause's reason, and the error without
-// what differs from case to case.
+// Group counts the dead letters that match a filter and share a cause: policy, the cause's reason, and the error
+// without what differs from case to case.
 type Group struct {
 	Count
 	// Cause is the cause without its counts; ID and Policy alone if nothing else is known of it.

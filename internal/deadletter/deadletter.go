@@ -61,8 +61,8 @@ func (c *Count) Add(o *Count) {
 	}
 }
 
-// SumBy adds up the counts for which key returns the same: some fields of the count. The sums have these fields. They are
-// sorted, the largest first, then by these fields.
+// SumBy adds up the counts for which key returns the same: some fields of the count. The sums have these fields. They
+// are sorted, the largest first, then by these fields.
 func SumBy(counts []Count, key func(c *Count) Count) []Count {
 	sums := map[Count]*Count{}
 	for i := range counts {
@@ -131,8 +131,8 @@ type Store interface {
 const AlertAbove = 100
 
 // Service lists dead letters, takes decisions on them, and plans, starts, steers and shows bulk runs. Its errors hold
-// a *journal.Refusal, or are the journal's: then the request may have taken effect, and sending it again shows whether it
-// did. Safe for concurrent use. The caller checks permissions.
+// a *journal.Refusal, or are the journal's: then the request may have taken effect, and sending it again shows whether
+// it did. Safe for concurrent use. The caller checks permissions.
 type Service struct {
 	store    Store
 	memory   *journal.Journal
@@ -220,8 +220,8 @@ var (
 // MaxReason is how many characters a reason may have: the audit keeps all of them.
 const MaxReason = 500
 
-// CheckReason returns s without white space and invisible characters at its ends. The error is a *journal.Refusal if nothing
-// is left, or more than MaxReason characters are.
+// CheckReason returns s without white space and invisible characters at its ends. The error is a *journal.Refusal if
+// nothing is left, or more than MaxReason characters are.
 func CheckReason(s string) (string, error) {
 	s = strings.TrimFunc(strings.ToValidUTF8(s, "\uFFFD"), func(r rune) bool {
 		return unicode.IsSpace(r) || text.Hidden(r) || r == utf8.RuneError

@@ -240,7 +240,8 @@ var states = []string{"", "open", "reprocessing", "discarded", "recovered", "acc
 // fingerprintForm is a cause's id (journal.Fingerprint.ID).
 var fingerprintForm = regexp.MustCompile(`^[0-9a-f]{16}$`)
 
-// checkFilter returns f with Query and Context trimmed, or the *journal.Refusal of a filter that no dead letter can match.
+// checkFilter returns f with Query and Context trimmed, or the *journal.Refusal of a filter that no dead letter can
+// match.
 func checkFilter(f journal.DeadLetterFilter) (journal.DeadLetterFilter, error) {
 	f.Query, f.Context = strings.TrimSpace(f.Query), strings.TrimSpace(f.Context)
 	variable, value, _ := strings.Cut(f.Context, "=")

@@ -102,8 +102,8 @@ func (s *Service) judge(i *Item) {
 }
 
 // Decide carries out a person's decision on a dead letter (R17, R33). A nil error means that the decision is durable;
-// the process gets it as soon as the engine takes it. A discard needs no waiting process. Its errors hold a *journal.Refusal,
-// or are the journal's.
+// the process gets it as soon as the engine takes it. A discard needs no waiting process. Its errors hold a
+// *journal.Refusal, or are the journal's.
 func (s *Service) Decide(ctx context.Context, c Command) (Item, error) {
 	var err error
 	if c.Reason, err = CheckReason(c.Reason); err != nil {
@@ -189,7 +189,8 @@ func (s *Service) delay(ctx context.Context, c *Command, d *Item, policy *decisi
 	return policy.Manual(d.Subject.ID, own, count).Delay, nil
 }
 
-// OwnPolicy returns the delay that a job asked for at the last retry of an episode, if its policy lets jobs do so (R15).
+// OwnPolicy returns the delay that a job asked for at the last retry of an episode, if its policy lets jobs do so
+// (R15).
 func OwnPolicy(p *decision.Policy, of *journal.Story, episode int64) (own decision.OwnPolicy) {
 	for i := range slices.Backward(of.Attempts) {
 		if a := &of.Attempts[i]; p.Own != nil && a.Episode == episode && a.Decision.ShouldRetry() {
@@ -229,7 +230,8 @@ func (s *Service) Note(ctx context.Context, c Command, verb journal.NoteVerb) (I
 }
 
 // Assign says who takes care of an open dead letter (R35). It reads Assignee, FollowUpAt, By and Text, which may be
-// empty, of a, and Record, which is that of the assignment that the caller saw, or 0. Its errors are Decide's. The caller checks permissions.
+// empty, of a, and Record, which is that of the assignment that the caller saw, or 0. Its errors are Decide's. The
+// caller checks permissions.
 func (s *Service) Assign(ctx context.Context, id string, a journal.Assignment) (Item, error) {
 	said, err := CheckReason(a.Text)
 	if journal.CodeOf(err) == ReasonTooLong {

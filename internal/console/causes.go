@@ -122,7 +122,8 @@ func (v *visit) due(f *journal.DeadLetterFilter) func(f journal.DeadLetterFilter
 	var late, today []deadletter.Count
 	if !searched(f) {
 		late = v.counts(journal.DeadLetterFilter{Context: f.Context, DueUntil: v.Now})
-		today = v.counts(journal.DeadLetterFilter{Context: f.Context, DueSince: v.Now, DueUntil: deadletter.EndOfDay(v.zone, v.Now)})
+		ends := deadletter.EndOfDay(v.zone, v.Now)
+		today = v.counts(journal.DeadLetterFilter{Context: f.Context, DueSince: v.Now, DueUntil: ends})
 	}
 	return func(f journal.DeadLetterFilter) view {
 		f.State, f.Sort = states[0], deadletter.ByDeadline

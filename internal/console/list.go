@@ -79,7 +79,8 @@ func (p *Pages) deadLetters(v *visit) *page {
 	var elsewhere []found
 	next := ""
 	if wrong != "" {
-		since, until, pg.status = plain(q.Get("since"), maxQueryBytes), plain(q.Get("until"), maxQueryBytes), http.StatusUnprocessableEntity
+		since, until = plain(q.Get("since"), maxQueryBytes), plain(q.Get("until"), maxQueryBytes)
+		pg.status = http.StatusUnprocessableEntity
 		d["Wrong"] = v.wrongFilter(wrong, q)
 	} else {
 		var err error
@@ -182,7 +183,8 @@ func sumOf(all []deadletter.Count, f *journal.DeadLetterFilter) (sum deadletter.
 // counted.
 func (v *visit) filterForm(f journal.DeadLetterFilter) (d view, matching deadletter.Count, counted bool) {
 	all := v.counts(journal.DeadLetterFilter{State: deadletter.AllStates})
-	policies, teams, reasons := append(v.Catalogue.Policies.Names(), f.Policy), []string{string(f.Team)}, []string{string(f.Reason)}
+	policies := append(v.Catalogue.Policies.Names(), f.Policy)
+	teams, reasons := []string{string(f.Team)}, []string{string(f.Reason)}
 	for i := range all {
 		policies, teams = append(policies, all[i].Policy), append(teams, string(all[i].Team))
 		reasons = append(reasons, string(all[i].Reason))

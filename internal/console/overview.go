@@ -76,7 +76,8 @@ func (v *visit) waiting(counts []deadletter.Count, due func(journal.DeadLetterFi
 		return teamRow{*of, due(journal.DeadLetterFilter{Team: of.Team}), reasons[of.Team]}
 	})
 	slices.SortFunc(teams, func(a, b teamRow) int {
-		return cmp.Or(falseFirst(a.Team != v.mine, b.Team != v.mine), cmp.Compare(b.N, a.N), cmp.Compare(v.team(a.Team), v.team(b.Team)))
+		return cmp.Or(falseFirst(a.Team != v.mine, b.Team != v.mine), cmp.Compare(b.N, a.N),
+			cmp.Compare(v.team(a.Team), v.team(b.Team)))
 	})
 	return teams
 }
@@ -112,7 +113,8 @@ func (p *Pages) health(v *visit) view {
 			untold = append(untold, n)
 		}
 	}
-	return view{"Engine": h.Engine, "Journal": h.Journal, "Rejection": h.Rejection, "Backlog": h.Backlog, "Waiting": waiting,
+	return view{"Engine": h.Engine, "Journal": h.Journal, "Rejection": h.Rejection, "Backlog": h.Backlog,
+		"Waiting": waiting,
 		"Notices": untold, "Grafana": p.Grafana, "Untold": v.Teams(v.Catalogue.Untold())}
 }
 

@@ -19,7 +19,9 @@ func portalURL(name string) string { return "/destinations/" + segment(name) }
 func (p *Pages) portals(v *visit) *page {
 	all := must(v.o.Destinations.Destinations())
 	isUp := func(d gate.Destination) bool { return d.State.Phase == destination.Up }
-	slices.SortStableFunc(all, func(a, b gate.Destination) int { return cmp.Or(falseFirst(isUp(a), isUp(b)), b.Held-a.Held) })
+	slices.SortStableFunc(all, func(a, b gate.Destination) int {
+		return cmp.Or(falseFirst(isUp(a), isUp(b)), b.Held-a.Held)
+	})
 	rows := journal.Views(all, func(d *gate.Destination) *gate.Destination { return d }) // as methods take it
 	bad := slices.DeleteFunc(slices.Clone(all), isUp)
 	return &page{name: "portals", summary: v.Count("portals.not_up", int64(len(bad))), data: view{"Rows": rows}}
@@ -68,5 +70,6 @@ func (p *Pages) order(v *visit) *page {
 	c.Until, _ = v.instant(form.Get("until"))
 	c.PerMinute, _ = strconv.ParseFloat(strings.Replace(form.Get("perMinute"), ",", ".", 1), 64)
 	err := v.o.Order(v.r.Context(), name, c)
-	return v.answer(err, address(portalURL(name), field{"done", v.verb()})+"#result", "portal.wrong.", "unordered", p.portal)
+	return v.answer(err, address(portalURL(name), field{"done", v.verb()})+"#result",
+		"portal.wrong.", "unordered", p.portal)
 }

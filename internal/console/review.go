@@ -90,7 +90,8 @@ func (p *Pages) decided(v *visit, item *deadletter.Item, err error, to string) *
 
 // tooLate says who decided earlier, what and when.
 func (v *visit) tooLate(item *deadletter.Item, r *journal.Refusal) string {
-	words := map[journal.DeadLetterState]string{journal.DeadLetterAccepted: "accepted", journal.DeadLetterDiscarded: "discard"}
+	words := map[journal.DeadLetterState]string{
+		journal.DeadLetterAccepted: "accepted", journal.DeadLetterDiscarded: "discard"}
 	did := cmp.Or(words[r.State], v.Did(&item.Review))
 	return v.T("form.wrong.too_late", r.By, v.T("form.did."+did), v.Clock(r.At))
 }

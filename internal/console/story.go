@@ -121,7 +121,8 @@ func (v *visit) chapters(story *journal.Story) (all []chapter, shown string) {
 func (v *visit) attempt(policy string, a *journal.Attempt) event {
 	d := &a.Decision
 	e := event{Record: a.Record, episode: a.Episode, Mark: markRetry, At: v.At(d.AnalysedAt), at: d.AnalysedAt,
-		Number: v.Number(a.Number), Title: v.T("event.attempt", v.Number(a.Number)), Text: v.Say("event.follows", d), Error: a.Error,
+		Number: v.Number(a.Number), Title: v.T("event.attempt", v.Number(a.Number)), Text: v.Say("event.follows", d),
+		Error: a.Error,
 		Why: &why{Class: v.class(d.ErrorClassification, d.Presumes()), Reason: d.Reason, Rule: d.MatchedRule,
 			Matched: d.MatchedText, Hint: d.Hint(v.hint(policy, d.MatchedRule))}}
 	if a.Revision > 0 {
@@ -167,7 +168,8 @@ func (v *visit) entry(from *journal.Entry) event {
 	tells := strings.NewReplacer("{portal}", v.Portal(portal), "{state}", state, "{team}", v.team(b.Team),
 		"{assignee}", cmp.Or(b.Assignee, v.T("assignee.nobody")), "{retry}", v.Number(b.RetryCount),
 		"{lasted}", v.lasting(from.At.Sub(b.Since)))
-	e := event{Record: from.Record, episode: b.Episode, Mark: cmp.Or(texts()[of]["mark"], markNote), At: v.At(from.At), at: from.At,
+	e := event{Record: from.Record, episode: b.Episode, Mark: cmp.Or(texts()[of]["mark"], markNote),
+		At: v.At(from.At), at: from.At,
 		Title: tells.Replace(v.Or(of, v.Or("event.kind."+kind, kind))), By: b.By, Words: b.Reason,
 		Text: tells.Replace(v.Or(of+".text", v.Or("event."+kind+".text", "")))}
 	if b.Run != "" {

@@ -104,7 +104,8 @@ func (s *Service) plan(ctx context.Context, c journal.BulkCommand, through int64
 		return p, of, journal.Refuse(InvalidFilter, "the filter lets more than %d dead letters through, which is the most of a bulk "+
 			"run; narrow it, such as by a cause or a period", journal.MostBulkItems)
 	}
-	p, of = Plan{Command: c, Total: int64(len(open))}, seen{Through: upTo, N: int64(len(open)), Run: run.String(), open: open}
+	p = Plan{Command: c, Total: int64(len(open))}
+	of = seen{Through: upTo, N: int64(len(open)), Run: run.String(), open: open}
 	var all Count
 	var ready []Count
 	refused, command, policies := map[RefusedCount]int64{}, each(&c), s.policies()
@@ -224,7 +225,8 @@ func (s *Service) startable(ctx context.Context, c journal.BulkCommand, before s
 	case err != nil:
 		return nil, err
 	case now.N != before.N || now.Sum != before.Sum:
-		return nil, journal.Refuse(PlanOutdated, "%d dead letters were planned, %d of those are open now; plan again", before.N, now.N)
+		return nil, journal.Refuse(PlanOutdated, "%d dead letters were planned, %d of those are open now; plan again",
+			before.N, now.N)
 	case p.Ready == 0:
 		return nil, journal.Refuse(NothingToDo, "each of the %d dead letters would be refused (%s); see the plan", p.Total,
 			p.Refused[0].Code)

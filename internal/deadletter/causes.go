@@ -72,7 +72,8 @@ func (s *Service) checkTeaching(t *journal.Teaching) error {
 	switch teams := s.Teams(); t.Class {
 	case "", decision.Transient:
 		if t.Team != "" {
-			return journal.Refuse(InvalidTeam, "the team is %.60q, expected none: a person acts on permanent errors only", t.Team)
+			return journal.Refuse(InvalidTeam, "the team is %.60q, expected none: a person acts on permanent errors only",
+				t.Team)
 		}
 	case decision.Permanent:
 		if !slices.Contains(teams, t.Team) {
@@ -80,7 +81,8 @@ func (s *Service) checkTeaching(t *journal.Teaching) error {
 				text.Or(teams...))
 		}
 	default:
-		return journal.Refuse("invalid_classification", "the classification is %.60q, expected PERMANENT or TRANSIENT", t.Class)
+		return journal.Refuse("invalid_classification", "the classification is %.60q, expected PERMANENT or TRANSIENT",
+			t.Class)
 	}
 	return nil
 }

@@ -47,9 +47,11 @@ func (c *Command) check() error {
 	case c.When != "" && c.When != Backoff && c.When != Now:
 		return invalid("when", c.When, "backoff (after the policy's delay) or now")
 	case !retry && (c.Force || c.Fresh || c.When == Now):
-		return journal.Refuse("invalid_action", "what is closed is not retried: leave forceRetry, fresh and when out, or retry")
+		return journal.Refuse("invalid_action",
+			"what is closed is not retried: leave forceRetry, fresh and when out, or retry")
 	case c.Fresh && !c.Force:
-		return journal.Refuse("force_required", "fresh begins the whole ladder anew and needs forceRetry; set both, or neither")
+		return journal.Refuse("force_required",
+			"fresh begins the whole ladder anew and needs forceRetry; set both, or neither")
 	case c.Protocol != "" && !decision.IsProtocol(c.Protocol):
 		return ErrNoProtocol
 	}

@@ -158,7 +158,8 @@ func (v *visit) lastEpisode(s *standing, e *journal.Episode) {
 func (v *visit) desk(d *journal.DeadLetter, story *journal.Story) view {
 	process := v.o.Process(d)
 	desk := view{"Process": process, "MayAccept": d.Accepts && process != deadletter.Nobody,
-		"MayNot": v.mayNotDecide(d.Team), "Hint": "", "Advice": nil, "Form": nil, "Assign": nil, // whether the reader's own decision led here:
+		"MayNot": v.mayNotDecide(d.Team), "Hint": "", "Advice": nil, "Form": nil, "Assign": nil,
+		// Whether the reader's own decision led here.
 		"JustDone": v.r.URL.Query().Get("done") == d.ID && !d.Review.At.IsZero() && d.State != journal.DeadLetterOpen}
 	died := func(a journal.Attempt) bool { return a.Record == d.Record }
 	if i := slices.IndexFunc(story.Attempts, died); i >= 0 {

@@ -4,7 +4,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	_ "net/http/pprof" // handles /debug/pprof/ in http.DefaultServeMux
+	"net/http/pprof"
 	"slices"
 	"strings"
 	"sync"
@@ -86,7 +86,11 @@ func (m *Metrics) routes(profiles bool) http.Handler {
 		_, _ = io.WriteString(w, body+"\n")
 	})
 	if profiles {
-		mux.Handle("GET /debug/pprof/", http.DefaultServeMux)
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		web.Keep(r) // no logins here

@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"retry-worker/internal/journal"
 )
 
 const (
@@ -18,11 +16,17 @@ const (
 	returnTime = 2 * time.Second
 )
 
+// Leases grants leases: rights that one process has at a time (journal.Outbox does).
+type Leases interface {
+	// Lease is journal.Outbox's.
+	Lease(ctx context.Context, name, holder string, span time.Duration) (bool, error)
+}
+
 // Lead tries to take the lease of that name, and runs work whenever this process holds it, until stop ends. work must
 // return when its stop ends, with stop or the lease; what is on its way may go on until hard ends, with kill or the
 // lease. If work returns for stop, Lead gives the lease back at once. holder must be unique among all processes and
 // starts.
-func Lead(stop, kill context.Context, from journal.Outbox, name, holder string, work func(stop, hard context.Context)) {
+func Lead(stop, kill context.Context, from Leases, name, holder string, work func(stop, hard context.Context)) {
 	l := &lease{from, name, holder}
 	stop, cancel := either(stop, kill)
 	defer cancel()
@@ -48,7 +52,7 @@ func Lead(stop, kill context.Context, from journal.Outbox, name, holder string, 
 
 // lease is one lease that this process may take.
 type lease struct {
-	from         journal.Outbox
+	from         Leases
 	name, holder string
 }
 

@@ -93,8 +93,8 @@ func (c *cli) policiesShow(context.Context, []string) error {
 	return c.print(shown)
 }
 
-// loadCatalogue returns the catalogue in file, which may be built-in, or else in the file that the environment names, or
-// the built-in one. An error of an invalid one has a line for each problem.
+// loadCatalogue returns the catalogue in file, which may be built-in, or else in the file that the environment names,
+// or the built-in one. An error of an invalid one has a line for each problem.
 func loadCatalogue(file string) (*catalogue.Catalogue, error) {
 	if file == "" {
 		settings, err := config.Load("RETRY_WORKER_POLICIES_FILE")

@@ -38,7 +38,8 @@ func (c *cli) tokenNew(context.Context, []string) error {
 		return nil
 	}
 	c.begun = true
-	made := madeToken{Name: t.Name, Role: t.Role, Line: t.Line(), Teams: journal.OrNull(c.Teams), File: journal.OrNull(c.File)}
+	made := madeToken{Name: t.Name, Role: t.Role, Line: t.Line(), Teams: journal.OrNull(c.Teams),
+		File: journal.OrNull(c.File)}
 	if !t.Expires.IsZero() {
 		made.Expires = journal.OrNull(t.Until())
 	}

@@ -56,8 +56,8 @@ const (
 //go:embed refusals.txt
 var refusals string
 
-// refuse returns the refusal whose line in refusals.txt begins with that name: a code, and what tells it from others with
-// that code. Its status follows, and its message, with args filled in.
+// refuse returns the refusal of that name in refusals.txt, with args filled into its message. A name is a code, which a
+// variant may follow behind a period.
 func refuse(name string, args ...any) *Refusal {
 	_, line, known := strings.Cut("\n"+refusals, "\n"+name+" ")
 	if !known {

@@ -303,9 +303,9 @@ func (h *health) engineUp() time.Time {
 	return time.Time{}
 }
 
-// watch opens the file that a setting names, if any, takes up its changes, and returns its value in force. A wrong file is
-// refused at the start. Later it changes nothing, and log, /readyz and the gauge about it say so until it is right. told,
-// unless it is nil, is called as by smallfile.Watcher.Run.
+// watch opens the file that a setting names, if any, takes up its changes, and returns its value in force. A wrong file
+// is refused at the start. Later it changes nothing, and log, /readyz and the gauge about it say so until it is right.
+// told, unless it is nil, is called as by smallfile.Watcher.Run.
 func watch[T any](
 	a *App, about, name, setting, path string, open func(path string) (*smallfile.Watcher[T], error),
 	told func(*T, error),

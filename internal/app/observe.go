@@ -44,7 +44,8 @@ const (
 	logEnd = time.Second
 )
 
-// StartLog is NewLogger that writes in the background, so that nobody waits for a reader. stop writes the waiting lines.
+// StartLog is NewLogger that writes in the background, so that nobody waits for a reader. stop writes the waiting
+// lines.
 func StartLog(out io.Writer, level zapcore.Level, format string) (log *zap.Logger, stop func()) {
 	lines := &lineQueue{lines: make(chan []byte, mostPending)}
 	log = NewLogger(lines, level, format)

@@ -146,8 +146,8 @@ func Schema() []byte { return bytes.Clone(schema) }
 // schemaName begins the URLs of the schema's parts. Without the slashes it would be a file of the working directory.
 const schemaName = "file:///catalogue.schema.json"
 
-// compiler returns the compiler with the schema and all parts of it compiled, so that it only looks them up from now on,
-// which is safe for concurrent use.
+// compiler returns the compiler with the schema and all parts of it compiled, so that it only looks them up from now
+// on, which is safe for concurrent use.
 var compiler = sync.OnceValue(func() *jsonschema.Compiler {
 	c := jsonschema.NewCompiler()
 	c.AssertFormat()

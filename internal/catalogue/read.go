@@ -168,8 +168,8 @@ var tags = map[yaml.Kind][]string{
 // nothing makes n null.
 func nothing(n *yaml.Node) { *n = yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Line: n.Line} }
 
-// blank makes n, at path, null, so that its field stays zero. A list's item becomes an empty text or mapping: it keeps its
-// place.
+// blank makes n, at path, null, so that its field stays zero. A list's item becomes an empty text or mapping: it keeps
+// its place.
 func blank(n *yaml.Node, isMapping bool, path string) {
 	nothing(n)
 	switch isItem := strings.HasSuffix(path, "]"); {
@@ -254,8 +254,8 @@ type Error struct {
 	More int
 }
 
-// secretForm matches what no message shows: the credentials before an address's host, what stands behind the host, which
-// may be a chat's token, and the secrets of tokens and webhooks.
+// secretForm matches what no message shows: the credentials before an address's host, what stands behind the host,
+// which may be a chat's token, and the secrets of tokens and webhooks.
 var secretForm = regexp.MustCompile(`(://)(?:\S*(@))?([^\s/?#@]*[/?#])\S+|(://)\S*(@)|((?i:rwt_|whsec_))[A-Za-z0-9+/=]+`)
 
 // maxProblems is how many problems are listed. More than that usually have one cause.

@@ -316,8 +316,8 @@ func duration(value string, tag reflect.StructTag) (d time.Duration, expected st
 
 var retentionForm = regexp.MustCompile(`^([1-9]\d{0,5})([ydh])$`)
 
-// retention returns a number of years, days or hours, at most 200 years, which a time.Duration can hold. A year counts as
-// 366 days, so that no record goes too early.
+// retention returns a number of years, days or hours, at most 200 years, which a time.Duration can hold. A year counts
+// as 366 days, so that no record goes too early.
 func retention(value string) (d time.Duration, expected string) {
 	unit := map[string]time.Duration{"y": 366 * 24 * time.Hour, "d": 24 * time.Hour, "h": time.Hour}
 	parts := retentionForm.FindStringSubmatch(value)

@@ -105,7 +105,8 @@ func (p *Pages) deadLetters(v *visit) *page {
 		"May":       f.State == states[0] && v.who.May(access.Bulk, string(f.Team)), "Matching": matching, "Counted": counted,
 		"Pages": v.pager("cursor", next, ""), "Worth": v.Money(matching.Cents), "Here": v.listPlace(),
 		"File": strings.Replace(listURL(f), "/dead-letters", "/dead-letters.csv", 1), "Order": deadletter.SortOf(&f),
-		"Sorts": append([]string{deadletter.Urgent}, deadletter.Sorts()...), "Reset": listURL(journal.DeadLetterFilter{State: f.State}),
+		"Sorts":     append([]string{deadletter.Urgent}, deadletter.Sorts()...),
+		"Reset":     listURL(journal.DeadLetterFilter{State: f.State}),
 		"Shortcuts": []link(nil), "Due": view(nil), "Handover": (*guard.Colleagues)(nil)})
 	if f.State == states[0] {
 		d["Shortcuts"], d["Due"] = v.shortcuts(f), v.due(&f)(f)

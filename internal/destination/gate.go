@@ -191,7 +191,8 @@ func (r *Release) Reason(name string, zone *time.Location) string {
 	case r.Kind == Test:
 		return fmt.Sprintf("%s down since %s; sent ahead to test it", name, clock(o.Since))
 	case r.Since.Before(o.Until) && o.Released > 0:
-		return fmt.Sprintf("%s down %s–%s; released %s of %d", name, clock(o.Since), clock(o.Until), ordinal(o.Released), o.Held)
+		return fmt.Sprintf("%s down %s–%s; released %s of %d",
+			name, clock(o.Since), clock(o.Until), ordinal(o.Released), o.Held)
 	case !r.Opened.IsZero():
 		return name + " closed until " + clock(r.Opened)
 	case r.At.After(r.Since):

@@ -194,8 +194,8 @@ func (g *Gates) Recorded(records []journal.Happening) {
 }
 
 // takeAll follows the records of a page that are new, and reports whether more may follow. After an unreadable one the
-// journal is read anew, unless it has been since. Once none follow, this process begins to lead if it has the lease: before
-// that, it would count outcomes which a later State includes.
+// journal is read anew, unless it has been since. Once none follow, this process begins to lead if it has the lease:
+// before that, it would count outcomes which a later State includes.
 func (g *Gates) takeAll(page []journal.Entry, unreadable error) (more bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -398,5 +398,6 @@ func (g *Gates) weigh(sums []journal.Admission) {
 			g.weighed[a] += n
 		}
 	}
-	maps.DeleteFunc(g.weighed, func(at journal.Admission, _ int) bool { return at.Minute < minuteAt(now)-journal.AdmissionsKept })
+	oldest := minuteAt(now) - journal.AdmissionsKept
+	maps.DeleteFunc(g.weighed, func(at journal.Admission, _ int) bool { return at.Minute < oldest })
 }

@@ -361,7 +361,8 @@ func (r *BulkRun) fold(record int64, at time.Time, b *bulkBody) {
 func (j *Journal) RefuseBulkItem(ctx context.Context, run string, number int64, code string) error {
 	return j.submit(ctx, &item{lookup: Lookup{Run: run, Item: number}, apply: func(b *batch, h *History) error {
 		if i := h.Item; i != nil && i.Outcome == BulkPlanned {
-			b.items = append(b.items, BulkItem{Run: run, Record: i.Record, Outcome: BulkRefused, Code: code, ChangedAt: b.milli()})
+			b.items = append(b.items,
+				BulkItem{Run: run, Record: i.Record, Outcome: BulkRefused, Code: code, ChangedAt: b.milli()})
 			b.stepped(h.Run, &bulkBody{Run: run, Verb: bulkRefuse, Record: i.Record, Code: code})
 		}
 		return nil

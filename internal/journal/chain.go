@@ -240,7 +240,8 @@ func (h *History) recallWritten(a *Analysis, k *IdentityKey) {
 	if l.GivenCount >= 0 {
 		given = []decision.Value{decision.Value(strconv.FormatInt(l.GivenCount, 10))}
 	}
-	if !slices.ContainsFunc(given, func(count decision.Value) bool { return k.identity(a, f.InputsWith(count)) == l.Identity }) {
+	isRecorded := func(count decision.Value) bool { return k.identity(a, f.InputsWith(count)) == l.Identity }
+	if !slices.ContainsFunc(given, isRecorded) {
 		return
 	}
 	h.Same, h.SameDeadLetter = l, ""

@@ -276,7 +276,8 @@ func (j *Journal) certain(ctx context.Context, changes *Changes, err error) erro
 	return err
 }
 
-// lookupsOf returns the items' lookups, then those of the causes that they ask for, and the place of each by what it is of.
+// lookupsOf returns the items' lookups, then those of the causes that they ask for, and the place of each by what it is
+// of.
 func lookupsOf(items []*item) (lookups []Lookup, place map[Lookup]int) {
 	place = make(map[Lookup]int, len(items))
 	add := func(l Lookup) {
@@ -343,7 +344,8 @@ func (c *committer) probe(kill context.Context) error {
 	return err
 }
 
-// mark saves the marks that wait without a commit; on failure they wait for the next. Marking a record twice is harmless.
+// mark saves the marks that wait without a commit; on failure they wait for the next. Marking a record twice is
+// harmless.
 func (c *committer) mark(kill context.Context) {
 	c.mu.Lock()
 	waiting := len(c.answered)

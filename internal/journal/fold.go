@@ -167,8 +167,8 @@ func (a *Attempt) letter() DeadLetter {
 		Context: a.Context, Deadline: a.Deadline, Chance: ChanceOf(a.Chance)}
 }
 
-// revision folds a later retry, or the end if that would be beyond the total limit (R20). The episode follows if a is of
-// its latest attempt.
+// revision folds a later retry, or the end if that would be beyond the total limit (R20). The episode follows if a is
+// of its latest attempt.
 func (p *projection) revision(h *History, a *Attempt) {
 	e := &h.Episode
 	follows := e.Number == a.Episode && e.State == Scheduled && h.Attempts == a.Number
@@ -220,8 +220,8 @@ func (p *projection) close(h *History, as State, at time.Time) {
 	p.countEnd(e, false) // a dead episode is counted already
 }
 
-// settle changes the state of a dead letter, unless it is nil, without a person's decision. A process that waits for one
-// is answered.
+// settle changes the state of a dead letter, unless it is nil, without a person's decision. A process that waits for
+// one is answered.
 func (p *projection) settle(d *DeadLetter, as DeadLetterState) {
 	if d == nil {
 		return

@@ -216,7 +216,8 @@ func ReadGateAnswer(m *Message) (a GateAnswer, err error) {
 	return a, err
 }
 
-// ReadSent returns the claim whose success an outcome's or a gate's record reports. Its JobKey is 0 if it passed no gate.
+// ReadSent returns the claim whose success an outcome's or a gate's record reports. Its JobKey is 0 if it passed no
+// gate.
 func ReadSent(e *Entry) (SentJob, error) {
 	b, err := BodyOf[struct {
 		Sent SentJob

@@ -118,8 +118,8 @@ func (j *Journal) Conclude(ctx context.Context, o *Outcome) (Concluded, error) {
 }
 
 // Review records a person's decision on a dead letter, sends it to the process that waits for it (ReviewQueue; R17,
-// R33), and returns the dead letter as it stands then. The caller has checked that there is a reason, and Force where Fresh is. Its errors are a *Refusal and those of
-// Analyze.
+// R33), and returns the dead letter as it stands then. The caller has checked that there is a reason, and Force where
+// Fresh is. Its errors are a *Refusal and those of Analyze.
 func (j *Journal) Review(ctx context.Context, r *Review) (DeadLetter, error) {
 	if err := r.Accepted.check(); err != nil {
 		return DeadLetter{}, err

@@ -70,8 +70,8 @@ type outcomeBody struct {
 	// DeadLetter is the id of the dead letter that a failure creates, Team who must act on it.
 	DeadLetter string        `json:"deadLetterId,omitempty"`
 	Team       decision.Team `json:"responsibleTeam,omitempty"`
-	// Sent is the claim, if a destination's gate let it through and it succeeded. Destination is that of one that passed no
-	// gate and succeeded at At.
+	// Sent is the claim, if a destination's gate let it through and it succeeded. Destination is that of one that passed
+	// no gate and succeeded at At.
 	Sent        SentJob `json:"sent,omitzero"`
 	Destination string  `json:"dest,omitempty"`
 	// Left is an expired episode, opened at Opened, as its own records will be purged.

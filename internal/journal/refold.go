@@ -397,7 +397,8 @@ func (r *Runs) Add(runs ...Run) {
 // All returns the merged runs in order.
 func (r *Runs) All() []Run {
 	slices.SortFunc(r.all, func(a, b Run) int {
-		return cmp.Or(cmp.Compare(min(a.Until, 1), min(b.Until, 1)), cmp.Compare(a.First, b.First), cmp.Compare(a.Until, b.Until))
+		return cmp.Or(cmp.Compare(min(a.Until, 1), min(b.Until, 1)),
+			cmp.Compare(a.First, b.First), cmp.Compare(a.Until, b.Until))
 	})
 	merged := r.all[:0]
 	for _, n := range r.all {

@@ -62,8 +62,8 @@ func replays(h *History) bool {
 	return !h.SameAnswered || h.SameDeadLetter == DeadLetterOpen
 }
 
-// recorded repeats the decision on the same inputs: unchanged while its time lies ahead, otherwise with the same backoff
-// from now, or as the end if that is too late (R20).
+// recorded repeats the decision on the same inputs: unchanged while its time lies ahead, otherwise with the same
+// backoff from now, or as the end if that is too late (R20).
 func recorded(a *Analysis, h *History, now time.Time) Recorded {
 	r := Recorded{How: Replayed, Attempt: h.Same, Decision: h.Same.Decision}
 	switch {

@@ -71,7 +71,8 @@ func New(b Build) *Metrics {
 	return m
 }
 
-// register makes the metrics of metrics.yaml. A gauge is absent until it is set, unless it is about a subject of /readyz.
+// register makes the metrics of metrics.yaml. A gauge is absent until it is set, unless it is about a subject of
+// /readyz.
 func (m *Metrics) register() {
 	var kinds map[string]map[string]metric
 	if err := yaml.Unmarshal(described, &kinds); err != nil {
@@ -174,8 +175,8 @@ func (m *Metrics) Committed(records []journal.Happening, took time.Duration) {
 	}
 }
 
-// Start creates the series with these labels at 0, because a rate needs a first sample: in each metric that has just them,
-// or them and a last one whose values are a closed set. Existing series stay.
+// Start creates the series with these labels at 0, because a rate needs a first sample: in each metric that has just
+// them, or them and a last one whose values are a closed set. Existing series stay.
 func (m *Metrics) Start(labels map[string]string) {
 	for name, d := range m.begun {
 		open := d.Labels
@@ -200,8 +201,8 @@ func (m *Metrics) Start(labels map[string]string) {
 	}
 }
 
-// StartPolicies creates the series of the policies. Those of removed policies stay, whose jobs may still be under way; a
-// counter that vanishes loses what was not scraped. It is safe for concurrent use.
+// StartPolicies creates the series of the policies. Those of removed policies stay, whose jobs may still be under way;
+// a counter that vanishes loses what was not scraped. It is safe for concurrent use.
 func (m *Metrics) StartPolicies(policies decision.Policies) {
 	for _, p := range policies {
 		m.Start(map[string]string{"policy": p.Name})

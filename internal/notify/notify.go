@@ -82,8 +82,8 @@ const (
 )
 
 // Notice is what a team is told: the body of a message in deadletter.NoticeQueue and of a webhook, in the form that
-// Standard Webhooks recommend. It holds counts, causes and ages, and nothing of a single case. docs/policies.md says what
-// each key is. Times are in UTC and to the second.
+// Standard Webhooks recommend. It holds counts, causes and ages, and nothing of a single case. docs/policies.md says
+// what each key is. Times are in UTC and to the second.
 type Notice struct {
 	Type      string    `json:"type"`
 	Timestamp time.Time `json:"timestamp"`
@@ -373,8 +373,8 @@ func (l *look) news(r Receiver) bool {
 	return true
 }
 
-// tell puts a notice into the outbox and moves the watermark. The notice has the team's open dead letters, a digest their
-// causes too; about adds the rest.
+// tell puts a notice into the outbox and moves the watermark. The notice has the team's open dead letters, a digest
+// their causes too; about adds the rest.
 func (l *look) tell(r Receiver, from, to deadletter.Watermark, kind string, about func(*Data)) {
 	open, _ := l.summary(journal.DeadLetterFilter{Team: r.Team})
 	if kind != TypeDigest {
@@ -412,8 +412,8 @@ func (l *look) review(r Receiver) bool {
 	return true
 }
 
-// digestDay returns the last day whose digest is due. If the clocks skip the time of day, the digest is due right after;
-// if they show it twice, the digest is due once.
+// digestDay returns the last day whose digest is due. If the clocks skip the time of day, the digest is due right
+// after; if they show it twice, the digest is due once.
 func (s *Settings) digestDay(now time.Time) string {
 	y, m, date := now.In(s.Zone).Date()
 	if time.Date(y, m, date, s.DigestHour, s.DigestMinute, 0, 0, s.Zone).After(now) {

@@ -356,8 +356,9 @@ func (a *Allowed) dial(ctx context.Context, network, address string) (net.Conn, 
 // probeTime bounds one probe.
 const probeTime = 10 * time.Second
 
-// NewProbe returns a function that reports whether a GET of address answers with one of the expected statuses. It does not
-// read the body. If not, it logs why, naming the host alone, unless ctx was cancelled. It is safe for concurrent use.
+// NewProbe returns a function that reports whether a GET of address answers with one of the expected statuses. It does
+// not read the body. If not, it logs why, naming the host alone, unless ctx was cancelled. It is safe for concurrent
+// use.
 func NewProbe(client *http.Client, log *zap.Logger) func(ctx context.Context, address string, expect []int) bool {
 	return func(ctx context.Context, address string, expect []int) bool {
 		ctx, cancel := context.WithTimeout(ctx, probeTime)

@@ -275,8 +275,8 @@ type Decision struct {
 	Evidence []Evidence `json:"evidence,omitempty" doc:"What was found; the first decided."`
 }
 
-// DryRun decides without engine and journal, unless the input is rejected. get returns a variable of the process by name.
-// foresee, unless nil, may change the failure; it gets the redacted error.
+// DryRun decides without engine and journal, unless the input is rejected. get returns a variable of the process by
+// name. foresee, unless nil, may change the failure; it gets the redacted error.
 func DryRun(
 	policies decision.Policies, policy string, get func(name string) decision.Value, now time.Time,
 	foresee func(p *decision.Policy, f *decision.Failure, redacted string),

@@ -12,8 +12,8 @@ import (
 	"retry-worker/internal/text"
 )
 
-// passGate is the use case of submission-gate: may this claim be sent to its destination now? If not, it is recorded and
-// its job kept until its turn comes (AnswerGate), even across restarts.
+// passGate is the use case of submission-gate: may this claim be sent to its destination now? If not, it is recorded
+// and its job kept until its turn comes (AnswerGate), even across restarts.
 func (t *task) passGate(ctx context.Context) (Reply, error) {
 	p, vs, err := t.open()
 	if err != nil {

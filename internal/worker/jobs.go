@@ -272,8 +272,8 @@ const (
 )
 
 // refuse returns the reply to a job that was not handled. If its input is at fault, or the journal cannot hold it, that
-// is recorded and the job rejected (R11). Otherwise it is handed back. It may still be recorded later; the job then gets
-// that answer when it comes again.
+// is recorded and the job rejected (R11). Otherwise it is handed back. It may still be recorded later; the job then
+// gets that answer when it comes again.
 func (t *task) refuse(ctx context.Context, err error) Reply {
 	rejection, is := errors.AsType[*decision.Rejection](err)
 	switch {

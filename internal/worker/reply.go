@@ -117,8 +117,8 @@ func send(ctx context.Context, engine Engine, j *Job, r Reply) error {
 	}
 }
 
-// sendLater sends r once to a process whose job was kept, and returns what became of that: Released with the error if it
-// is to be sent again, Failed with the error if the engine will never take it.
+// sendLater sends r once to a process whose job was kept, and returns what became of that: Released with the error if
+// it is to be sent again, Failed with the error if the engine will never take it.
 func sendLater(ctx context.Context, engine Engine, j *Job, r Reply) (Action, error) {
 	if engine.Ended(ctx, j.ProcessInstanceKey) {
 		return Superseded, nil

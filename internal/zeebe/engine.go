@@ -127,8 +127,8 @@ func kindOf(err error) worker.ErrorKind {
 	}
 }
 
-// Topology describes the gateway's cluster: the cheapest test of the connection. Its error may say that the cluster does
-// not work.
+// Topology describes the gateway's cluster: the cheapest test of the connection. Its error may say that the cluster
+// does not work.
 func (c *Client) Topology(ctx context.Context) (string, error) {
 	r, err := c.gateway.Topology(ctx, &pb.TopologyRequest{})
 	switch {

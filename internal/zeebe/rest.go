@@ -124,8 +124,8 @@ func (c *rest) send(ctx context.Context, method, path string, in, out any) error
 	return c.post(ctx, method, path, "application/json", body, out)
 }
 
-// post is send for a body that is already encoded. Without an out only status 204 is success, so that a proxy's page does
-// not count.
+// post is send for a body that is already encoded. Without an out only status 204 is success, so that a proxy's page
+// does not count.
 func (c *rest) post(ctx context.Context, method, path, contentType string, body []byte, out any) error {
 	request, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {

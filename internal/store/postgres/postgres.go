@@ -215,7 +215,8 @@ const made = "EXISTS (SELECT FROM pg_class WHERE relnamespace = current_schema()
 
 // ask describes the server, and returns an error if it is not fit.
 func (s *server) ask(ctx context.Context, c *pgx.Conn) error {
-	err := c.QueryRow(ctx, asked).Scan(&s.number, &s.version, &s.encoding, &s.user, &s.size, &s.standby, &s.readOnly, &s.made, &s.may)
+	err := c.QueryRow(ctx, asked).Scan(&s.number, &s.version, &s.encoding, &s.user, &s.size,
+		&s.standby, &s.readOnly, &s.made, &s.may)
 	if err != nil {
 		return err
 	}
@@ -266,8 +267,8 @@ func Inspect(ctx context.Context, url string) (string, error) {
 	return fmt.Sprintf("PostgreSQL %s, user %s may write, the database has %s", number, s.user, s.size), nil
 }
 
-// consult connects to a database, and describes its server. It returns an error if the server is not fit or, if written,
-// not writable, otherwise if there are no tables. doing begins its errors.
+// consult connects to a database, and describes its server. It returns an error if the server is not fit or, if
+// written, not writable, otherwise if there are no tables. doing begins its errors.
 func consult(ctx context.Context, doing, url string, written bool) (config *pgx.ConnConfig, s server, err error) {
 	defer func() {
 		if err != nil {

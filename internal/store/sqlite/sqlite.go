@@ -339,7 +339,8 @@ func OpenReader(ctx context.Context, path string) (*Reader, error) {
 	}
 	switch info, err := os.Stat(f.path); {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, &sqlstore.NotBegunError{Err: f.wrong("does not exist: name the file that the worker writes (RETRY_WORKER_DATABASE_URL)")}
+		return nil, &sqlstore.NotBegunError{
+			Err: f.wrong("does not exist: name the file that the worker writes (RETRY_WORKER_DATABASE_URL)")}
 	case err != nil:
 		return nil, f.wrong("cannot be read (%v)", smallfile.Cause(err))
 	case info.Size() == 0:
